@@ -1,0 +1,36 @@
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test check lint bench clean
+
+demo: $(VENV)/demo.done ## the whole path on built-in data
+	$(BIN)/clickbridge demo
+
+test: $(VENV)/test.done ## every test
+	$(BIN)/pytest -n 2 --dist loadscope
+
+lint: $(VENV)/test.done
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+
+check: lint test ## what a change must pass
+
+bench: $(VENV)/test.done ## make bench NAME=ingest
+	$(BIN)/python benchmarks/$(NAME).py
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/demo.done: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/test.done: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e ".[test]"
+	touch $@ $(VENV)/demo.done
+
+clean:
+	rm -rf $(VENV) demo-out build dist

@@ -1,0 +1,82 @@
+"""What the verbs share: tables, progress, --json, and the one line on stderr when something is refused."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from clickbridge.errors import SettingError
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode() + "\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    numeric = [bool(rows) and all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(columns))]
+    for name, right in zip(columns, numeric, strict=True):
+        table.add_column(name, justify="right" if right else "left")
+    for row in rows:
+        table.add_row(*(in_words(cell) for cell in row))
+    out.print(table)
+
+
+def in_words(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4f}" if abs(value) < 10 else f"{value:,.1f}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k}: {in_words(v)}" for k, v in value.items())
+    return str(value).replace("[", r"\[")
+
+
+def say(line: str) -> None:
+    """A line for a person; on stderr, so that stdout stays clean for --json and pipes."""
+    err.print(line.replace("[", r"\["))
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, int], None]]:
+    """A spinner with what is being done and how many so far; nothing where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda what, count: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as bars:
+        task = bars.add_task("starting", total=None)
+
+        def report(what: str, count: int) -> None:
+            bars.update(task, description=f"{what} {count:,}" if count else what)
+
+        yield report
+
+
+def renames(columns: Sequence[str]) -> dict[str, str]:
+    """`--columns time=click_time,query=q`, repeatable."""
+    out: dict[str, str] = {}
+    for pair in (p for text in columns for p in text.split(",")):
+        ours, equals, theirs = (part.strip() for part in pair.partition("="))
+        if not equals or not ours or not theirs:
+            raise SettingError(f"--columns takes ours=theirs, as time=click_time; got {pair!r}")
+        out[ours] = theirs
+    return out

@@ -1,0 +1,160 @@
+"""Verbs that make and look at data: ingest, split, stats, simulate."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from clickbridge.cli.console import Json, Seed, in_words, print_json, print_table, progress, renames, say
+from clickbridge.errors import SettingError
+from clickbridge.settings import SETTINGS
+
+Logs = Annotated[list[str], typer.Argument(help="Log files; - is standard input.", show_default=False)]
+Format = Annotated[str, typer.Option(help="auto, sessions, triples or trec-session.")]
+Columns = Annotated[list[str], typer.Option(help="Rename columns: ours=theirs, as time=click_time.")]
+TimeUnit = Annotated[str, typer.Option(help="Unit of numeric times: s, ms, us, ns.")]
+MaxRejects = Annotated[str, typer.Option(help="Share of unusable lines above which nothing is written.")]
+Rejects = Annotated[Path | None, typer.Option(help="Also keep the unusable lines here.")]
+
+
+def ingest(
+    logs: Logs,
+    out: Annotated[Path, typer.Option(help="The GRAPH folder to write.", show_default=False)],
+    format: Format = "auto",
+    docs: Annotated[list[str], typer.Option(help="Documents: JSONL, CSV, TSV or Parquet with doc_id.")] = [],  # noqa: B006
+    columns: Columns = [],  # noqa: B006
+    time_unit: TimeUnit = "s",
+    max_rejects: MaxRejects = "1%",
+    rejects: Rejects = None,
+    min_clicks: Annotated[int | None, typer.Option(help=SETTINGS["min_clicks"].help)] = None,
+    min_users: Annotated[int | None, typer.Option(help=SETTINGS["min_users"].help)] = None,
+    response: Annotated[str | None, typer.Option(help=SETTINGS["response"].help)] = None,
+    json: Json = False,
+) -> None:
+    """Read click logs and documents into a GRAPH."""
+    from clickbridge.graph.clickgraph import KIND, ClickGraph
+    from clickbridge.io.artifact import check_target
+    from clickbridge.log.documents import read_docs
+    from clickbridge.log.readers import read_log
+    from clickbridge.log.rejects import RejectLog, parse_share
+
+    defaults = checked(min_clicks=min_clicks, min_users=min_users, response=response)
+    check_target(out, KIND)
+    with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
+        share = parse_share(max_rejects)
+        rejected = RejectLog(share, rejects or Path(scratch) / "rejects.jsonl")
+        log = read_log(*logs, format=format, columns=renames(columns), time_unit=time_unit, rejects=rejected)
+        documents = read_docs(*docs, rejects=RejectLog(share))
+        graph = ClickGraph.build(log, documents, out, defaults=defaults, progress=report)
+    summary = {
+        **graph.summary,
+        "rejected_lines": rejected.count,
+        "rejected_documents": documents.rejects.count,
+    }
+    if documents.ignored:
+        say(f"fields that are not text were left out: {', '.join(sorted(documents.ignored))}")
+    if graph.summary["repeated_documents"]:
+        say(f"{graph.summary['repeated_documents']:,} documents repeat an id; the first of each counts")
+    if rejected.count:
+        kept = rejects or f"{out}/rejects"
+        say(f"{rejected.count:,} of {rejected.lines:,} lines left out ({rejected.first[0].reason}, …): see {kept}")
+    if json:
+        print_json(summary)
+    else:
+        rows = [(name.replace("_", " "), value) for name, value in summary.items()]
+        print_table(f"{out}", ("", "count"), rows)
+
+
+def split(
+    logs: Logs,
+    at: Annotated[str, typer.Option(help="Where to cut: a share like 80%, or a date.", show_default=False)],
+    train: Annotated[str, typer.Option(help="Training log to write (.jsonl or .jsonl.gz).", show_default=False)],
+    lists: Annotated[str, typer.Option(help="Click-labelled LISTS to write.", show_default=False)],
+    by: Annotated[str, typer.Option(help="time, or query (whole queries by a hash of their text).")] = "time",
+    format: Format = "auto",
+    columns: Columns = [],  # noqa: B006
+    time_unit: TimeUnit = "s",
+    max_rejects: MaxRejects = "1%",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Cut a log into a training log and click-labelled lists, where there are no judgments."""
+    from clickbridge.log.readers import read_log
+    from clickbridge.log.rejects import RejectLog, parse_share
+    from clickbridge.log.split import split_log
+
+    rejects = RejectLog(parse_share(max_rejects))
+    log = read_log(*logs, format=format, columns=renames(columns), time_unit=time_unit, rejects=rejects)
+    report = asdict(split_log(log, at=at, by=by, train=train, lists=lists, seed=seed))
+    if json:
+        print_json(report)
+    else:
+        print_table("", ("", "value"), [(name.replace("_", " "), value) for name, value in report.items()])
+
+
+def stats(
+    graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)], json: Json = False
+) -> None:
+    """Print the papers' Table 1 for a GRAPH, and what else one asks first of a log."""
+    from clickbridge.graph.clickgraph import ClickGraph
+    from clickbridge.graph.responses import responses
+    from clickbridge.graph.stats import table1
+    from clickbridge.views.word import count_words
+
+    with progress() as report:
+        report("opening", 0)
+        opened = ClickGraph.open(graph)
+        report("counting words", 0)
+        query_words, doc_words = count_words(
+            opened.query_texts, {name: opened.field(name) for name in opened.field_names}, opened.n_docs
+        )
+        report("counting products", 0)
+        table = table1(opened, responses(opened, **opened.defaults), query_words, doc_words)
+    if json:
+        print_json(table)
+    else:
+        print_table(f"{graph}", ("", "value"), [(name, in_words(value)) for name, value in table.items()])
+
+
+def simulate(
+    out: Annotated[Path, typer.Option(help="Folder to write the log and documents to.", show_default=False)],
+    scale: Annotated[str, typer.Option(help="demo, enterprise, one-week or half-year.")] = "demo",
+    fraction: Annotated[float, typer.Option(help="Part of the scale's queries, documents and words.")] = 1.0,
+    impressions: Annotated[int, typer.Option(help="Write this many result pages instead of click counts.")] = 0,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Write a simulated log with the statistics that the papers report."""
+    from clickbridge.simulate.scale import SCALES, write_log
+
+    if scale not in (*SCALES, "demo"):
+        raise SettingError(f"--scale must be one of demo, {', '.join(SCALES)}; got {scale!r}")
+    with progress() as report:
+        if scale == "demo":
+            from clickbridge.simulate.demo import write_demo
+
+            counts: dict[str, Any] = write_demo(out, seed=seed)
+        else:
+            counts = dict(
+                write_log(
+                    scale,
+                    out,
+                    fraction=fraction,
+                    impressions=impressions or None,
+                    seed=seed,
+                    progress=lambda done, total: report(f"simulating, of {total:,},", done),
+                )
+            )
+    if json:
+        print_json(counts)
+    else:
+        print_table(f"simulated: {out}", ("", "count"), list(counts.items()))
+
+
+def checked(**values: Any) -> dict[str, Any]:
+    """Options that were given, each within its limits."""
+    return {name: SETTINGS[name].check(value) for name, value in values.items() if value is not None}

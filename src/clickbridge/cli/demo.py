@@ -1,0 +1,116 @@
+"""`clickbridge demo`: the whole path on built-in data, from a raw log to an evaluated ranking."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clickbridge.cli.console import Seed, out, print_table, progress, say
+
+if TYPE_CHECKING:
+    from clickbridge.models.base import SFunction
+    from clickbridge.types import ResultList
+
+SPECS = ("vsm", "lmir", "bm25")
+EXAMPLES = 6
+MEASURES = "nDCG@1,nDCG@5,R@10"
+
+
+def demo(
+    folder: Annotated[Path, typer.Option(help="Folder for the demo's files.")] = Path("demo-out"),
+    seed: Seed = 0,
+) -> None:
+    """Search Python's own documentation, with simulated users, and see which model ranks best."""
+    from clickbridge.graph.clickgraph import ClickGraph
+    from clickbridge.io.lists import read_lists
+    from clickbridge.log.documents import read_docs
+    from clickbridge.log.readers import read_log
+    from clickbridge.models.base import SFunction
+    from clickbridge.models.specs import build_model
+    from clickbridge.simulate.demo import write_demo
+
+    start = time.perf_counter()
+    with progress() as report:
+        report("collecting the standard library's documentation, simulating searches", 0)
+        counts = write_demo(folder, seed)
+        graph = ClickGraph.build(
+            read_log(str(folder / "log.jsonl.gz")),
+            read_docs(str(folder / "docs.jsonl.gz")),
+            folder / "graph",
+            progress=report,
+        )
+        models: dict[str, SFunction] = {}
+        model_folder = folder / "models"
+        model_folder.mkdir(exist_ok=True)
+        for spec in SPECS:
+            report(f"fitting {spec}", 0)
+            model = build_model(spec).fit(graph)
+            assert isinstance(model, SFunction)
+            model.save(model_folder / spec)
+            models[spec] = model
+        judged = {kind: read_lists(str(folder / f"{kind}.lists.jsonl")) for kind in ("seen", "unseen")}
+        report("searching", 0)
+        scores = {spec: {kind: _measure(model, judged[kind]) for kind in judged} for spec, model in models.items()}
+    print_table(
+        "The data (documents are real, searches and clicks are simulated)",
+        ("", "count"),
+        list(counts.items()),
+    )
+    names = MEASURES.split(",")
+    columns = ["model", *(f"{kind} {name}" for kind in judged for name in names)]
+    rows = [[spec, *(scores[spec][kind][name] for kind in judged for name in names)] for spec in models]
+    out.print()
+    print_table("Searching all documents; unseen phrasings never occur in the simulated log", columns, rows)
+    out.print()
+    _examples(models[SPECS[0]], models[SPECS[-1]], judged["unseen"])
+    picture = folder / "quality.svg"
+    _plot(scores, picture)
+    say(f'plot: {picture}   search yourself: clickbridge search {folder}/models/bm25 "parse json string"')
+    say(f"done in {time.perf_counter() - start:.0f} s")
+
+
+def _measure(model: SFunction, lists: list[ResultList]) -> dict[str, float]:
+    """Means over the queries, searching the whole collection."""
+    from clickbridge.measures import evaluate_run, parse_measures
+
+    rankings = model.rank_many([r.query for r in lists], 10)
+    run = {r.query_id: ranking.doc_ids for r, ranking in zip(lists, rankings, strict=True)}
+    grades = {r.query_id: {d: g for d, g in zip(r.results, r.labels or (), strict=True) if g} for r in lists}
+    values = evaluate_run(run, grades, parse_measures(MEASURES))
+    return {name: sum(v.values()) / len(v) for name, v in values.items()}
+
+
+def _examples(before: SFunction, after: SFunction, lists: list[ResultList]) -> None:
+    """Unseen phrasings whose best answer rises most from one model to the other."""
+    queries = [r.query for r in lists]
+    best = [dict(zip(r.labels or (), r.results, strict=True))[max(r.labels or (0,))] for r in lists]
+    places = [
+        [ranking.doc_ids.index(b) + 1 if b in ranking.doc_ids else 11 for ranking, b in zip(found, best, strict=True)]
+        for found in (before.rank_many(queries, 10), after.rank_many(queries, 10))
+    ]
+    gains = sorted(range(len(lists)), key=lambda i: places[1][i] - places[0][i])[:EXAMPLES]
+    words = [[f"#{p}" if p <= 10 else "not in 10" for p in side] for side in places]
+    rows = [(queries[i], best[i], words[0][i], words[1][i]) for i in gains]
+    print_table("Before and after", ("typed", "wanted", before.spec, after.spec), rows)
+
+
+def _plot(scores: dict[str, dict[str, dict[str, float]]], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
+    kinds = list(next(iter(scores.values())))
+    for offset, kind in enumerate(kinds):
+        places = [i + (offset - 0.5) * 0.38 for i in range(len(scores))]
+        bars = axes.bar(places, [s[kind]["nDCG@5"] for s in scores.values()], 0.36, label=f"{kind} phrasings")
+        axes.bar_label(bars, fmt="%.2f", fontsize=8)
+    axes.set_xticks(range(len(scores)), list(scores))
+    axes.set(ylabel="nDCG@5", ylim=(0, 1), title="Standard library search, simulated clicks")
+    axes.legend(frameon=False)
+    figure.savefig(path)
+    plt.close(figure)

@@ -1,0 +1,63 @@
+"""`clickbridge`: the verbs, and the one place where errors become a line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from clickbridge import __version__
+from clickbridge.cli import data, demo, models, ranking
+from clickbridge.cli.console import say
+from clickbridge.errors import ClickbridgeError
+
+app = typer.Typer(
+    name="clickbridge",
+    help="Learn from a search click log what people mean by the words they type.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+for verb in (
+    demo.demo,
+    data.ingest,
+    data.split,
+    data.stats,
+    models.models,
+    models.fit,
+    models.search,
+    ranking.rank,
+    ranking.evaluate,
+    data.simulate,
+):
+    app.command()(verb)
+
+
+def main() -> None:
+    try:
+        app()
+    except ClickbridgeError as error:
+        say(f"clickbridge: {error}")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        say("clickbridge: interrupted; nothing was left half-written")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except MemoryError:
+        say("clickbridge: out of memory: use a smaller log, or a machine with more")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Verbs around a model: models, fit, search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from clickbridge.cli.console import Json, Seed, print_json, print_table, progress, say
+from clickbridge.cli.data import checked
+from clickbridge.settings import SETTINGS, parse_assignments
+
+ModelPath = Annotated[Path, typer.Argument(help="A MODEL folder.", show_default=False)]
+
+
+def models(json: Json = False) -> None:
+    """List every model: name, what it is, which paper."""
+    from clickbridge.models.base import every_model
+
+    rows = [(m.name, m.about, m.paper, ", ".join(m.setting_names())) for m in every_model()]
+    if json:
+        print_json([dict(zip(("name", "about", "paper", "settings"), row, strict=True)) for row in rows])
+    else:
+        print_table("", ("name", "what it is", "paper", "settings"), rows)
+
+
+def fit(
+    graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)],
+    model: Annotated[str, typer.Option(help="A spec, as bm25 or bm25+lmir.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The MODEL folder to write.", show_default=False)],
+    fields: Annotated[str | None, typer.Option(help=SETTINGS["fields"].help)] = None,
+    min_clicks: Annotated[int | None, typer.Option(help=SETTINGS["min_clicks"].help)] = None,
+    min_users: Annotated[int | None, typer.Option(help=SETTINGS["min_users"].help)] = None,
+    response: Annotated[str | None, typer.Option(help=SETTINGS["response"].help)] = None,
+    half_life: Annotated[float | None, typer.Option(help=SETTINGS["half_life"].help)] = None,
+    set: Annotated[list[str], typer.Option(help="key=value, for every part that has it; bm25.k1=2 for one.")] = [],  # noqa: B006
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Learn a model from a GRAPH."""
+    from clickbridge.graph.clickgraph import ClickGraph
+    from clickbridge.graph.responses import responses
+    from clickbridge.io.artifact import check_target
+    from clickbridge.models.base import KIND
+    from clickbridge.models.specs import build_model
+
+    settings: dict[str, Any] = dict(parse_assignments(set))
+    counting = {name: settings.pop(name) for name in ("max_clicks_per_user",) if name in settings}
+    counting = checked(min_clicks=min_clicks, min_users=min_users, response=response, half_life=half_life, **counting)
+    if fields is not None:
+        settings["fields"] = fields
+    if seed:
+        settings["seed"] = seed
+    built = build_model(model, settings)
+    check_target(out, KIND)
+    opened = ClickGraph.open(graph)
+    counting = {**opened.defaults, **counting}
+    if counting:
+        # Thresholds are checked for every model, so that a slip shows even where clicks only tune weights.
+        for note in responses(opened, **counting).notes:
+            say(note)
+    with progress() as report:
+        report(f"fitting {model}", 0)
+        built.fit(opened)
+        built.save(out)
+    for note in built.notes_:
+        say(note)
+    if json:
+        print_json(built.report_)
+    else:
+        shown = ((k, v) for k, v in built.report_.items() if v is not None and k not in ("notes", "parts"))
+        print_table(f"{out}", ("", "value"), [(k, v) for k, v in shown])
+
+
+def search(
+    model: ModelPath,
+    query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
+    k: Annotated[int, typer.Option("-k", min=1, max=10_000, help="How many documents.")] = 10,
+    json: Json = False,
+) -> None:
+    """Search the whole collection."""
+    from clickbridge.models.base import load
+
+    opened = load(model)
+    hits = opened.rank(query, k)
+    if json:
+        rows = [{"doc_id": h.doc_id, "score": h.score, "title": opened.title(h.doc_id)} for h in hits]
+        print_json({"query": query, "model": opened.spec, "hits": rows})
+    elif not hits:
+        say(f"{opened.spec} finds nothing for {query!r}")
+    else:
+        table = [(rank, h.score, h.doc_id, opened.title(h.doc_id)) for rank, h in enumerate(hits, 1)]
+        print_table("", ("", "score", "doc_id", "title"), table)

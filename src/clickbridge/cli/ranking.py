@@ -1,0 +1,107 @@
+"""Verbs around rankings: rank, evaluate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from clickbridge.cli.console import Json, print_json, print_table, progress, say
+from clickbridge.cli.models import ModelPath
+from clickbridge.errors import InputError, SettingError
+
+CHUNK = 4096
+
+
+def rank(
+    model: ModelPath,
+    lists: Annotated[str, typer.Option(help="LISTS to re-rank.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="TREC run to write.", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Re-rank lists of results; every given result comes out exactly once."""
+    import numpy as np
+
+    from clickbridge.io.lists import read_lists
+    from clickbridge.io.trec import write_run
+    from clickbridge.models.base import load
+
+    opened, given = load(model), read_lists(lists)
+    rankings = []
+    with progress() as report:
+        for start in range(0, len(given), CHUNK):
+            report("lists", start)
+            rankings += opened.rerank_lists(given[start : start + CHUNK])
+    unscored = sum(1 for r in rankings if r and not np.isfinite([h.score for h in r]).any())
+    write_run(out, ((r.query_id, ranking) for r, ranking in zip(given, rankings, strict=True)), opened.spec)
+    summary = {"run": str(out), "model": opened.spec, "lists": len(given), "no score": unscored}
+    if json:
+        print_json(summary)
+    else:
+        print_table("", ("", "value"), list(summary.items()))
+        if unscored:
+            say(f"{opened.spec} has no score for {unscored:,} of {len(given):,} lists: their order is as it came")
+
+
+def evaluate(
+    runs: Annotated[list[Path], typer.Argument(help="TREC runs; each is named by its file stem.", show_default=False)],
+    qrels: Annotated[Path | None, typer.Option(help="TREC judgments.")] = None,
+    lists: Annotated[str | None, typer.Option(help="LISTS with labels, as judgments.")] = None,
+    measures: Annotated[str, typer.Option(help="Comma-separated: nDCG@5, AP, AP(rel=2), RR, P@5, R@10.")] = (
+        "nDCG@1,nDCG@3,nDCG@5,AP"
+    ),
+    baseline: Annotated[str | None, typer.Option(help="Run to compare the others with.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure runs against judgments or labelled lists."""
+    from clickbridge.evaluate.significance import paired
+    from clickbridge.io.trec import read_run
+    from clickbridge.measures import evaluate_run, parse_measures
+
+    parsed = parse_measures(measures)
+    grades = _grades(qrels, lists)
+    names = [path.name.removesuffix(".gz").removesuffix(path.suffixes[-1] if path.suffixes else "") for path in runs]
+    if len({*names}) != len(names):
+        raise SettingError(f"two runs share a name ({', '.join(names)}): rename one file")
+    if baseline is not None and baseline not in names:
+        raise SettingError(f"--baseline must be one of {', '.join(names)}; got {baseline!r}")
+    values = {name: evaluate_run(read_run(path), grades, parsed) for name, path in zip(names, runs, strict=True)}
+    table: list[dict[str, Any]] = []
+    for name in names:
+        row: dict[str, Any] = {"run": name}
+        for measure in parsed:
+            per_query = values[name][measure.name]
+            if not per_query:
+                raise InputError(f"no judged query has a relevant document for {measure.name}: nothing to measure")
+            row[measure.name] = sum(per_query.values()) / len(per_query)
+            row["queries"] = len(per_query)
+        if baseline is not None and name != baseline:
+            last = parsed[-1].name
+            comparison = paired(values[name][last], values[baseline][last])
+            row |= {f"{last} gain": comparison.difference, "p": comparison.p_value}
+            row["won/tied/lost"] = f"{comparison.wins}/{comparison.ties}/{comparison.losses}"
+        table.append(row)
+    if json:
+        print_json(table)
+    else:
+        columns = list(dict.fromkeys(name for row in table for name in row))
+        print_table("", columns, [[row.get(name) for name in columns] for row in table])
+        skipped = len(grades) - table[0]["queries"]
+        if skipped:
+            say(f"{skipped:,} judged queries have no relevant document and are not counted")
+
+
+def _grades(qrels: Path | None, lists: str | None) -> dict[str, dict[str, float]]:
+    from clickbridge.io.lists import read_lists
+    from clickbridge.io.trec import read_qrels
+
+    if (qrels is None) == (lists is None):
+        raise SettingError("evaluate needs either --qrels or --lists")
+    if qrels is not None:
+        return read_qrels(qrels)
+    assert lists is not None
+    labelled = [result for result in read_lists(lists) if result.labels is not None]
+    if not labelled:
+        raise InputError(f"{lists} has no labels: give labelled lists, or --qrels")
+    return {r.query_id: dict(zip(r.results, r.labels or (), strict=True)) for r in labelled}

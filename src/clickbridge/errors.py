@@ -1,0 +1,37 @@
+"""One exception tree. A message is one line: what was expected, what came, what to do about it.
+
+Errors are raised where data enters and translated once, at the edge: the command line prints the line
+and exits with `exit_code`.
+"""
+
+
+class ClickbridgeError(Exception):
+    """Anything clickbridge refuses to do."""
+
+    exit_code = 1
+
+
+class InputError(ClickbridgeError):
+    """Data that came in is not what its format promises."""
+
+
+class ArtifactError(ClickbridgeError):
+    """A GRAPH or MODEL folder is missing, damaged, locked, too new, or something else entirely."""
+
+
+class MissingPart(ClickbridgeError):
+    """A GRAPH lacks a part that was asked for."""
+
+
+class MissingExtra(ClickbridgeError):
+    """An optional library is not installed."""
+
+
+class NotSupported(ClickbridgeError):
+    """A model cannot do what was asked of it."""
+
+
+class SettingError(ClickbridgeError):
+    """A setting, option or spec has a value outside its documented range."""
+
+    exit_code = 2

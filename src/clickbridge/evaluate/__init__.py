@@ -1,0 +1,1 @@
+"""Is one ranking better than another, and can we be sure?"""

@@ -1,0 +1,1 @@
+"""The click graph: everything a log said, unthresholded."""

@@ -1,0 +1,287 @@
+"""ClickGraph: queries, documents, and every click between them, with the original ids.
+
+Rows are queries and columns are documents, always: there is no matrix without a named orientation.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+from clickbridge.errors import InputError, MissingPart
+from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs, read_part, write_part
+from clickbridge.io.artifact import Artifact, ArtifactWriter, open_artifact
+from clickbridge.log.aggregate import LogAggregator
+from clickbridge.log.clean import normalise_query
+from clickbridge.log.pair_sums import PairSums, connect
+from clickbridge.log.readers import LogRecord
+from clickbridge.types import OPAQUE, Document, query_key
+
+KIND = "graph"
+MEMORY_MB = 1024
+
+
+class ClickGraph:
+    """Built by `build` from a log, or opened from a folder. Arrays may be memory-mapped: do not write to them."""
+
+    def __init__(
+        self,
+        queries: Sequence[str],
+        docs: pa.Table,
+        pairs: Pairs,
+        impressions: Impressions | None = None,
+        clicks: Clicks | None = None,
+        defaults: Mapping[str, Any] | None = None,
+        summary: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.query_keys = queries
+        self.docs = docs
+        self.pairs = pairs
+        self.impressions = impressions
+        self.clicks = clicks
+        self.defaults = dict(defaults or {})
+        self.summary = dict(summary or {})
+
+    def __repr__(self) -> str:
+        return f"ClickGraph({self.n_queries:,} queries, {self.n_docs:,} documents, {len(self.pairs):,} pairs)"
+
+    # --- made from -------------------------------------------------------------------------------
+
+    @classmethod
+    def build(
+        cls,
+        log: Iterable[LogRecord],
+        docs: Iterable[Document] = (),
+        out: str | Path | None = None,
+        *,
+        defaults: Mapping[str, Any] | None = None,
+        progress: Callable[[str, int], None] | None = None,
+        memory_mb: int = MEMORY_MB,
+    ) -> ClickGraph:
+        """Reads the log and the documents once, out of core; with `out`, the GRAPH is written there."""
+        if out is None:
+            home = tempfile.TemporaryDirectory(prefix="clickbridge-")
+            graph = cls.build(
+                log,
+                docs,
+                Path(home.name) / "graph",
+                defaults=defaults,
+                progress=progress,
+                memory_mb=memory_mb,
+            )
+            weakref.finalize(graph, home.cleanup)
+            return graph
+        with ArtifactWriter(out, KIND) as writer:
+            aggregator = LogAggregator(writer.scratch(), memory_mb)
+            for count, document in enumerate(docs, 1):
+                aggregator.add_document(document)
+                if progress and count % 10_000 == 0:
+                    progress("documents", count)
+            for count, record in enumerate(log, 1):
+                aggregator.add(record)
+                if progress and count % 20_000 == 0:
+                    progress("log lines", count)
+            if not aggregator.summary.impressions and not aggregator.summary.clicks:
+                raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
+            if progress:
+                progress("merging", 0)
+            summary = aggregator.finish(writer)
+            rejects = getattr(getattr(log, "rejects", None), "path", None)
+            if rejects is not None and rejects.exists():
+                rejects.replace(writer.path("rejects.jsonl"))
+            writer.commit(defaults=dict(defaults or {}), summary=summary.as_dict(), parts_present=_present(summary))
+        return cls.open(out)
+
+    @classmethod
+    def open(cls, path: str | Path) -> ClickGraph:
+        artifact = open_artifact(path, KIND)
+        pairs = read_part(artifact, "pairs", Pairs)
+        assert pairs is not None
+        return cls(
+            _Keys(artifact),
+            artifact.table("docs"),
+            pairs,
+            read_part(artifact, "impressions", Impressions),
+            read_part(artifact, "clicks", Clicks),
+            artifact.manifest.get("defaults"),
+            artifact.manifest.get("summary"),
+        )
+
+    def save(self, path: str | Path) -> None:
+        with ArtifactWriter(path, KIND) as writer:
+            writer.table("queries", pa.table({"key": pa.array(list(self.query_keys), pa.string())}))
+            writer.table("docs", self.docs)
+            for name in ("pairs", "impressions", "clicks"):
+                part = getattr(self, name)
+                if part is not None:
+                    write_part(writer, name, part)
+            writer.commit(defaults=self.defaults, summary=self.summary, parts_present=self.parts)
+
+    # --- who is who ------------------------------------------------------------------------------
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.query_keys)
+
+    @property
+    def n_docs(self) -> int:
+        return int(self.docs.num_rows)
+
+    @property
+    def parts(self) -> list[str]:
+        return [name for name in ("pairs", "impressions", "clicks") if getattr(self, name) is not None]
+
+    @property
+    def has_times(self) -> bool:
+        return any(part is not None and part.time is not None for part in (self.impressions, self.clicks))
+
+    @property
+    def field_names(self) -> list[str]:
+        return [name for name in self.docs.column_names if name != "doc_id"]
+
+    @cached_property
+    def doc_ids(self) -> list[str]:
+        ids: list[str] = self.docs["doc_id"].to_pylist()
+        return ids
+
+    @cached_property
+    def _doc_numbers(self) -> dict[str, int]:
+        return {doc_id: number for number, doc_id in enumerate(self.doc_ids)}
+
+    @cached_property
+    def _query_numbers(self) -> dict[str, int]:
+        return {key: number for number, key in enumerate(self.query_keys)}
+
+    def doc_idx(self, doc_id: str) -> int | None:
+        return self._doc_numbers.get(doc_id)
+
+    def query_idx(self, query: str, query_id: str | None = None) -> int | None:
+        """By text (normalised here) or, where there is none, by id."""
+        return self._query_numbers.get(query_key(normalise_query(query), query_id))
+
+    @cached_property
+    def query_texts(self) -> list[str]:
+        """Text of every query; empty for one known by its id alone."""
+        return ["" if key.startswith(OPAQUE) else key for key in self.query_keys]
+
+    def field(self, name: str) -> list[str]:
+        """The text of one field for every document, empty where it has none."""
+        if name not in self.field_names:
+            raise MissingPart(f"the GRAPH's documents have no field {name!r}; they have {self._fields_in_words()}")
+        return [text or "" for text in self.docs[name].to_pylist()]
+
+    def _fields_in_words(self) -> str:
+        return ", ".join(self.field_names) or "none: ingest with --docs"
+
+    def matrix(self, *, rows: Literal["queries", "documents"], values: Array | None = None) -> sparse.csr_array:
+        """The pairs as a sparse matrix whose rows are what `rows` says; values default to clicks."""
+        data = (self.pairs.clicks if values is None else values).astype(np.float64)
+        shape = (self.n_queries, self.n_docs)
+        out = sparse.coo_array((data, (self.pairs.query, self.pairs.doc)), shape=shape).tocsr()
+        out.eliminate_zeros()
+        if rows == "queries":
+            return out
+        if rows == "documents":
+            return sparse.csr_array(out.T)
+        raise ValueError(f"rows must be 'queries' or 'documents', got {rows!r}")
+
+    # --- made into -------------------------------------------------------------------------------
+
+    def with_events(self, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
+        """The same queries and documents with only these events; pairs are summed from them."""
+        pairs = sum_pairs(impressions, clicks)
+        return ClickGraph(self.query_keys, self.docs, pairs, impressions, clicks, self.defaults, self.summary)
+
+    def with_pairs(self, pairs: Pairs) -> ClickGraph:
+        """The same queries and documents with only these pairs and no events."""
+        return ClickGraph(self.query_keys, self.docs, pairs, None, None, self.defaults, self.summary)
+
+    def merge(self, other: ClickGraph) -> ClickGraph:
+        """Both logs as one GRAPH; of a document in both, `other`'s text counts."""
+        from clickbridge.graph.merge import merge_graphs
+
+        return merge_graphs(self, other)
+
+    def hold_back(self, fraction: float = 0.1, by: str = "auto", seed: int = 0):  # type: ignore[no-untyped-def]
+        """Splits off part of the clicks for tuning: see `clickbridge.graph.hold_back`."""
+        from clickbridge.graph.hold_back import hold_back
+
+        return hold_back(self, fraction, by, seed)
+
+
+class _Keys(Sequence[str]):
+    """Query keys of an opened GRAPH, read when first used."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self._column = artifact.table("queries")["key"]
+
+    @cached_property
+    def _values(self) -> list[str]:
+        values: list[str] = self._column.to_pylist()
+        return values
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def __getitem__(self, i):  # type: ignore[no-untyped-def]
+        return self._values[i]
+
+
+def sum_pairs(impressions: Impressions | None, clicks: Clicks | None) -> Pairs:
+    """Pairs of the given events, by the same sums as ingest."""
+    with tempfile.TemporaryDirectory(prefix="clickbridge-") as folder:
+        sql = connect(Path(folder), MEMORY_MB)
+        sums = PairSums(sql)
+        if impressions is not None and len(impressions):
+            length = np.diff(impressions.indptr)
+            wide = (
+                np.repeat(impressions.query, length),
+                impressions.doc,
+                impressions.clicked,
+                np.ones(len(impressions.doc), dtype=np.int32),
+                np.repeat(_time(impressions), length),
+                np.repeat(_user(impressions), length),
+            )
+            sums.add(*wide, stated=False)
+        if clicks is not None and len(clicks):
+            none = np.zeros(len(clicks), dtype=np.int32)
+            sums.add(clicks.query, clicks.doc, clicks.clicks, none, _time(clicks), _user(clicks), stated=True)
+        table = sums.table()
+        sql.close()
+    known = [part for part in (impressions, clicks) if part is not None]
+    absent = set()
+    if not any(part.user is not None for part in known):
+        absent.add("users")
+    if not any(part.time is not None for part in known):
+        absent |= {"first", "last"}
+    values: dict[str, Any] = {n: None if n in absent else table[n].to_numpy() for n in table.column_names}
+    return Pairs(**values)
+
+
+def _time(part: Impressions | Clicks) -> Array:
+    return np.full(len(part), np.nan) if part.time is None else part.time
+
+
+def _user(part: Impressions | Clicks) -> Array:
+    return np.zeros(len(part), dtype=np.uint64) if part.user is None else part.user
+
+
+def _present(summary: Any) -> list[str]:
+    events = summary.pair_rows or summary.clicks_outside_results
+    parts = {
+        "pairs": True,
+        "impressions": summary.has_impressions,
+        "clicks": bool(events and (summary.has_times or summary.has_users)),
+        "users": summary.has_users,
+        "times": summary.has_times,
+        "documents": summary.documents > 0,
+    }
+    return [name for name, there in parts.items() if there]

@@ -1,0 +1,173 @@
+"""One hold-back serves every tuner, early stopper and cross-fit.
+
+What is held back: the last part by time where times exist; else whole queries by a hash of their text if
+most queries occur once; else single clicks at random. The rest is a GRAPH over the same queries and
+documents; what was held back becomes lists with labels.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from clickbridge.errors import MissingPart, SettingError
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs
+from clickbridge.types import ResultList
+
+MIN_USABLE = 50
+POOL = 50
+Ranker = Callable[[str, int], list[str]]
+
+
+@dataclass(frozen=True)
+class HoldBack:
+    """`graph` is the rest. `shown` are held-back pages; `clicked` are held-back clicks without a page."""
+
+    graph: ClickGraph
+    by: str
+    shown: Impressions | None
+    clicked: Pairs | None
+
+    def lists(self, rankers: list[Ranker] | None = None, pool: int = POOL) -> list[ResultList]:
+        """Labelled lists: held-back pages with a click as they were shown, labels 1 and 0; without pages,
+        for each query the rankers' pooled top documents plus the clicked ones, labels by share of the
+        most clicked one."""
+        if self.shown is not None:
+            return self._shown_lists()
+        return self._pooled_lists(rankers or [], pool)
+
+    def _shown_lists(self) -> list[ResultList]:
+        shown = self.shown
+        assert shown is not None
+        keys, ids = self.graph.query_keys, self.graph.doc_ids
+        out = []
+        for page in range(len(shown)):
+            start, end = shown.indptr[page], shown.indptr[page + 1]
+            clicked = shown.clicked[start:end]
+            if 0 < clicked.sum() < len(clicked):
+                key = keys[shown.query[page]]
+                results = [ids[doc] for doc in shown.doc[start:end]]
+                out.append(ResultList(str(page), key, results, clicked.astype(float).tolist()))
+        return out
+
+    def _pooled_lists(self, rankers: list[Ranker], pool: int) -> list[ResultList]:
+        if self.clicked is None:
+            return []
+        keys, ids = self.graph.query_keys, self.graph.doc_ids
+        starts = np.flatnonzero(np.diff(self.clicked.query, prepend=-1))
+        out = []
+        for start, end in zip(starts, [*starts[1:], len(self.clicked)], strict=True):
+            key = keys[self.clicked.query[start]]
+            clicks = self.clicked.clicks[start:end]
+            labels = {ids[d]: c / clicks.max() for d, c in zip(self.clicked.doc[start:end], clicks, strict=True)}
+            pooled = [doc_id for rank in rankers for doc_id in rank(key, pool)]
+            results = sorted(dict.fromkeys([*pooled, *labels]))
+            if len(results) > len(labels):
+                out.append(ResultList(str(start), key, results, [labels.get(d, 0.0) for d in results]))
+        return out
+
+
+def hold_back(graph: ClickGraph, fraction: float = 0.1, by: str = "auto", seed: int = 0) -> HoldBack:
+    if not 0 < fraction < 1:
+        raise SettingError(f"fraction must be between 0 and 1; got {fraction}")
+    if by == "auto":
+        by = choose(graph)
+    if by == "time":
+        return _by_time(graph, fraction)
+    if by == "query":
+        drop = query_hash(graph, seed) < fraction
+        return _split_events(graph, by, lambda part: drop[part.query], lambda pairs: drop[pairs.query])
+    if by == "click":
+        return _by_click(graph, fraction, seed)
+    raise SettingError(f"by must be auto, time, query or click; got {by!r}")
+
+
+def choose(graph: ClickGraph) -> str:
+    """How `auto` decides."""
+    if graph.has_times and np.ptp(_event_times(graph)) > 0:
+        return "time"
+    times_seen = np.zeros(graph.n_queries)
+    if graph.impressions is not None:
+        np.add.at(times_seen, graph.impressions.query, 1)
+    else:
+        np.add.at(times_seen, graph.pairs.query, graph.pairs.clicks)
+    seen = times_seen[times_seen > 0]
+    return "query" if len(seen) and np.mean(seen == 1) > 0.5 else "click"
+
+
+def query_hash(graph: ClickGraph, seed: int) -> Array:
+    """A number in [0, 1) for each query that depends on its text and the seed alone."""
+    salt = seed.to_bytes(4, "little")
+    return np.array([zlib.crc32(salt + key.encode()) for key in graph.query_keys], dtype=np.float64) / 2**32
+
+
+def _event_times(graph: ClickGraph) -> Array:
+    parts = [p.time for p in (graph.impressions, graph.clicks) if p is not None and p.time is not None]
+    times = np.concatenate(parts) if parts else np.empty(0)
+    return times[np.isfinite(times)]
+
+
+def _by_time(graph: ClickGraph, fraction: float) -> HoldBack:
+    if not graph.has_times:
+        raise MissingPart("hold_back by time needs times in the log: ingest one that has them, or use by='query'")
+    cut = np.quantile(_event_times(graph), 1 - fraction)
+
+    def late(part: Impressions | Clicks) -> Array:
+        return np.zeros(len(part), dtype=bool) if part.time is None else part.time > cut
+
+    return _split_events(graph, "time", late, None)
+
+
+def _by_click(graph: ClickGraph, fraction: float, seed: int) -> HoldBack:
+    rng = np.random.default_rng(seed)
+    if graph.impressions is None and graph.clicks is None:
+        pairs = graph.pairs
+        taken = rng.binomial(pairs.clicks, fraction)
+        return HoldBack(
+            graph.with_pairs(_with_clicks(pairs, pairs.clicks - taken)),
+            "click",
+            None,
+            _with_clicks(pairs, taken),
+        )
+    return _split_events(graph, "click", lambda part: rng.random(len(part)) < fraction, None)
+
+
+def _split_events(
+    graph: ClickGraph,
+    by: str,
+    drop: Callable[[Impressions | Clicks], Array],
+    drop_pairs: Callable[[Pairs], Array] | None,
+) -> HoldBack:
+    impressions, clicks = graph.impressions, graph.clicks
+    if impressions is None and clicks is None:
+        assert drop_pairs is not None
+        held = drop_pairs(graph.pairs)
+        none = np.zeros(len(graph.pairs), dtype=np.int32)
+        rest = _with_clicks(graph.pairs, np.where(held, none, graph.pairs.clicks))
+        return HoldBack(
+            graph.with_pairs(rest),
+            by,
+            None,
+            _with_clicks(graph.pairs, np.where(held, graph.pairs.clicks, none)),
+        )
+    held_pages = None if impressions is None else drop(impressions)
+    held_clicks = None if clicks is None else drop(clicks)
+    rest_graph = graph.with_events(
+        None if impressions is None or held_pages is None else impressions.take(~held_pages),
+        None if clicks is None or held_clicks is None else clicks.take(~held_clicks),
+    )
+    if impressions is not None and held_pages is not None:
+        return HoldBack(rest_graph, by, impressions.take(held_pages), None)
+    assert clicks is not None
+    assert held_clicks is not None
+    return HoldBack(rest_graph, by, None, graph.with_events(None, clicks.take(held_clicks)).pairs)
+
+
+def _with_clicks(pairs: Pairs, clicks: Array) -> Pairs:
+    """The pairs that have a click left, with those counts."""
+    keep = clicks > 0
+    return Pairs(pairs.query[keep], pairs.doc[keep], clicks[keep], np.zeros(int(keep.sum()), dtype=np.int32))

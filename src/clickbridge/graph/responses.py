@@ -1,0 +1,105 @@
+"""What a pair's clicks are worth to a model: thresholds, robots, recency, and the response.
+
+The GRAPH keeps everything; these are choices of `fit`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.errors import InputError, MissingPart
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.parts import Array
+
+DAY = 86400.0
+
+
+@dataclass(frozen=True)
+class Responses:
+    """`matrix` has a row for each query and a column for each document. `notes` are lines for the user."""
+
+    matrix: sparse.csr_array
+    notes: list[str] = field(default_factory=list)
+
+
+def responses(
+    graph: ClickGraph,
+    *,
+    min_clicks: int = 1,
+    min_users: int = 1,
+    response: str = "clicks",
+    half_life: float = 0.0,
+    max_clicks_per_user: int = 0,
+) -> Responses:
+    notes: list[str] = []
+    if max_clicks_per_user:
+        graph, note = without_robots(graph, max_clicks_per_user)
+        notes.append(note)
+    pairs = graph.pairs
+    keep = pairs.clicks >= min_clicks
+    limits = [f"min_clicks {min_clicks}"]
+    if min_users > 1:
+        if pairs.users is None:
+            raise MissingPart(
+                "min_users needs users in the log: ingest one with a user or session, or use --min-users 1"
+            )
+        keep &= pairs.users >= min_users
+        limits.append(f"min_users {min_users}")
+    total, kept = int(pairs.clicks.sum()), int(pairs.clicks[keep].sum())
+    clicked = int(np.count_nonzero(pairs.clicks))
+    if not kept:
+        raise InputError(f"{' and '.join(limits)} keeps 0 of {clicked:,} pairs; try --min-clicks 1 --min-users 1")
+    if kept < total / 2:
+        notes.append(f"{' and '.join(limits)} drops {total - kept:,} of {total:,} clicks")
+    values = decayed_clicks(graph, half_life) if half_life else pairs.clicks.astype(np.float64)
+    # log(1 + t), not log t: a single click must not count for nothing.
+    values = np.log1p(values) if response == "log" else values
+    return Responses(graph.matrix(rows="queries", values=np.where(keep, values, 0.0)), notes)
+
+
+def without_robots(graph: ClickGraph, max_clicks: int) -> tuple[ClickGraph, str]:
+    """The GRAPH without the clicks of users who clicked more than `max_clicks` times in all."""
+    pages, singles = graph.impressions, graph.clicks
+    has_users = any(part is not None and part.user is not None for part in (pages, singles))
+    if not has_users:
+        raise MissingPart("max_clicks_per_user needs users in the log: ingest one with a user or session")
+    users: list[Array] = []
+    clicks: list[Array] = []
+    if pages is not None and pages.user is not None:
+        users.append(pages.user)
+        clicks.append(np.add.reduceat(pages.clicked, pages.indptr[:-1], dtype=np.int64))
+    if singles is not None and singles.user is not None:
+        users.append(singles.user)
+        clicks.append(singles.clicks)
+    who, number = np.unique(np.concatenate(users), return_inverse=True)
+    counts = np.bincount(number, weights=np.concatenate(clicks))
+    robots = who[(counts > max_clicks) & (who != 0)]
+    if pages is not None and pages.user is not None:
+        pages = pages.without_clicks(np.isin(pages.user, robots))
+    if singles is not None and singles.user is not None:
+        singles = singles.take(~np.isin(singles.user, robots))
+    return graph.with_events(pages, singles), f"{len(robots):,} users over {max_clicks} clicks left out as robots"
+
+
+def decayed_clicks(graph: ClickGraph, half_life: float) -> Array:
+    """For each pair, the sum over its clicks of 2^-(age in days / half_life); the newest event has age 0."""
+    events: list[tuple[Array, Array, Array]] = []
+    pages, singles = graph.impressions, graph.clicks
+    if pages is not None and pages.time is not None:
+        on = pages.clicked.astype(bool)
+        length = np.diff(pages.indptr)
+        key = np.repeat(pages.query, length)[on].astype(np.int64) * graph.n_docs + pages.doc[on]
+        events.append((key, np.repeat(pages.time, length)[on], np.ones(len(key))))
+    if singles is not None and singles.time is not None:
+        key = singles.query.astype(np.int64) * graph.n_docs + singles.doc
+        events.append((key, singles.time, singles.clicks.astype(np.float64)))
+    if not events:
+        raise MissingPart("half_life needs times in the log: ingest one that has them, or leave --half-life out")
+    keys, times, counts = (np.concatenate(column) for column in zip(*events, strict=True))
+    age = np.nan_to_num(np.nanmax(times) - times, nan=0.0) / DAY
+    pair_keys = graph.pairs.query.astype(np.int64) * graph.n_docs + graph.pairs.doc
+    place = np.searchsorted(pair_keys, keys)
+    return np.bincount(place, weights=counts * np.exp2(-age / half_life), minlength=len(pair_keys))

@@ -1,0 +1,297 @@
+"""Artifacts: a folder with `manifest.json` and plain `.npy` / Parquet files.
+
+New: everything goes to a temporary sibling, which is renamed. Replaced: files of the next generation are
+written beside the old ones, then `manifest.json`, the only fixed name, is replaced atomically, then
+unreferenced files go. A process killed at any moment leaves the old artifact whole. Files are
+memory-mapped on open and verified against their SHA-256. Parts of a composite live complete under
+`parts/0`, `parts/1`, …; the top manifest embeds theirs, so that replacing stays one atomic step.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy import sparse
+
+from clickbridge.errors import ArtifactError
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+
+
+class PartWriter:
+    """Writes the data files of one artifact folder (the top one or a part) and knows their checksums."""
+
+    def __init__(self, folder: Path, generation: int) -> None:
+        self.folder = folder
+        self.generation = generation
+        self.header: dict[str, Any] = {}
+        self._paths: dict[str, Path] = {}
+        self._parts: dict[str, PartWriter] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def path(self, name: str) -> Path:
+        """Where to write the file called `name` (`pairs.npy`, `docs.parquet`)."""
+        stem, dot, suffix = name.rpartition(".")
+        self._paths[name] = self.folder / f"{stem}.{self.generation}{dot}{suffix}"
+        return self._paths[name]
+
+    def array(self, name: str, values: np.ndarray[Any, Any]) -> None:
+        np.save(self.path(name + ".npy"), np.ascontiguousarray(values), allow_pickle=False)
+
+    def sparse(self, name: str, matrix: sparse.csr_array) -> None:
+        matrix.sort_indices()
+        self.array(name + ".data", matrix.data)
+        self.array(name + ".indices", matrix.indices)
+        self.array(name + ".indptr", matrix.indptr)
+        self.array(name + ".shape", np.array(matrix.shape, dtype=np.int64))
+
+    def table(self, name: str, table: pa.Table) -> None:
+        pq.write_table(table, self.path(name + ".parquet"), compression="zstd")
+
+    def strings(self, name: str, values: Iterable[str]) -> None:
+        self.table(name, pa.table({"value": pa.array(values, pa.large_string())}))
+
+    def part(self, name: str) -> PartWriter:
+        self._parts[name] = PartWriter(self.folder / "parts" / name, self.generation)
+        return self._parts[name]
+
+    def manifest(self) -> dict[str, Any]:
+        files = {}
+        for name, path in self._paths.items():
+            _fsync(path)
+            files[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": _sha256(path)}
+        out = {"format": FORMAT_VERSION, "generation": self.generation, **self.header, "files": files}
+        if self._parts:
+            out["parts"] = {name: part.manifest() for name, part in self._parts.items()}
+        return out
+
+    def write_manifests(self, manifest: dict[str, Any]) -> None:
+        """The top manifest first: from then on the new generation is the artifact."""
+        temporary = self.folder / (MANIFEST + ".new")
+        temporary.write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+        _fsync(temporary)
+        os.replace(temporary, self.folder / MANIFEST)
+        _fsync(self.folder)
+        for name, part in self._parts.items():
+            part.write_manifests(manifest["parts"][name])
+
+    def sweep(self, manifest: dict[str, Any]) -> None:
+        keep = {entry["file"] for entry in manifest["files"].values()} | {MANIFEST}
+        for path in self.folder.iterdir():
+            if path.is_file() and path.name not in keep:
+                path.unlink()
+        parts = self.folder / "parts"
+        if parts.is_dir():
+            for path in parts.iterdir():
+                if path.name not in self._parts:
+                    shutil.rmtree(path)
+        for name, part in self._parts.items():
+            part.sweep(manifest["parts"][name])
+
+    def discard(self) -> None:
+        for path in self._paths.values():
+            path.unlink(missing_ok=True)
+        for part in self._parts.values():
+            part.discard()
+
+
+class ArtifactWriter(PartWriter):
+    """`with ArtifactWriter(path, "graph") as w: w.array(...); w.commit(settings={...})`."""
+
+    def __init__(self, path: str | Path, kind: str) -> None:
+        self.target = Path(os.path.abspath(path))
+        self.kind = kind
+        check_target(self.target, kind)
+        if not self.target.parent.is_dir():
+            raise ArtifactError(f"{self.target.parent} is not a folder: create it first, or write elsewhere")
+        self._lock = _Lock(self.target)
+        self._committed = False
+
+    def __enter__(self) -> ArtifactWriter:
+        self._lock.acquire()
+        try:
+            pattern = f".{self.target.name}.new-"
+            for stale in self.target.parent.glob(pattern + "*"):
+                shutil.rmtree(stale, ignore_errors=True)
+            self.replaces = check_target(self.target, self.kind)
+            if self.replaces:
+                generation = int(_read_manifest(self.target)["generation"]) + 1
+                super().__init__(self.target, generation)
+            else:
+                super().__init__(Path(tempfile.mkdtemp(prefix=pattern, dir=self.target.parent)), 1)
+                self.folder.chmod(0o755)
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def scratch(self) -> Path:
+        """A folder for intermediate files, gone after the commit."""
+        folder = self.folder / "scratch"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def commit(self, **header: Any) -> None:
+        self.header = {"kind": self.kind, **header}
+        shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+        manifest = self.manifest()
+        self.write_manifests(manifest)
+        if self.replaces:
+            self.sweep(manifest)
+        else:
+            os.rename(self.folder, self.target)
+            _fsync(self.target.parent)
+        self._committed = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if not self._committed:
+                if self.replaces:
+                    shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+                    self.discard()
+                else:
+                    shutil.rmtree(self.folder, ignore_errors=True)
+        finally:
+            self._lock.release()
+
+
+class Artifact:
+    """An opened artifact folder: arrays come memory-mapped, strings as Arrow columns."""
+
+    def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
+        self.path = path
+        self.manifest = manifest
+
+    def __contains__(self, name: str) -> bool:
+        return any(f"{name}{suffix}" in self.manifest["files"] for suffix in (".npy", ".parquet", ".data.npy"))
+
+    def file(self, name: str) -> Path:
+        return self.path / str(self.manifest["files"][name]["file"])
+
+    def array(self, name: str) -> np.ndarray[Any, Any]:
+        path = self.file(name + ".npy")
+        values: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        return values if values.size else np.array(values)
+
+    def sparse(self, name: str) -> sparse.csr_array:
+        parts = tuple(self.array(f"{name}.{p}") for p in ("data", "indices", "indptr"))
+        rows, columns = (int(n) for n in self.array(name + ".shape"))
+        matrix = sparse.csr_array(parts, shape=(rows, columns), copy=False)
+        matrix.has_sorted_indices = True
+        return matrix
+
+    def table(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        return pq.read_table(self.file(name + ".parquet"), columns=columns, memory_map=True)
+
+    def strings(self, name: str) -> list[str]:
+        values: list[str] = self.table(name)["value"].to_pylist()
+        return values
+
+    def part(self, name: str) -> Artifact:
+        return Artifact(self.path / "parts" / name, self.manifest["parts"][name])
+
+    def verify(self) -> None:
+        for entry in self.manifest["files"].values():
+            path = self.path / entry["file"]
+            if not path.is_file() or path.stat().st_size != entry["bytes"]:
+                raise ArtifactError(f"{self.path}: {entry['file']} is missing or cut short: build it again")
+            if _sha256(path) != entry["sha256"]:
+                raise ArtifactError(f"{self.path}: {entry['file']} does not match its checksum: build it again")
+        for name in self.manifest.get("parts", {}):
+            self.part(name).verify()
+
+
+def open_artifact(path: str | Path, kind: str) -> Artifact:
+    folder = Path(path)
+    if not folder.exists():
+        raise ArtifactError(f"no {kind} at {folder}: give the folder that was written with --out")
+    if not (folder / MANIFEST).is_file():
+        raise ArtifactError(f"{folder} is not a {kind}: it has no {MANIFEST}")
+    manifest = _read_manifest(folder)
+    if manifest.get("kind") != kind:
+        raise ArtifactError(f"{folder} is a {manifest.get('kind')}; a {kind} is needed here")
+    artifact = Artifact(folder, manifest)
+    artifact.verify()
+    return artifact
+
+
+def check_target(target: Path, kind: str) -> bool:
+    """True where an artifact of this kind will be replaced, False where nothing is there; else refuses."""
+    if not target.exists() and not target.is_symlink():
+        return False
+    if target.is_dir() and (target / MANIFEST).is_file() and _read_manifest(target).get("kind") == kind:
+        return True
+    raise ArtifactError(f"{target} exists and is not a {kind}: choose another --out, or remove it")
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    try:
+        manifest = orjson.loads((folder / MANIFEST).read_bytes())
+        version = int(manifest["format"])
+        manifest["generation"], manifest["files"], manifest["kind"]
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        raise ArtifactError(f"{folder / MANIFEST} is damaged: build the artifact again") from None
+    if version > FORMAT_VERSION:
+        raise ArtifactError(
+            f"{folder} has format {version}, this clickbridge reads up to {FORMAT_VERSION}: update clickbridge"
+        )
+    return dict(manifest)
+
+
+class _Lock:
+    """An advisory lock beside the target; the kernel drops it when the process dies."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.path = target.with_name(f".{target.name}.lock")
+        self._fd = -1
+
+    def acquire(self) -> None:
+        while True:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(fd)
+                raise ArtifactError(
+                    f"another process is writing {self.target}: wait for it, or write elsewhere"
+                ) from None
+            # The file may have been unlinked by the previous holder between open and flock.
+            if self.path.exists() and os.fstat(fd).st_ino == self.path.stat().st_ino:
+                self._fd = fd
+                return
+            os.close(fd)
+
+    def release(self) -> None:
+        if self._fd >= 0:
+            self.path.unlink(missing_ok=True)
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def _fsync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

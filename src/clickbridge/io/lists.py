@@ -1,0 +1,93 @@
+"""LISTS: JSONL with one query a line and the results to re-rank, their grades, their scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from clickbridge.errors import InputError
+from clickbridge.io.files import written_aside
+from clickbridge.io.streams import lines, open_stream
+from clickbridge.types import ResultList
+
+
+def read_lists(path: str) -> list[ResultList]:
+    out: list[ResultList] = []
+    seen: set[str] = set()
+    with open_stream(str(path)) as stream:
+        for number, line in enumerate(lines(stream, str(path)), 1):
+            if not line:
+                continue
+            try:
+                result = _result_list(orjson.loads(line))
+            except orjson.JSONDecodeError as error:
+                raise InputError(f"{path}, line {number}: not JSON: {error.msg}") from None
+            except ValueError as error:
+                raise InputError(f"{path}, line {number}: {error}") from None
+            if result.query_id in seen:
+                raise InputError(f"{path}, line {number}: query_id {result.query_id!r} occurs twice; give each once")
+            seen.add(result.query_id)
+            out.append(result)
+    if not out:
+        raise InputError(f"{path} holds no list: one JSON object a line with query_id, query and results")
+    return out
+
+
+def write_lists(path: str | Path, lists: Iterable[ResultList]) -> None:
+    with written_aside(path) as out:
+        for result in lists:
+            record: dict[str, Any] = {"query_id": result.query_id, "query": result.query, "results": result.results}
+            record |= {} if result.labels is None else {"labels": result.labels}
+            record |= {} if result.scores is None else {"scores": result.scores}
+            out.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def _result_list(record: Any) -> ResultList:
+    if type(record) is not dict:
+        raise ValueError("a line must be a JSON object")
+    query, query_id = record.get("query") or "", record.get("query_id")
+    if type(query) is not str:
+        raise ValueError(f"query must be text, got {query!r}")
+    if query_id is None and query:
+        query_id = "_".join(query.split())
+    results = [_id(value) for value in _list(record, "results")]
+    if len(set(results)) != len(results):
+        raise ValueError("a result occurs twice in the list")
+    return ResultList(
+        _id(query_id),
+        query,
+        results,
+        _numbers(record, "labels", len(results), 0.0),
+        _numbers(record, "scores", len(results)),
+    )
+
+
+def _id(value: Any) -> str:
+    if type(value) is int:
+        return str(value)
+    if type(value) is not str or value.split() != [value]:
+        raise ValueError(f"an id must be text without white space, got {value!r}")
+    return value
+
+
+def _list(record: dict[str, Any], name: str) -> list[Any]:
+    value = record.get(name)
+    if type(value) is not list:
+        raise ValueError(f"{name} must be a list, got {value!r}")
+    return value
+
+
+def _numbers(record: dict[str, Any], name: str, length: int, low: float = -math.inf) -> list[float] | None:
+    if record.get(name) is None:
+        return None
+    values = _list(record, name)
+    if len(values) != length:
+        raise ValueError(f"{len(values)} {name} for {length} results")
+    for value in values:
+        if type(value) not in (int, float) or not math.isfinite(value) or value < low:
+            raise ValueError(f"{name} must be numbers{' of at least 0' if low == 0 else ''}, got {value!r}")
+    return [float(value) for value in values]

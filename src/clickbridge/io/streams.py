@@ -1,0 +1,73 @@
+"""Bytes in, whatever wraps them: plain, gzip or zstd files, or standard input, told apart by magic bytes.
+
+A damaged container always stops with one line; a damaged line inside a sound one is a reject.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+
+from clickbridge.errors import InputError
+
+MAX_LINE = 1 << 26
+GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
+
+
+def file_stem_suffix(path: str) -> str:
+    """The extension that tells the format: `.jsonl` of `log.jsonl.gz`."""
+    suffixes = [s.lower() for s in Path(path).suffixes]
+    while suffixes and suffixes[-1] in (".gz", ".gzip", ".zst", ".zstd"):
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+@contextmanager
+def open_stream(path: str) -> Iterator[BinaryIO]:
+    """A buffered binary stream over the unpacked bytes; low-level faults become one InputError line."""
+    try:
+        raw = sys.stdin.buffer if path == "-" else open(path, "rb")  # noqa: SIM115
+    except FileNotFoundError:
+        raise InputError(f"no file {path}: check the path") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    try:
+        buffered = io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20)
+        head = buffered.peek(4)[:4]
+        if head.startswith(GZIP):
+            yield cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=buffered), 1 << 20))
+        elif head == ZSTD:
+            unpacked = pa.CompressedInputStream(pa.PythonFile(buffered, mode="r"), "zstd")
+            yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, unpacked), 1 << 20))
+        else:
+            yield cast(BinaryIO, buffered)
+    except (EOFError, zlib.error, gzip.BadGzipFile, pa.ArrowException) as error:
+        raise InputError(f"{path} is damaged or cut short ({error}): fetch or write it again") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder: give the files in it") from None
+    except OSError as error:
+        if "zstd" in str(error).lower():
+            raise InputError(f"{path} is damaged or cut short ({error}): fetch or write it again") from None
+        raise
+    finally:
+        if path != "-":
+            raw.close()
+
+
+def lines(stream: BinaryIO, path: str) -> Iterator[bytes]:
+    """Lines without end marks; a byte-order mark at the start is dropped."""
+    first = True
+    while line := stream.readline(MAX_LINE):
+        if len(line) == MAX_LINE and not line.endswith(b"\n"):
+            raise InputError(f"{path} has a line over {MAX_LINE >> 20} MiB: is it a text file, one record a line?")
+        if first:
+            line, first = line.removeprefix(b"\xef\xbb\xbf"), False
+        yield line.rstrip(b"\r\n")

@@ -1,0 +1,79 @@
+"""TREC runs and judgments, in and out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from clickbridge.errors import InputError
+from clickbridge.io.files import written_aside
+from clickbridge.io.streams import lines, open_stream
+from clickbridge.types import Ranking
+
+Run = dict[str, list[str]]
+Grades = dict[str, dict[str, float]]
+STEP = 1e-6
+"""Least relative gap between two scores of a run: float32, which evaluation tools compare in, tells them apart."""
+
+
+def write_run(path: str | Path, rankings: Iterable[tuple[str, Ranking]], spec: str) -> None:
+    """`query_id Q0 doc_id rank score spec`, scores strictly decreasing as float32 in the given order."""
+    with written_aside(path) as out:
+        for query_id, ranking in rankings:
+            scores = falling([hit.score for hit in ranking])
+            for rank, (hit, score) in enumerate(zip(ranking, scores, strict=True), 1):
+                out.write(f"{query_id} Q0 {hit.doc_id} {rank} {score:.9g} {spec}\n".encode())
+
+
+def falling(scores: list[float]) -> list[float]:
+    """Scores in ranked order, made strictly decreasing; what has none (-inf) goes on below the rest."""
+    out: list[float] = []
+    for score in scores:
+        if not out:
+            out.append(score if math.isfinite(score) else 0.0)
+            continue
+        ceiling = out[-1] - STEP * max(abs(out[-1]), 1.0)
+        out.append(min(score, ceiling) if math.isfinite(score) else ceiling)
+    return out
+
+
+def read_run(path: str | Path) -> Run:
+    """Documents of each query by falling score, then by rank."""
+    scored: dict[str, list[tuple[float, int, str]]] = {}
+    for number, cells in _cells(path, 6, "query_id Q0 doc_id rank score name"):
+        try:
+            row = (-float(cells[4]), int(cells[3]), cells[2])
+        except ValueError:
+            raise InputError(
+                f"{path}, line {number}: rank and score must be numbers, got {cells[3]} {cells[4]}"
+            ) from None
+        scored.setdefault(cells[0], []).append(row)
+    return {query_id: [doc_id for _, _, doc_id in sorted(rows)] for query_id, rows in scored.items()}
+
+
+def read_qrels(path: str | Path) -> Grades:
+    """Grades by query and document; negative grades (spam in some collections) count 0."""
+    grades: Grades = {}
+    for number, cells in _cells(path, 4, "query_id 0 doc_id grade"):
+        try:
+            grade = float(cells[3])
+        except ValueError:
+            raise InputError(f"{path}, line {number}: the grade must be a number, got {cells[3]}") from None
+        grades.setdefault(cells[0], {})[cells[2]] = max(grade, 0.0)
+    return grades
+
+
+def _cells(path: str | Path, width: int, shape: str) -> Iterable[tuple[int, list[str]]]:
+    empty = True
+    with open_stream(str(path)) as stream:
+        for number, line in enumerate(lines(stream, str(path)), 1):
+            cells = line.decode("utf-8", "replace").split()
+            if not cells:
+                continue
+            if len(cells) != width:
+                raise InputError(f"{path}, line {number}: {len(cells)} columns, expected {width}: {shape}")
+            empty = False
+            yield number, cells
+    if empty:
+        raise InputError(f"{path} is empty; expected lines of {shape}")

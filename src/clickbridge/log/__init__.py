@@ -1,0 +1,1 @@
+"""Raw click logs in, clean records out."""

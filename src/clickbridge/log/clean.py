@@ -1,0 +1,153 @@
+"""One raw record in, one clean record out, or a RecordError with the reason it is left out."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from clickbridge.errors import SettingError
+from clickbridge.types import Impression, PairCount
+
+MAX_QUERY = 4096
+TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+class RecordError(ValueError):
+    """Why a record is rejected."""
+
+
+def normalise_query(text: str) -> str:
+    """The text that is a query's identity: Unicode NFKC, case folded, white space folded to single blanks.
+
+    >>> normalise_query("  New\\tYORK  Pizza ")
+    'new york pizza'
+    """
+    if text.isascii():
+        return " ".join(text.lower().split())
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(folded.split())
+
+
+def time_scale(unit: str) -> float:
+    if unit not in TIME_UNITS:
+        raise SettingError(f"--time-unit must be one of {', '.join(TIME_UNITS)}; got {unit!r}")
+    return TIME_UNITS[unit]
+
+
+def clean_time(value: Any, scale: float) -> float | None:
+    """Seconds since 1970: from ISO 8601 (no zone means UTC) or from epoch units."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    try:
+        seconds = float(value) * scale
+    except (TypeError, ValueError):
+        if not isinstance(value, str):
+            raise RecordError(f"time {value!r} is neither ISO 8601 nor a number") from None
+        try:
+            stamp = datetime.fromisoformat(value)
+            return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            raise RecordError(f"time {value!r} is neither ISO 8601 nor a number") from None
+    if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 0:
+        raise RecordError(f"time {value!r} is not a time since 1970")
+    return seconds
+
+
+def clean_id(value: Any, what: str) -> str:
+    """An id is text without white space; whole numbers are taken as their digits."""
+    if type(value) is int:
+        return str(value)
+    if type(value) is not str:
+        raise RecordError(f"{what} must be text, got {_kind(value)}")
+    if not value or value.split() != [value]:
+        raise RecordError(f"{what} {value!r} is empty or has white space")
+    return value
+
+
+def clean_ids(values: Any, what: str) -> list[str]:
+    """A list of ids, each kept once, in order."""
+    if type(values) is not list:
+        raise RecordError(f"{what} must be a list of ids, got {_kind(values)}")
+    try:
+        # Fast path: joined by blanks and split again, sound ids come back one for one.
+        if " ".join(values).split() == values:
+            return values if len(set(values)) == len(values) else list(dict.fromkeys(values))
+    except TypeError:
+        pass
+    return list(dict.fromkeys(clean_id(value, f"an id in {what}") for value in values))
+
+
+def clean_query(record: Mapping[str, Any]) -> tuple[str, str | None]:
+    text, query_id = record.get("query"), record.get("query_id")
+    if text is not None and type(text) is not str:
+        raise RecordError(f"query must be text, got {_kind(text)}")
+    if text and len(text) > MAX_QUERY:
+        raise RecordError(f"query has {len(text)} characters, at most {MAX_QUERY} are taken")
+    query = normalise_query(text) if text else ""
+    clean = clean_id(query_id, "query_id") if query_id not in (None, "") else None
+    if not query and clean is None:
+        raise RecordError("neither query nor query_id")
+    return query, clean
+
+
+def clean_session(record: Any, scale: float = 1.0) -> Impression:
+    """One line of a `sessions` log."""
+    if type(record) is not dict:
+        raise RecordError(f"a line must be a JSON object, got {_kind(record)}")
+    query, query_id = clean_query(record)
+    if "clicks" not in record:
+        raise RecordError("no clicks")
+    clicks = clean_ids(record["clicks"], "clicks")
+    results = record.get("results")
+    if results is not None:
+        results = clean_ids(results, "results")
+    return Impression(query, results, clicks, query_id, _user(record), clean_time(record.get("time"), scale))
+
+
+def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
+    """One row of a `triples` log."""
+    query, query_id = clean_query(record)
+    return PairCount(
+        query,
+        clean_id(record.get("doc_id"), "doc_id"),
+        _count(record.get("clicks"), "clicks", 1) or 0,
+        _count(record.get("impressions"), "impressions", None),
+        query_id,
+        _user(record),
+        clean_time(record.get("time"), scale),
+    )
+
+
+def _user(record: Mapping[str, Any]) -> str | None:
+    """Who searched: the user, or the session where the log names no user."""
+    value = record.get("user")
+    if value in (None, ""):
+        value = record.get("session")
+    if value in (None, ""):
+        return None
+    if type(value) not in (str, int):
+        raise RecordError(f"user must be text, got {_kind(value)}")
+    return str(value)
+
+
+def _count(value: Any, what: str, default: int | None) -> int | None:
+    if value is None or value == "":
+        return default
+    try:
+        number = float(value)
+        count = int(number)
+    except (TypeError, ValueError, OverflowError):
+        raise RecordError(f"{what} must be a whole number, got {value!r}") from None
+    if isinstance(value, bool) or count != number or not 0 <= count < 2**31:
+        raise RecordError(f"{what} must be a whole number from 0 to 2147483647, got {value!r}")
+    return count
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "text", bool: "true/false", type(None): "null"}
+    return names.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)

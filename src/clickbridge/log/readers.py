@@ -1,0 +1,216 @@
+"""Streaming readers of click logs: `sessions` JSONL, `triples` (CSV, TSV, Parquet), TREC session XML.
+
+A reader yields clean records one at a time, so that memory does not grow with the file. What it cannot
+use goes to its RejectLog with line and reason.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clickbridge.errors import InputError, SettingError
+from clickbridge.io.streams import PARQUET, file_stem_suffix, lines, open_stream
+from clickbridge.log.clean import RecordError, clean_session, clean_triple, time_scale
+from clickbridge.log.rejects import RejectLog
+from clickbridge.log.trec_session import read_trec_session
+from clickbridge.types import Document, Impression, PairCount
+
+LogRecord = Impression | PairCount | Document
+FORMATS = ("auto", "sessions", "triples", "trec-session")
+FIELDS = ("query", "query_id", "doc_id", "user", "session", "time", "results", "clicks", "impressions")
+_BY_SUFFIX = {
+    ".jsonl": "sessions", ".ndjson": "sessions", ".json": "sessions", ".csv": "triples", ".tsv": "triples",
+    ".parquet": "triples", ".pq": "triples", ".xml": "trec-session",
+}  # fmt: skip
+
+
+class LogReader:
+    """Iterates over the clean records of one or more log files; each iteration reads them afresh."""
+
+    def __init__(
+        self,
+        paths: tuple[str, ...],
+        format: str = "auto",
+        columns: Mapping[str, str] | None = None,
+        time_unit: str = "s",
+        rejects: RejectLog | None = None,
+    ) -> None:
+        if format not in FORMATS:
+            raise SettingError(f"--format must be one of {', '.join(FORMATS)}; got {format!r}")
+        for name in columns or {}:
+            if name not in FIELDS:
+                raise SettingError(f"--columns renames {', '.join(FIELDS)}; got {name!r}")
+        self.paths = paths
+        self.format = format
+        self.columns = dict(columns or {})
+        self.scale = time_scale(time_unit)
+        self.rejects = rejects if rejects is not None else RejectLog()
+
+    def __iter__(self) -> Iterator[LogRecord]:
+        for path in self.paths:
+            with open_stream(path) as stream:
+                yield from self._read(path, stream)
+        self.rejects.close()
+
+    def _read(self, path: str, stream: BinaryIO) -> Iterator[LogRecord]:
+        kind = self.format if self.format != "auto" else detect_format(path, stream)
+        if kind == "sessions":
+            yield from self._sessions(path, stream)
+        elif kind == "triples":
+            yield from self._triples(path, stream)
+        else:
+            for record in read_trec_session(path, stream):
+                self.rejects.lines += isinstance(record, Impression)
+                yield record
+
+    def _sessions(self, path: str, stream: BinaryIO) -> Iterator[Impression]:
+        rejects, scale, columns = self.rejects, self.scale, self.columns
+        loads = orjson.loads
+        for number, line in enumerate(lines(stream, path), 1):
+            if not line:
+                continue
+            rejects.lines += 1
+            try:
+                record = loads(line)
+                if columns and type(record) is dict:
+                    record = _rename(record, columns)
+                yield clean_session(record, scale)
+            except orjson.JSONDecodeError as error:
+                rejects.add(path, number, f"not JSON: {error.msg}")
+            except RecordError as error:
+                rejects.add(path, number, str(error))
+
+    def _triples(self, path: str, stream: BinaryIO) -> Iterator[PairCount]:
+        for number, row in table_rows(path, stream, self._check_header, self.rejects):
+            try:
+                yield clean_triple(row, self.scale)
+            except RecordError as error:
+                self.rejects.add(path, number, str(error))
+
+    def _check_header(self, path: str, header: list[str]) -> list[str]:
+        """The file's column names, renamed to ours by --columns."""
+        for ours, theirs in self.columns.items():
+            if theirs not in header:
+                raise InputError(f"{path} has no column {theirs!r} for {ours}; it has {', '.join(header)}")
+        renamed = {theirs: ours for ours, theirs in self.columns.items()}
+        names = [renamed.get(name, name if name not in self.columns else "") for name in header]
+        if not ("query" in names or "query_id" in names) or "doc_id" not in names:
+            raise InputError(
+                f"{path} needs columns query and doc_id; it has {', '.join(header)}: name them with "
+                "--columns query=...,doc_id=..."
+            )
+        return names
+
+
+def read_log(
+    *paths: str,
+    format: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    time_unit: str = "s",
+    rejects: RejectLog | None = None,
+) -> LogReader:
+    """Clean records of one or more click logs, streamed. `-` is standard input."""
+    return LogReader(tuple(str(p) for p in paths), format, columns, time_unit, rejects)
+
+
+def detect_format(path: str, stream: BinaryIO) -> str:
+    """By extension, then by the first bytes."""
+    if suffix := _BY_SUFFIX.get(file_stem_suffix(path)):
+        return suffix
+    head = bytes(stream.peek(4096)[:4096]).lstrip()  # type: ignore[attr-defined]
+    if head.startswith(b"<"):
+        return "trec-session"
+    if head.startswith(b"{"):
+        return "sessions"
+    if head.startswith(PARQUET) or b"\t" in head.split(b"\n")[0] or b"," in head.split(b"\n")[0]:
+        return "triples"
+    raise InputError(f"cannot tell the format of {path}: give --format {'|'.join(FORMATS[1:])}")
+
+
+def table_rows(
+    path: str,
+    stream: BinaryIO,
+    check_header: Callable[[str, list[str]], list[str]],
+    rejects: RejectLog,
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows of a CSV (RFC 4180), TSV (no quoting) or Parquet file as dicts, with their line numbers."""
+    head = stream.peek(65536)  # type: ignore[attr-defined]
+    if head.startswith(PARQUET):
+        yield from _parquet_rows(path, stream, check_header, rejects)
+        return
+    first = bytes(head).split(b"\n")[0]
+    tabs = file_stem_suffix(path) == ".tsv" or (file_stem_suffix(path) != ".csv" and b"\t" in first)
+    rows = _tsv_rows(path, stream) if tabs else _csv_rows(path, stream)
+    header = next(rows, None)
+    if header is None or header[1] in (None, [""]):
+        raise InputError(f"{path} is empty: a header line with query and doc_id is needed")
+    names = check_header(path, header[1] or [])
+    for number, cells in rows:
+        if cells == [""] or cells == []:
+            continue
+        rejects.lines += 1
+        if cells is None:
+            rejects.add(path, number, "not UTF-8 or not CSV")
+        elif len(cells) != len(names):
+            rejects.add(path, number, f"{len(cells)} columns, the header has {len(names)}")
+        else:
+            yield number, dict(zip(names, cells, strict=True))
+
+
+def _tsv_rows(path: str, stream: BinaryIO) -> Iterator[tuple[int, list[str] | None]]:
+    for number, line in enumerate(lines(stream, path), 1):
+        try:
+            yield number, line.decode().split("\t")
+        except UnicodeDecodeError:
+            yield number, None
+
+
+def _csv_rows(path: str, stream: BinaryIO) -> Iterator[tuple[int, list[str] | None]]:
+    # Undecodable bytes become lone surrogates, so that one bad row does not end the file.
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    reader = csv.reader(text, strict=True)
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            break
+        except csv.Error:
+            yield reader.line_num, None
+            continue
+        bad = any("\udc80" <= ch <= "\udcff" for cell in cells if not cell.isascii() for ch in cell)
+        yield reader.line_num, None if bad else cells
+    text.detach()
+
+
+def _parquet_rows(
+    path: str,
+    stream: BinaryIO,
+    check_header: Callable[[str, list[str]], list[str]],
+    rejects: RejectLog,
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    source: Any = path if path != "-" else pa.BufferReader(stream.read())
+    try:
+        with pq.ParquetFile(source) as file:
+            names = check_header(path, list(file.schema_arrow.names))
+            number = 0
+            for batch in file.iter_batches(batch_size=65536):
+                columns = [column.to_pylist() for column in batch.columns]
+                for cells in zip(*columns, strict=True):
+                    number += 1
+                    rejects.lines += 1
+                    yield number, dict(zip(names, cells, strict=True))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} is not a sound Parquet file ({error}): fetch or write it again") from None
+
+
+def _rename(record: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+    out = {name: value for name, value in record.items() if name not in columns}
+    out.update((ours, record[theirs]) for ours, theirs in columns.items() if theirs in record)
+    return out

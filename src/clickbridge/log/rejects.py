@@ -1,0 +1,57 @@
+"""Lines that were left out: counted, the first reasons kept, every one written down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from clickbridge.errors import InputError, SettingError
+from clickbridge.types import Reject
+
+
+def parse_share(text: str) -> float:
+    """`1%` or `0.01`."""
+    try:
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise SettingError(f"a share is a number from 0 to 1 or 0% to 100%; got {text!r}")
+    return share
+
+
+class RejectLog:
+    def __init__(self, max_share: float = 0.01, path: Path | None = None) -> None:
+        self.max_share = max_share
+        self.path = path
+        self._file: BinaryIO | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Starts counting anew, before the same input is read again."""
+        self.first: list[Reject] = []
+        self.count = 0
+        self.lines = 0
+
+    def add(self, source: str, line: int, reason: str) -> None:
+        self.count += 1
+        reject = Reject(source, line, reason)
+        if len(self.first) < 3:
+            self.first.append(reject)
+        if self.path is not None:
+            self._file = self._file or self.path.open("wb")
+            self._file.write(orjson.dumps(reject, option=orjson.OPT_APPEND_NEWLINE))
+
+    def close(self) -> None:
+        """Ends the file; refuses where more than the allowed share of lines was left out."""
+        if self._file:
+            self._file.close()
+            self._file = None
+        if self.count > self.max_share * max(self.lines, 1):
+            reasons = "; ".join(f"line {r.line}: {r.reason}" for r in self.first)
+            raise InputError(
+                f"{self.count:,} of {self.lines:,} lines are unusable, at most {self.max_share:.3g} of them may be "
+                f"({reasons}): mend the input, or raise --max-rejects"
+            )

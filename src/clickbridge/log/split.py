@@ -1,0 +1,166 @@
+"""`split`: a training log and click-labelled lists, for people without judgments.
+
+Two passes over the files. The training part is written back as `sessions` lines (or `triples` rows) that
+`ingest` reads; the held part becomes one list a query: every result it was shown there, label 1 where
+clicked. A log without shown results gets, beside the clicked documents, the training part's most clicked
+ones to be ranked against.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
+
+import numpy as np
+import orjson
+
+from clickbridge.errors import InputError, SettingError
+from clickbridge.io.files import written_aside
+from clickbridge.io.lists import write_lists
+from clickbridge.log.clean import RecordError, clean_time
+from clickbridge.log.readers import LogReader
+from clickbridge.types import Document, Impression, PairCount, ResultList, query_key
+
+DISTRACTORS = 50
+
+
+@dataclass
+class SplitReport:
+    train_lines: int = 0
+    held_lines: int = 0
+    lists: int = 0
+    by: str = "time"
+    at: str = ""
+
+
+def split_log(log: LogReader, *, at: str, by: str, train: str, lists: str, seed: int = 0) -> SplitReport:
+    if "-" in log.paths:
+        raise SettingError("split reads the log twice: give files, not standard input")
+    if by == "time":
+        return _split(log, _time_cut(log, at), SplitReport(by=by), train, lists)
+    if by == "query":
+        return _split(log, _query_cut(at, seed), SplitReport(by=by, at=at), train, lists)
+    raise SettingError(f"--by must be time or query; got {by!r}")
+
+
+def _split(log: LogReader, cut: _TimeCut | _HashCut, report: SplitReport, train: str, lists: str) -> SplitReport:
+    report.at = report.at or cut.label
+    shown: dict[str, dict[str, float]] = {}
+    texts: dict[str, Impression | PairCount] = {}
+    popular: Counter[str] = Counter()
+    has_results = False
+    with written_aside(train) as out:
+        for record in log:
+            if isinstance(record, Document):
+                continue
+            if not cut.holds(record):
+                report.train_lines += 1
+                _write(out, record)
+                clicks = record.clicks if isinstance(record, Impression) else [record.doc_id]
+                popular.update(clicks)
+                continue
+            report.held_lines += 1
+            key = query_key(record.query, record.query_id)
+            texts.setdefault(key, record)
+            labels = shown.setdefault(key, {})
+            if isinstance(record, Impression):
+                has_results |= bool(record.results)
+                for doc_id in record.results or []:
+                    labels.setdefault(doc_id, 0.0)
+                labels.update(dict.fromkeys(record.clicks, 1.0))
+            elif record.clicks:
+                labels[record.doc_id] = 1.0
+        if not report.train_lines or not report.held_lines:
+            raise InputError(
+                f"--at {report.at} leaves {report.train_lines} lines to train on and {report.held_lines} to test: "
+                "move the cut"
+            )
+    others = [] if has_results else [doc_id for doc_id, _ in popular.most_common(DISTRACTORS)]
+    kept = list(_lists(shown, texts, others))
+    if not kept:
+        raise InputError("the held part has no query with both a clicked and an unclicked result: move the cut")
+    report.lists = len(kept)
+    write_lists(lists, kept)
+    return report
+
+
+def _lists(shown: dict[str, dict[str, float]], records: dict[str, Any], others: list[str]) -> Iterator[ResultList]:
+    for number, (key, labels) in enumerate(shown.items()):
+        results = list(dict.fromkeys([*labels, *others]))
+        if others:
+            results.sort()
+        grades = [labels.get(doc_id, 0.0) for doc_id in results]
+        if 0 < sum(grades) < len(grades):
+            record = records[key]
+            # A query known by its id alone keeps that id: it is how a model finds it.
+            query_id = record.query_id if not record.query else f"q{number}"
+            yield ResultList(query_id, record.query, results, grades)
+
+
+def _write(out: BinaryIO, record: Impression | PairCount) -> None:
+    fields = {name: getattr(record, name) for name in record.__slots__}
+    if isinstance(record, PairCount):
+        # A row of a table becomes session lines without results, one a click.
+        count, doc_id, _ = (fields.pop(name) for name in ("clicks", "doc_id", "impressions"))
+        fields["clicks"] = [doc_id]
+    else:
+        count = 1
+    line = orjson.dumps({k: v for k, v in fields.items() if v is not None and v != ""})
+    for _ in range(count):
+        out.write(line + b"\n")
+
+
+class _TimeCut:
+    def __init__(self, cut: float) -> None:
+        self.cut = cut
+        self.label = datetime.fromtimestamp(cut, UTC).isoformat()
+
+    def holds(self, record: Impression | PairCount) -> bool:
+        return record.time is not None and record.time > self.cut
+
+
+class _HashCut:
+    def __init__(self, share: float, seed: int) -> None:
+        self.share = share
+        self.salt = seed.to_bytes(4, "little")
+        self.label = f"{share:.0%}"
+
+    def holds(self, record: Impression | PairCount) -> bool:
+        key = query_key(record.query, record.query_id)
+        return zlib.crc32(self.salt + key.encode()) / 2**32 >= self.share
+
+
+def _time_cut(log: LogReader, at: str) -> _TimeCut:
+    if not at.endswith("%"):
+        try:
+            moment = clean_time(at, 1.0)
+        except RecordError as error:
+            raise SettingError(f"--at takes a share like 80% or a date like 2026-01-31: {error}") from None
+        if moment is None:
+            raise SettingError("--at takes a share like 80% or a date like 2026-01-31")
+        return _TimeCut(moment)
+    times = np.fromiter((r.time for r in log if not isinstance(r, Document) and r.time is not None), dtype=np.float64)
+    log.rejects.reset()
+    if not len(times):
+        raise InputError("the log has no times: split it with --by query")
+    return _TimeCut(float(np.quantile(times, _share(at))))
+
+
+def _query_cut(at: str, seed: int) -> _HashCut:
+    if not at.endswith("%"):
+        raise SettingError(f"--by query takes a share like --at 80%; got {at!r}")
+    return _HashCut(_share(at), seed)
+
+
+def _share(at: str) -> float:
+    try:
+        share = float(at[:-1]) / 100
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise SettingError(f"--at takes a share between 0% and 100%; got {at!r}")
+    return share

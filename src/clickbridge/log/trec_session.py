@@ -1,0 +1,56 @@
+"""TREC session track XML: queries, shown results with title, url and snippet, clicks by rank.
+
+The only format here that brings its documents along. Times are of the day alone and are not used;
+a session stands for a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+from xml.etree import ElementTree
+
+from clickbridge.errors import InputError
+from clickbridge.log.clean import RecordError, clean_id, normalise_query
+from clickbridge.types import Document, Impression
+
+
+def read_trec_session(path: str, stream: BinaryIO) -> Iterator[Impression | Document]:
+    try:
+        for _, element in ElementTree.iterparse(stream):
+            if element.tag == "session":
+                yield from _session(path, element)
+                element.clear()
+    except ElementTree.ParseError as error:
+        raise InputError(f"{path} is not sound XML ({error}): fetch or write it again") from None
+
+
+def _session(path: str, session: ElementTree.Element) -> Iterator[Impression | Document]:
+    for interaction in session.iter("interaction"):
+        query = normalise_query(interaction.findtext("query") or "")
+        if not query:
+            continue
+        by_rank: dict[str, str] = {}
+        for result in interaction.iter("result"):
+            try:
+                document = _document(result)
+            except RecordError as error:
+                number = session.get("num")
+                raise InputError(f"{path}, session {number}: {error}: is it a TREC session file?") from None
+            by_rank[result.get("rank") or ""] = document.doc_id
+            yield document
+        clicked = (by_rank.get((click.findtext("rank") or "").strip()) for click in interaction.iter("click"))
+        yield Impression(
+            query,
+            list(dict.fromkeys(by_rank.values())),
+            list(dict.fromkeys(doc_id for doc_id in clicked if doc_id)),
+            user="session " + (session.get("num") or ""),
+        )
+
+
+def _document(result: ElementTree.Element) -> Document:
+    """The id is the collection's own (`clueweb09id`, `clueweb12id`), else the URL."""
+    own = next((e.text for e in result if e.tag.startswith("clueweb") and e.text), None)
+    doc_id = clean_id(own or result.findtext("url"), "the id of a result")
+    texts = ((name, result.findtext(name)) for name in ("title", "url", "snippet"))
+    return Document(doc_id, {name: text for name, text in texts if text})

@@ -1,0 +1,114 @@
+"""nDCG, AP, P, recall and reciprocal rank of one ranked list.
+
+A handful of lines each, for grades that may be any non-negative number; the tests check every one of them
+against ir-measures. Queries without a relevant document have no value.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from clickbridge.errors import SettingError
+
+Grades = Sequence[float]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """`compute(ranked grades, all grades of the query)`; `name` is how it is written."""
+
+    name: str
+    compute: Callable[[Grades, Grades], float]
+
+    def __call__(self, ranked: Grades, judged: Grades) -> float:
+        return self.compute(ranked, judged)
+
+
+def _dcg(grades: Grades) -> float:
+    return math.fsum((2.0**grade - 1) / math.log2(rank + 2) for rank, grade in enumerate(grades))
+
+
+def _ndcg(ranked: Grades, judged: Grades, k: int, _: float) -> float:
+    return _dcg(ranked[:k]) / _dcg(sorted(judged, reverse=True)[:k])
+
+
+def _ap(ranked: Grades, judged: Grades, k: int, level: float) -> float:
+    found, total = 0, 0.0
+    for rank, grade in enumerate(ranked[:k], 1):
+        if grade >= level:
+            found += 1
+            total += found / rank
+    return total / sum(grade >= level for grade in judged)
+
+
+def _rr(ranked: Grades, _: Grades, k: int, level: float) -> float:
+    return next((1 / rank for rank, grade in enumerate(ranked[:k], 1) if grade >= level), 0.0)
+
+
+def _precision(ranked: Grades, _: Grades, k: int, level: float) -> float:
+    return sum(grade >= level for grade in ranked[:k]) / k
+
+
+def _recall(ranked: Grades, judged: Grades, k: int, level: float) -> float:
+    return sum(grade >= level for grade in ranked[:k]) / sum(grade >= level for grade in judged)
+
+
+_FAMILIES: dict[str, tuple[Callable[[Grades, Grades, int, float], float], bool, str]] = {
+    "nDCG": (
+        _ndcg,
+        False,
+        "normalised discounted cumulative gain, gain 2^grade - 1, discount log2(rank + 1)",
+    ),
+    "AP": (_ap, False, "average precision; its mean over queries is MAP"),
+    "RR": (_rr, False, "one over the rank of the first relevant document"),
+    "P": (_precision, True, "share of relevant documents among the first k"),
+    "R": (_recall, True, "share of the relevant documents found among the first k"),
+}
+MEASURES = {name: about for name, (_, _, about) in _FAMILIES.items()}
+_NAME = re.compile(r"(?P<family>[A-Za-z]+)(?:\(rel=(?P<level>[0-9.]+)\))?(?:@(?P<k>[0-9]+))?")
+
+
+def parse_measure(text: str) -> Measure:
+    """`nDCG@5`, `AP`, `AP(rel=2)`, `P(rel=2)@5`, `RR@10`: a document is relevant from grade `rel` on."""
+    match = _NAME.fullmatch(text.strip())
+    family = next((f for f in _FAMILIES if match and f.lower() == match["family"].lower()), None)
+    if match is None or family is None:
+        raise SettingError(f"no measure {text!r}; there are {', '.join(_FAMILIES)}, as nDCG@5 or AP(rel=2)")
+    compute, needs_k, _ = _FAMILIES[family]
+    if needs_k and not match["k"]:
+        raise SettingError(f"{family} needs a cut-off, as {family}@5")
+    k, level = int(match["k"] or 10**9), float(match["level"] or 1)
+    if k < 1 or level <= 0:
+        raise SettingError(f"{text!r}: the cut-off must be at least 1 and rel above 0")
+    # Any positive grade is relevant where no level is named: click-labelled lists may hold fractions.
+    threshold = level if match["level"] else math.ulp(0.0)
+    name = family + (f"(rel={match['level']})" if match["level"] else "") + (f"@{k}" if match["k"] else "")
+
+    def measure(ranked: Grades, judged: Grades) -> float:
+        if not any(grade >= threshold for grade in judged):
+            return math.nan
+        return compute(ranked, judged, k, threshold)
+
+    return Measure(name, measure)
+
+
+def parse_measures(text: str) -> list[Measure]:
+    return [parse_measure(name) for name in text.split(",")]
+
+
+def evaluate_run(
+    run: Mapping[str, Sequence[str]], grades: Mapping[str, Mapping[str, float]], measures: Sequence[Measure]
+) -> dict[str, dict[str, float]]:
+    """Per measure, the value of each judged query that has a relevant document; a query that the run does
+    not answer counts 0, an unjudged document has grade 0."""
+    out: dict[str, dict[str, float]] = {measure.name: {} for measure in measures}
+    for query_id, judged in grades.items():
+        ranked = [judged.get(doc_id, 0.0) for doc_id in run.get(query_id, ())]
+        for measure in measures:
+            value = measure(ranked, list(judged.values()))
+            if not math.isnan(value):
+                out[measure.name][query_id] = value
+    return out

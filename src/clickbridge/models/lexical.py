@@ -1,0 +1,264 @@
+"""VSM, BM25F and LMIR as S-functions: two explicit sparse maps each (Wu et al. 2011, Section 3.3).
+
+All three read documents of several weighted fields. With one field of weight 1 each equals its textbook
+formula. Weights are given (`fields=title:3,overview`) or learned through `hold_back` (`auto`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.errors import MissingPart
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.io.artifact import Artifact, PartWriter
+from clickbridge.models.base import Array, SFunction, as_key
+from clickbridge.models.tuning import learn_field_weights
+from clickbridge.types import OPAQUE, Document
+from clickbridge.views.fields import FieldCounts, count_fields, parse_fields
+from clickbridge.views.text import Analyzer
+from clickbridge.views.word import Vocabulary, WordCounter
+
+
+class LexicalModel(SFunction):
+    """What the three share: words, fields, statistics of the collection, and frozen maps for new texts."""
+
+    fields: str
+    language: str
+    stop_words: str
+    seed: int
+    extra_columns = 0
+    """Coordinates beyond the vocabulary."""
+
+    vocabulary_: Vocabulary
+    field_names_: list[str]
+    field_weights_: Array
+    average_lengths_: Array
+    idf_: Array
+    collection_: Array
+    """P(t), the share of each term in the collection."""
+
+    def _fit(self, graph: ClickGraph) -> None:
+        if not graph.field_names:
+            raise MissingPart(f"{self.name} needs document text: ingest with --docs")
+        given = None if self.fields == "auto" else parse_fields(self.fields, graph.field_names)
+        names = list(given) if given else graph.field_names
+        self.vocabulary_ = Vocabulary()
+        counter = WordCounter(Analyzer(self.language, self.stop_words), self.vocabulary_)
+        counts = count_fields(counter, {name: graph.field(name) for name in names}, graph.n_docs)
+        if not counts.pattern.nnz:
+            raise MissingPart(f"{self.name} needs document text: the fields {', '.join(names)} hold no word")
+        self.field_names_ = counts.names
+        self._count_collection(counts)
+        if given:
+            self.field_weights_ = np.array(list(given.values()))
+        else:
+            self.field_weights_, note = learn_field_weights(self, graph, counts)
+            self.notes_.append(note)
+        self._weigh_collection(counts)
+        self.scorable_ = counts.lengths @ self.field_weights_ > 0
+        self.images_ = self.document_map(counts, self.field_weights_)
+
+    def _count_collection(self, counts: FieldCounts) -> None:
+        """Statistics that do not depend on the field weights."""
+        has_text = counts.lengths.sum(axis=1) > 0
+        self.average_lengths_ = counts.lengths[has_text].mean(axis=0, dtype=np.float64)
+        self.idf_ = self.idf_of(counts.document_frequency(), int(has_text.sum()))
+        self.field_weights_ = np.ones(len(counts.names))
+        self._weigh_collection(counts)
+
+    def _weigh_collection(self, counts: FieldCounts) -> None:
+        """P(t) of the weighted texts."""
+        width = counts.pattern.shape[1]
+        mass = np.bincount(counts.pattern.indices, counts.values @ self.field_weights_, minlength=width)
+        self.collection_ = mass / max(mass.sum(), 1e-300)
+
+    def idf_of(self, frequency: Array, n_docs: int) -> Array:
+        """log(1 + N / df): positive for every term, as a weight in both maps must be."""
+        return np.log1p(n_docs / np.maximum(frequency, 1))
+
+    def document_map(self, counts: FieldCounts, weights: Array, columns: Array | None = None) -> sparse.csr_array:
+        """Images of counted documents. `columns` says which terms of the vocabulary the columns are."""
+        raise NotImplementedError
+
+    def query_map(self, counts: sparse.csr_array) -> sparse.csr_array:
+        """Images of counted queries."""
+        raise NotImplementedError
+
+    def map_queries(self, queries: Sequence[str]) -> sparse.csr_array:
+        texts = ("" if key.startswith(OPAQUE) else key for key in map(as_key, queries))
+        return self.query_map(self._counter.count(texts))
+
+    def map_documents(self, documents: Sequence[Document | str]) -> sparse.csr_array:
+        known = [self._doc_numbers[d] if isinstance(d, str) else -1 for d in documents]
+        new = [d if isinstance(d, Document) else Document("") for d in documents]
+        texts = {name: [d.fields.get(name, "") for d in new] for name in self.field_names_}
+        images = self.document_map(count_fields(self._counter, texts, len(new)), self.field_weights_)
+        if max(known, default=-1) < 0:
+            return images
+        stacked = sparse.vstack([self.images_, images], format="csr")
+        n_docs = self.images_.shape[0]
+        return sparse.csr_array(stacked[[k if k >= 0 else n_docs + i for i, k in enumerate(known)]])
+
+    @property
+    def _counter(self) -> WordCounter:
+        if not hasattr(self, "_frozen_counter"):
+            self._frozen_counter = WordCounter(Analyzer(self.language, self.stop_words), self.vocabulary_, frozen=True)
+        return self._frozen_counter
+
+    def normaliser(self, queries: sparse.csr_array) -> Array:
+        """The query's summed idf: the most a document of saturated matches could get."""
+        words = queries[:, : len(self.vocabulary_)]
+        total = np.asarray((words > 0).astype(np.float64) @ self.idf_).ravel()
+        return np.where(total > 0, total, 1.0)
+
+    def _report(self) -> dict[str, Any]:
+        weights = dict(zip(self.field_names_, self.field_weights_.round(4).tolist(), strict=True))
+        return {"fields": weights, "views": ["word"]}
+
+    def _write(self, writer: PartWriter) -> None:
+        writer.strings("terms", self.vocabulary_.terms)
+        writer.strings("fields", self.field_names_)
+        writer.sparse("images", self.images_)
+        for name in ("field_weights", "average_lengths", "idf", "collection", "scorable"):
+            writer.array(name, getattr(self, name + "_"))
+
+    def _read(self, artifact: Artifact) -> None:
+        self.vocabulary_ = Vocabulary(artifact.strings("terms"))
+        self.field_names_ = artifact.strings("fields")
+        self.images_ = artifact.sparse("images")
+        for name in ("field_weights", "average_lengths", "idf", "collection", "scorable"):
+            setattr(self, name + "_", artifact.array(name))
+
+
+class VSM(LexicalModel):
+    """tf-idf vectors of query and document, multiplied as they are: no length normalisation (11R, 3.3.1)."""
+
+    name = "vsm"
+    about = "vector space model, unnormalised tf-idf"
+    paper = "11R 3.3.1"
+
+    def __init__(
+        self, fields: str = "auto", language: str = "english", stop_words: str = "keep", seed: int = 0
+    ) -> None:
+        self.fields = fields
+        self.language = language
+        self.stop_words = stop_words
+        self.seed = seed
+
+    def query_map(self, counts: sparse.csr_array) -> sparse.csr_array:
+        return scaled_columns(counts, self.idf_)
+
+    def document_map(self, counts: FieldCounts, weights: Array, columns: Array | None = None) -> sparse.csr_array:
+        return scaled_columns(counts.with_values(counts.values @ weights), _at(self.idf_, columns))
+
+
+class BM25(LexicalModel):
+    """BM25F (11R, eq. (1), with Robertson's simple extension to weighted fields).
+
+    tf = sum_f w_f tf_f / (1 - b + b len_f / avglen_f);  image = idf (k1 + 1) tf / (k1 + tf).
+    """
+
+    name = "bm25"
+    about = "BM25 over weighted fields (BM25F)"
+    paper = "11R 3.3.2"
+
+    def __init__(
+        self,
+        k1: float = 1.2,
+        b: float = 0.75,
+        k3: float = 8.0,
+        idf: str = "lucene",
+        fields: str = "auto",
+        language: str = "english",
+        stop_words: str = "keep",
+        seed: int = 0,
+    ) -> None:
+        self.k1 = k1
+        self.b = b
+        self.k3 = k3
+        self.idf = idf
+        self.fields = fields
+        self.language = language
+        self.stop_words = stop_words
+        self.seed = seed
+
+    def idf_of(self, frequency: Array, n_docs: int) -> Array:
+        if self.idf == "atire":
+            return np.log(n_docs / np.maximum(frequency, 1))
+        odds = (n_docs - frequency + 0.5) / (frequency + 0.5)
+        # Robertson's turns negative for words in over half of the documents; Lucene's does not.
+        return np.log(odds) if self.idf == "robertson" else np.log1p(odds)
+
+    def query_map(self, counts: sparse.csr_array) -> sparse.csr_array:
+        out = counts.copy()
+        out.data = (self.k3 + 1) * out.data / (self.k3 + out.data)
+        return out
+
+    def document_map(self, counts: FieldCounts, weights: Array, columns: Array | None = None) -> sparse.csr_array:
+        norms = 1 - self.b + self.b * counts.lengths / np.maximum(self.average_lengths_, 1e-9)
+        frequency = (counts.values / np.maximum(norms, 1e-9)[counts.rows]) @ weights
+        saturated = (self.k1 + 1) * frequency / np.maximum(self.k1 + frequency, 1e-300)
+        return scaled_columns(counts.with_values(saturated), _at(self.idf_, columns))
+
+
+class LMIR(LexicalModel):
+    """Query likelihood under a smoothed document language model (11R, 3.3.3; Zhai and Lafferty 2004).
+
+    With a_d the weight of the collection in document d (Dirichlet: mu / (len + mu); Jelinek-Mercer: lam),
+    log p(q|d) = sum_t tf(t,q) log(1 + (1 - a_d) p(t|d) / (a_d P(t))) + len(q) log a_d + const(q):
+    one coordinate a term and one more for log a_d. len(q) counts known terms only.
+    """
+
+    name = "lmir"
+    about = "language model, Dirichlet or Jelinek-Mercer smoothing"
+    paper = "11R 3.3.3"
+    extra_columns = 1
+
+    def __init__(
+        self,
+        smoothing: str = "dirichlet",
+        mu: float = 200.0,
+        lam: float = 0.5,
+        fields: str = "auto",
+        language: str = "english",
+        stop_words: str = "keep",
+        seed: int = 0,
+    ) -> None:
+        self.smoothing = smoothing
+        self.mu = mu
+        self.lam = lam
+        self.fields = fields
+        self.language = language
+        self.stop_words = stop_words
+        self.seed = seed
+
+    def query_map(self, counts: sparse.csr_array) -> sparse.csr_array:
+        lengths = sparse.csr_array(np.asarray(counts.sum(axis=1)).reshape(-1, 1))
+        return sparse.csr_array(sparse.hstack([counts, lengths], format="csr"))
+
+    def document_map(self, counts: FieldCounts, weights: Array, columns: Array | None = None) -> sparse.csr_array:
+        frequency, length = counts.values @ weights, counts.lengths @ weights
+        if self.smoothing == "dirichlet":
+            # (1 - a_d) p(t|d) / a_d = tf / mu
+            ratio, collection_weight = frequency / self.mu, self.mu / (length + self.mu)
+        else:
+            share = frequency / np.maximum(length, 1e-300)[counts.rows]
+            ratio, collection_weight = share * (1 - self.lam) / self.lam, np.full(len(length), self.lam)
+        collection = _at(self.collection_, columns)[counts.pattern.indices]
+        words = counts.with_values(np.log1p(ratio / np.maximum(collection, 1e-300)))
+        last = np.where(length > 0, np.log(collection_weight), 0.0).astype(np.float32)
+        return sparse.csr_array(sparse.hstack([words, sparse.csr_array(last.reshape(-1, 1))], format="csr"))
+
+
+def scaled_columns(matrix: sparse.csr_array, scale: Array) -> sparse.csr_array:
+    out = matrix.copy()
+    out.data = (out.data * scale[out.indices]).astype(np.float32)
+    return out
+
+
+def _at(values: Array, columns: Array | None) -> Array:
+    return values if columns is None else values[columns]

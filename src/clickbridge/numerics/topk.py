@@ -1,0 +1,157 @@
+"""Exact top-k of sparse rows against an inverted matrix, and scores of given row pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.numerics.threads import kernel, over_rows
+
+Array = np.ndarray[Any, Any]
+
+
+@kernel
+def _before(score_a, item_a, score_b, item_b):  # type: ignore[no-untyped-def]
+    """Whether a stands before b: higher score first, then the lower number."""
+    return score_a > score_b or (score_a == score_b and item_a < item_b)
+
+
+@kernel
+def _sift_down(scores, items, size, at):  # type: ignore[no-untyped-def]
+    """Restores the heap whose root is the hit that stands last."""
+    while True:
+        worst, child = at, 2 * at + 1
+        for c in (child, child + 1):
+            if c < size and _before(scores[worst], items[worst], scores[c], items[c]):
+                worst = c
+        if worst == at:
+            return
+        scores[at], scores[worst] = scores[worst], scores[at]
+        items[at], items[worst] = items[worst], items[at]
+        at = worst
+
+
+@kernel
+def _search(  # type: ignore[no-untyped-def]
+    q_indptr,
+    q_indices,
+    q_data,
+    inv_indptr,
+    inv_items,
+    inv_weights,
+    n_items,
+    k,
+    start,
+    stop,
+    items,
+    scores,
+    counts,
+):
+    total = np.zeros(n_items, dtype=np.float64)
+    seen = np.zeros(n_items, dtype=np.uint8)
+    touched = np.empty(n_items, dtype=np.int32)
+    for row in range(start, stop):
+        n_touched = 0
+        for p in range(q_indptr[row], q_indptr[row + 1]):
+            weight = q_data[p]
+            for j in range(inv_indptr[q_indices[p]], inv_indptr[q_indices[p] + 1]):
+                item = inv_items[j]
+                if not seen[item]:
+                    seen[item] = 1
+                    touched[n_touched] = item
+                    n_touched += 1
+                total[item] += weight * inv_weights[j]
+        size = 0
+        for t in range(n_touched):
+            item, score = touched[t], total[touched[t]]
+            total[item], seen[item] = 0.0, 0
+            if size < k:
+                # Grow the heap: sift the new leaf up.
+                at = size
+                scores[row, at], items[row, at] = score, item
+                size += 1
+                while at > 0:
+                    up = (at - 1) // 2
+                    if not _before(scores[row, up], items[row, up], scores[row, at], items[row, at]):
+                        break
+                    scores[row, at], scores[row, up] = scores[row, up], scores[row, at]
+                    items[row, at], items[row, up] = items[row, up], items[row, at]
+                    at = up
+            elif size > 0 and _before(score, item, scores[row, 0], items[row, 0]):
+                scores[row, 0], items[row, 0] = score, item
+                _sift_down(scores[row], items[row], size, 0)
+        counts[row] = size
+        for last in range(size - 1, 0, -1):
+            scores[row, 0], scores[row, last] = scores[row, last], scores[row, 0]
+            items[row, 0], items[row, last] = items[row, last], items[row, 0]
+            _sift_down(scores[row], items[row], last, 0)
+
+
+def sparse_topk(
+    queries: sparse.csr_array, inverted: sparse.csr_array, k: int, threads: int = 0
+) -> tuple[Array, Array, Array]:
+    """For each row of `queries` the k best columns of `queries @ inverted`, among those it touches.
+
+    `inverted` has a row for each feature. Returns (items, scores, counts); ties go to the lower number.
+    """
+    n_rows, n_items = queries.shape[0], inverted.shape[1]
+    k = min(k, n_items)
+    items = np.full((n_rows, k), -1, dtype=np.int32)
+    scores = np.full((n_rows, k), -np.inf, dtype=np.float64)
+    counts = np.zeros(n_rows, dtype=np.int64)
+    if k > 0:
+        q, inv = (
+            (queries.indptr, queries.indices, queries.data),
+            (inverted.indptr, inverted.indices, inverted.data),
+        )
+        over_rows(
+            n_rows,
+            threads,
+            lambda start, stop: _search(*q, *inv, n_items, k, start, stop, items, scores, counts),
+        )
+    return items, scores, counts
+
+
+@kernel
+def _dots(  # type: ignore[no-untyped-def]
+    a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, width, indptr, columns, start, stop, out
+):
+    wide = np.zeros(width, dtype=np.float64)
+    for row in range(start, stop):
+        for p in range(a_indptr[row], a_indptr[row + 1]):
+            wide[a_indices[p]] = a_data[p]
+        for at in range(indptr[row], indptr[row + 1]):
+            total = 0.0
+            for p in range(b_indptr[columns[at]], b_indptr[columns[at] + 1]):
+                total += wide[b_indices[p]] * b_data[p]
+            out[at] = total
+        for p in range(a_indptr[row], a_indptr[row + 1]):
+            wide[a_indices[p]] = 0.0
+
+
+def paired_dots(a: sparse.csr_array, b: sparse.csr_array, indptr: Array, columns: Array, threads: int = 0) -> Array:
+    """Dot products of row i of `a` with rows `columns[indptr[i]:indptr[i + 1]]` of `b`, end to end."""
+    if a.shape[1] != b.shape[1]:
+        raise ValueError(f"rows of {a.shape[1]} and {b.shape[1]} columns have no dot product")
+    out = np.zeros(len(columns), dtype=np.float64)
+    over_rows(
+        a.shape[0],
+        threads,
+        lambda start, stop: _dots(
+            a.indptr,
+            a.indices,
+            a.data,
+            b.indptr,
+            b.indices,
+            b.data,
+            a.shape[1],
+            indptr,
+            columns,
+            start,
+            stop,
+            out,
+        ),
+    )
+    return out

@@ -1,0 +1,1 @@
+"""Exact search over document images: arrays and maps only, never a model."""

@@ -1,0 +1,106 @@
+"""One table: setting, default, limits, help. The command line, the docs and the models all read it.
+
+A model's constructor repeats the default for the reader's sake; a test keeps the two equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from clickbridge.errors import SettingError
+
+LANGUAGES = (
+    "arabic", "danish", "dutch", "english", "finnish", "french", "german", "hungarian", "italian",
+    "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "turkish", "none",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setting:
+    name: str
+    default: Any
+    help: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def limits(self) -> str:
+        if self.choices:
+            return ", ".join(self.choices)
+        if isinstance(self.default, bool):
+            return "true, false"
+        if self.low is None and self.high is None:
+            return "text"
+        kind = "whole number" if isinstance(self.default, int) else "number"
+        if self.high is None:
+            return f"{kind}, at least {self.low:g}"
+        return f"{kind}, {self.low:g} to {self.high:g}"
+
+    def check(self, value: Any) -> Any:
+        """The value, converted to the default's type; one clear line where it does not fit."""
+        kind = type(self.default)
+        try:
+            if kind is bool:
+                value = {"true": True, "1": True, "false": False, "0": False}[str(value).lower()]
+            elif kind in (int, float):
+                if isinstance(value, str):
+                    value = float(value) if kind is float else int(value)
+                elif kind is float:
+                    value = float(value)
+                elif int(value) != value:
+                    raise ValueError
+        except (ValueError, KeyError, TypeError, OverflowError):
+            raise SettingError(f"{self.name} must be {self.limits}; got {value!r}") from None
+        outside = (self.low is not None and not value >= self.low) or (self.high is not None and not value <= self.high)
+        if outside or (self.choices and value not in self.choices):
+            raise SettingError(f"{self.name} must be {self.limits}; got {value!r}")
+        return value
+
+
+_TABLE: Iterable[Setting] = (
+    # what of the log counts
+    Setting("min_clicks", 1, "a query-document pair counts from this many clicks on", 1, 1e9),
+    Setting("min_users", 1, "a pair counts from this many different users on (needs users in the log)", 1, 1e9),
+    Setting("response", "clicks", "what a pair's clicks are worth: the count, or log(1 + count)",
+            choices=("clicks", "log")),
+    Setting("half_life", 0.0, "days after which a click counts half; 0 is never (needs times in the log)", 0, 1e6),
+    Setting("max_clicks_per_user", 0, "users with more clicks than this are taken for robots and left out; "
+            "0 keeps everyone (needs users in the log)", 0, 1e9),
+    # text
+    Setting("language", "english", "stemmer and stop words; none switches both off", choices=LANGUAGES),
+    Setting("stop_words", "keep", "keep words like the and of (their idf makes them light), or drop them",
+            choices=("keep", "drop")),
+    Setting("fields", "auto", "field weights, as title:3,overview; auto learns them through hold_back"),
+    # lexical models
+    Setting("k1", 1.2, "BM25: how fast repeated words saturate", 0, 1000),
+    Setting("b", 0.75, "BM25: how much long fields are discounted", 0, 1),
+    Setting("k3", 8.0, "BM25: saturation of words repeated in the query", 0, 1000),
+    Setting("idf", "lucene", "BM25: which inverse document frequency", choices=("lucene", "robertson", "atire")),
+    Setting("smoothing", "dirichlet", "LMIR: how a document's word probabilities are smoothed",
+            choices=("dirichlet", "jelinek-mercer")),
+    Setting("mu", 200.0, "LMIR: Dirichlet prior, in words", 1e-6, 1e9),
+    Setting("lam", 0.5, "LMIR: Jelinek-Mercer weight of the collection", 1e-6, 1 - 1e-6),
+    Setting("weights", "auto", "weights of a sum's parts, as 1,0.5; auto learns them through hold_back"),
+    # the machine
+    Setting("seed", 0, "seed of everything random", 0, 2**31 - 1),
+    Setting("threads", 0, "threads of compiled loops; 0 takes every core", 0, 1024),
+)  # fmt: skip
+
+SETTINGS: dict[str, Setting] = {setting.name: setting for setting in _TABLE}
+
+
+def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
+    """`key=value` words of `--set`; keys may be addressed to one part of a spec (`bm25.k1=2`)."""
+    out: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise SettingError(f"--set takes key=value; got {pair!r}")
+        name = key.rpartition(".")[2]
+        if name not in SETTINGS:
+            raise SettingError(f"no setting {name!r}; there are {', '.join(sorted(SETTINGS))}")
+        out[key] = value
+    return out

@@ -1,0 +1,1 @@
+"""Logs that were never logged: always called simulated where they are shown."""

@@ -1,0 +1,1 @@
+"""Text and clicks into features, the same code for both sides."""

@@ -1,0 +1,132 @@
+"""Text into terms: tokens, CamelCase and URL parts, stems, stop words; word bigrams and character n-grams.
+
+Every distinct raw token is analysed once and remembered, so that a long text costs one regular
+expression and one dictionary look-up a token.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import pairwise
+from urllib.parse import unquote
+
+import Stemmer
+
+from clickbridge.errors import SettingError
+from clickbridge.settings import LANGUAGES
+from clickbridge.views.stopwords import STOP_WORDS
+
+TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_HUMPS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:www\d*\.)?|^www\d*\.")
+_PAGE_SUFFIX = re.compile(r"\.(?:x?html?|php\d?|aspx?|jsp|cgi)(?=$|[?#])", re.IGNORECASE)
+
+
+class Analyzer:
+    """Terms of a text. Where stop words are dropped, a text made of nothing else keeps them, so that
+    "the who" and "it" stay findable.
+
+    >>> Analyzer("english", "drop").terms("The HTTPServer's running pages")
+    ['httpserver', 'http', 'server', 'run', 'page']
+    """
+
+    def __init__(self, language: str = "english", stop_words: str = "keep") -> None:
+        if language not in LANGUAGES:
+            raise SettingError(f"language must be one of {', '.join(LANGUAGES)}; got {language!r}")
+        self.language = language
+        self._stem = None if language == "none" else Stemmer.Stemmer(language).stemWord
+        self._stop_words = STOP_WORDS.get(language, frozenset()) if stop_words == "drop" else frozenset()
+        self._kept = _Memo(self._analyse_kept)
+        self._all = _Memo(self._analyse)
+
+    def terms(self, text: str, url: bool = False) -> list[str]:
+        """The terms of one text, in order, repeated as often as they occur."""
+        tokens = tokens_of(url_words(text) if url else text)
+        out = [term for terms in map(self._kept.__getitem__, tokens) for term in terms]
+        if not out and tokens:
+            out = [term for terms in map(self._all.__getitem__, tokens) for term in terms]
+        return out
+
+    def _analyse_kept(self, token: str) -> tuple[str, ...]:
+        if token.casefold().replace("’", "'") in self._stop_words:
+            return ()
+        return self._analyse(token)
+
+    def _analyse(self, token: str) -> tuple[str, ...]:
+        """A raw token's terms: the stem of the whole and, for CamelCase, of each hump; CJK as bigrams."""
+        if not token.isascii() and _CJK.search(token):
+            return tuple(token[i : i + 2] for i in range(max(len(token) - 1, 1)))
+        words = [token, *_HUMPS.findall(token)] if _HUMP.search(token) else [token]
+        return tuple(term for word in words if (term := self._term(word)))
+
+    def _term(self, word: str) -> str:
+        word = word.casefold().replace("’", "'")
+        # Snowball's English rules know no accents; those of the other languages do.
+        if self.language in ("english", "none"):
+            word = fold_accents(word)
+        if self._stem is not None:
+            word = self._stem(word)
+        return fold_accents(word).replace("'", "")
+
+
+class _Memo(dict[str, tuple[str, ...]]):
+    def __init__(self, analyse) -> None:  # type: ignore[no-untyped-def]
+        super().__init__()
+        self._analyse = analyse
+
+    def __missing__(self, token: str) -> tuple[str, ...]:
+        self[token] = terms = self._analyse(token)
+        return terms
+
+
+def tokens_of(text: str) -> list[str]:
+    """Runs of letters and digits; an apostrophe inside a word belongs to it."""
+    return TOKEN.findall(text if text.isascii() else unicodedata.normalize("NFKC", text))
+
+
+def words_of(text: str) -> list[str]:
+    """Plain lower-case words: no stems, no stop words, accents folded. What character n-grams are cut from."""
+    return [fold_accents(token.casefold()) for token in tokens_of(text)]
+
+
+def url_words(url: str) -> str:
+    """A URL as words: scheme, `www` and page suffix dropped, escapes undone.
+
+    >>> url_words("http://www.new-york.org/BestPizza.html?id=7")
+    'new-york.org/BestPizza?id=7'
+    """
+    return unquote(_PAGE_SUFFIX.sub("", _SCHEME.sub("", url.strip())))
+
+
+@cache
+def _accent_free(char: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFD", char) if not unicodedata.combining(c))
+
+
+def fold_accents(word: str) -> str:
+    return word if word.isascii() else "".join(map(_accent_free, word))
+
+
+def bigrams(terms: list[str]) -> Iterator[str]:
+    """Neighbouring terms, joined by a blank."""
+    return (f"{one} {two}" for one, two in pairwise(terms))
+
+
+def char_ngrams(words: Iterable[str], low: int = 3, high: int = 4) -> Iterator[str]:
+    """Character n-grams of each word between boundary marks; a word shorter than `low` gives itself.
+
+    >>> list(char_ngrams(["ny", "pizza"], 4, 4))
+    ['#ny#', '#piz', 'pizz', 'izza', 'zza#']
+    """
+    for word in words:
+        marked = f"#{word}#"
+        if len(marked) < low:
+            yield marked
+        for n in range(low, high + 1):
+            for start in range(len(marked) - n + 1):
+                yield marked[start : start + n]

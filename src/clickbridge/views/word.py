@@ -1,0 +1,96 @@
+"""The word view: texts as rows of term counts over one vocabulary."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.views.text import Analyzer, tokens_of, url_words
+
+URL_FIELD = "url"
+
+
+class Vocabulary(dict[str, int]):
+    """Terms and their column numbers. Open, an unknown term gets the next number; frozen, it is dropped."""
+
+    def __init__(self, terms: Iterable[str] = ()) -> None:
+        super().__init__((term, number) for number, term in enumerate(terms))
+
+    def number(self, term: str) -> int:
+        return self.setdefault(term, len(self))
+
+    @property
+    def terms(self) -> list[str]:
+        return list(self)
+
+
+class WordCounter:
+    """Counts terms of many texts. Each distinct raw token is analysed once, into column numbers."""
+
+    def __init__(self, analyzer: Analyzer, vocabulary: Vocabulary, frozen: bool = False) -> None:
+        self.analyzer = analyzer
+        self.vocabulary = vocabulary
+        find: Callable[[str], int | None] = vocabulary.get if frozen else vocabulary.number
+        self._kept = _Columns(analyzer._kept.__getitem__, find)
+        self._all = _Columns(analyzer._all.__getitem__, find)
+
+    def columns(self, text: str, url: bool = False) -> list[int]:
+        """Column numbers of a text's terms, in order."""
+        tokens = tokens_of(url_words(text) if url else text)
+        out = [column for columns in map(self._kept.__getitem__, tokens) for column in columns]
+        # Empty may mean 'stop words alone' (keep them) or 'unknown words alone' (nothing to keep).
+        if not out and tokens and not any(map(self.analyzer._kept.__getitem__, tokens)):
+            out = [column for columns in map(self._all.__getitem__, tokens) for column in columns]
+        return out
+
+    def count(self, texts: Iterable[str], url: bool = False) -> sparse.csr_array:
+        """One row a text, one column a term of the vocabulary as it stands afterwards."""
+        columns, ends = array("i"), array("q", [0])
+        for text in texts:
+            columns.extend(self.columns(text, url))
+            ends.append(len(columns))
+        return counts_matrix(columns, ends, len(self.vocabulary))
+
+
+class _Columns(dict[str, tuple[int, ...]]):
+    def __init__(self, analyse: Callable[[str], tuple[str, ...]], find: Callable[[str], int | None]) -> None:
+        super().__init__()
+        self._analyse, self._find = analyse, find
+
+    def __missing__(self, token: str) -> tuple[int, ...]:
+        numbers = (self._find(term) for term in self._analyse(token))
+        self[token] = columns = tuple(n for n in numbers if n is not None)
+        return columns
+
+
+def counts_matrix(columns: array[int], ends: array[int], width: int) -> sparse.csr_array:
+    indices, indptr = np.frombuffer(columns, dtype=np.int32), np.frombuffer(ends, dtype=np.int64)
+    data = np.ones(len(indices), dtype=np.float32)
+    out = sparse.csr_array((data, indices.copy(), indptr.copy()), shape=(len(ends) - 1, width))
+    out.sum_duplicates()
+    return out
+
+
+def widen(matrix: sparse.csr_array, width: int) -> sparse.csr_array:
+    """The same rows over a vocabulary that has grown since."""
+    parts: tuple[Any, Any, Any] = (matrix.data, matrix.indices, matrix.indptr)
+    return sparse.csr_array(parts, shape=(matrix.shape[0], width))
+
+
+def count_words(
+    query_texts: Iterable[str], fields: Mapping[str, Iterable[str]], n_docs: int
+) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Words of queries and of documents (all fields together) over one vocabulary, stop words dropped:
+    the word features of the papers' Table 1."""
+    vocabulary = Vocabulary()
+    counter = WordCounter(Analyzer("english", "drop"), vocabulary)
+    queries = counter.count(query_texts)
+    parts = [counter.count(texts, url=name == URL_FIELD) for name, texts in fields.items()]
+    docs = sparse.csr_array((n_docs, len(vocabulary)), dtype=np.float32)
+    for part in parts:
+        docs = docs + widen(part, len(vocabulary))
+    return widen(queries, len(vocabulary)), sparse.csr_array(docs)
