@@ -15,11 +15,14 @@ from rich.table import Table
 
 from clickbridge.errors import SettingError
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# Ids, titles and paths are printed as they are: "[bold]" and ":cat:" mean nothing here.
+# Where no one looks at a terminal, a row of a table stays one line.
+WIDE = None if sys.stdout.isatty() else 10_000
+out = Console(highlight=False, soft_wrap=True, markup=False, emoji=False, width=WIDE)
+err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of everything random.")]
 
 
 def print_json(value: Any) -> None:
@@ -47,12 +50,12 @@ def in_words(value: Any) -> str:
         return f"{value:.4f}" if abs(value) < 10 else f"{value:,.1f}"
     if isinstance(value, Mapping):
         return ", ".join(f"{k}: {in_words(v)}" for k, v in value.items())
-    return str(value).replace("[", r"\[")
+    return str(value)
 
 
 def say(line: str) -> None:
     """A line for a person; on stderr, so that stdout stays clean for --json and pipes."""
-    err.print(line.replace("[", r"\["))
+    err.print(" ".join(line.splitlines()))
 
 
 @contextmanager

@@ -54,6 +54,10 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        say(f"clickbridge: {where}{error.strerror or error}")
+        sys.exit(1)
     except MemoryError:
         say("clickbridge: out of memory: use a smaller log, or a machine with more")
         sys.exit(1)

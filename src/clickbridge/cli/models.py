@@ -42,15 +42,16 @@ def fit(
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.graph.responses import responses
     from clickbridge.io.artifact import check_target
-    from clickbridge.models.base import KIND
-    from clickbridge.models.specs import build_model
+    from clickbridge.models.base import KIND, model_class
+    from clickbridge.models.specs import build_model, parse_spec
 
     settings: dict[str, Any] = dict(parse_assignments(set))
-    counting = {name: settings.pop(name) for name in ("max_clicks_per_user",) if name in settings}
-    counting = checked(min_clicks=min_clicks, min_users=min_users, response=response, half_life=half_life, **counting)
+    options = {"min_clicks": min_clicks, "min_users": min_users, "response": response, "half_life": half_life}
+    counting = {name: settings.pop(name) for name in (*options, "max_clicks_per_user") if name in settings}
+    counting = checked(**counting | {name: value for name, value in options.items() if value is not None})
     if fields is not None:
         settings["fields"] = fields
-    if seed:
+    if seed and any("seed" in model_class(name).setting_names() for name in parse_spec(model).names):
         settings["seed"] = seed
     built = build_model(model, settings)
     check_target(out, KIND)
@@ -83,6 +84,7 @@ def search(
     from clickbridge.models.base import load
 
     opened = load(model)
+    query = query.encode(errors="replace").decode()  # bytes of the shell that are not UTF-8
     hits = opened.rank(query, k)
     if json:
         rows = [{"doc_id": h.doc_id, "score": h.score, "title": opened.title(h.doc_id)} for h in hits]

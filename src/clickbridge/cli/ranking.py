@@ -61,7 +61,7 @@ def evaluate(
 
     parsed = parse_measures(measures)
     grades = _grades(qrels, lists)
-    names = [path.name.removesuffix(".gz").removesuffix(path.suffixes[-1] if path.suffixes else "") for path in runs]
+    names = [Path(path.name.removesuffix(".gz")).stem for path in runs]
     if len({*names}) != len(names):
         raise SettingError(f"two runs share a name ({', '.join(names)}): rename one file")
     if baseline is not None and baseline not in names:
@@ -69,13 +69,12 @@ def evaluate(
     values = {name: evaluate_run(read_run(path), grades, parsed) for name, path in zip(names, runs, strict=True)}
     table: list[dict[str, Any]] = []
     for name in names:
-        row: dict[str, Any] = {"run": name}
+        row: dict[str, Any] = {"run": name, "queries": max(len(per_query) for per_query in values[name].values())}
         for measure in parsed:
             per_query = values[name][measure.name]
             if not per_query:
                 raise InputError(f"no judged query has a relevant document for {measure.name}: nothing to measure")
             row[measure.name] = sum(per_query.values()) / len(per_query)
-            row["queries"] = len(per_query)
         if baseline is not None and name != baseline:
             last = parsed[-1].name
             comparison = paired(values[name][last], values[baseline][last])

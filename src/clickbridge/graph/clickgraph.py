@@ -5,9 +5,11 @@ Rows are queries and columns are documents, always: there is no matrix without a
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -69,18 +71,15 @@ class ClickGraph:
         """Reads the log and the documents once, out of core; with `out`, the GRAPH is written there."""
         if out is None:
             home = tempfile.TemporaryDirectory(prefix="clickbridge-")
-            graph = cls.build(
-                log,
-                docs,
-                Path(home.name) / "graph",
-                defaults=defaults,
-                progress=progress,
-                memory_mb=memory_mb,
-            )
+            try:
+                place = Path(home.name) / "graph"
+                graph = cls.build(log, docs, place, defaults=defaults, progress=progress, memory_mb=memory_mb)
+            except BaseException:
+                home.cleanup()
+                raise
             weakref.finalize(graph, home.cleanup)
             return graph
-        with ArtifactWriter(out, KIND) as writer:
-            aggregator = LogAggregator(writer.scratch(), memory_mb)
+        with ArtifactWriter(out, KIND) as writer, closing(LogAggregator(writer.scratch(), memory_mb)) as aggregator:
             for count, document in enumerate(docs, 1):
                 aggregator.add_document(document)
                 if progress and count % 10_000 == 0:
@@ -94,10 +93,11 @@ class ClickGraph:
             if progress:
                 progress("merging", 0)
             summary = aggregator.finish(writer)
-            rejects = getattr(getattr(log, "rejects", None), "path", None)
-            if rejects is not None and rejects.exists():
-                rejects.replace(writer.path("rejects.jsonl"))
-            writer.commit(defaults=dict(defaults or {}), summary=summary.as_dict(), parts_present=_present(summary))
+            rejects = getattr(log, "rejects", None)
+            if rejects is not None and rejects.count and rejects.path is not None:
+                # A copy: the file may be the user's own, or on another disk.
+                shutil.copyfile(rejects.path, writer.path("rejects.jsonl"))
+            writer.commit(defaults=dict(defaults or {}), summary=summary.as_dict(), parts_present=aggregator.parts)
         return cls.open(out)
 
     @classmethod
@@ -137,7 +137,16 @@ class ClickGraph:
 
     @property
     def parts(self) -> list[str]:
-        return [name for name in ("pairs", "impressions", "clicks") if getattr(self, name) is not None]
+        """What the GRAPH holds, as the manifest names it."""
+        there = {
+            "pairs": True,
+            "impressions": self.impressions is not None,
+            "clicks": self.clicks is not None,
+            "users": self.pairs.users is not None,
+            "times": self.pairs.first is not None,
+            "documents": bool(self.field_names),
+        }
+        return [name for name, present in there.items() if present]
 
     @property
     def has_times(self) -> bool:
@@ -247,13 +256,15 @@ def sum_pairs(impressions: Impressions | None, clicks: Clicks | None) -> Pairs:
                 impressions.doc,
                 impressions.clicked,
                 np.ones(len(impressions.doc), dtype=np.int32),
-                np.repeat(_time(impressions), length),
-                np.repeat(_user(impressions), length),
+                np.repeat(time_or_nan(impressions), length),
+                np.repeat(user_or_zero(impressions), length),
             )
             sums.add(*wide, stated=False)
         if clicks is not None and len(clicks):
-            none = np.zeros(len(clicks), dtype=np.int32)
-            sums.add(clicks.query, clicks.doc, clicks.clicks, none, _time(clicks), _user(clicks), stated=True)
+            shown = np.zeros(len(clicks), dtype=np.int32) if clicks.impressions is None else clicks.impressions
+            sums.add(
+                clicks.query, clicks.doc, clicks.clicks, shown, time_or_nan(clicks), user_or_zero(clicks), stated=True
+            )
         table = sums.table()
         sql.close()
     known = [part for part in (impressions, clicks) if part is not None]
@@ -266,22 +277,9 @@ def sum_pairs(impressions: Impressions | None, clicks: Clicks | None) -> Pairs:
     return Pairs(**values)
 
 
-def _time(part: Impressions | Clicks) -> Array:
+def time_or_nan(part: Impressions | Clicks) -> Array:
     return np.full(len(part), np.nan) if part.time is None else part.time
 
 
-def _user(part: Impressions | Clicks) -> Array:
+def user_or_zero(part: Impressions | Clicks) -> Array:
     return np.zeros(len(part), dtype=np.uint64) if part.user is None else part.user
-
-
-def _present(summary: Any) -> list[str]:
-    events = summary.pair_rows or summary.clicks_outside_results
-    parts = {
-        "pairs": True,
-        "impressions": summary.has_impressions,
-        "clicks": bool(events and (summary.has_times or summary.has_users)),
-        "users": summary.has_users,
-        "times": summary.has_times,
-        "documents": summary.documents > 0,
-    }
-    return [name for name, there in parts.items() if there]

@@ -10,11 +10,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from clickbridge.errors import MissingPart, SettingError
-from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.clickgraph import ClickGraph, sum_pairs
 from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs
 from clickbridge.types import ResultList
 
@@ -60,7 +61,7 @@ class HoldBack:
         keys, ids = self.graph.query_keys, self.graph.doc_ids
         starts = np.flatnonzero(np.diff(self.clicked.query, prepend=-1))
         out = []
-        for start, end in zip(starts, [*starts[1:], len(self.clicked)], strict=True):
+        for start, end in pairwise([*starts, len(self.clicked)]):
             key = keys[self.clicked.query[start]]
             clicks = self.clicked.clicks[start:end]
             labels = {ids[d]: c / clicks.max() for d, c in zip(self.clicked.doc[start:end], clicks, strict=True)}
@@ -88,7 +89,8 @@ def hold_back(graph: ClickGraph, fraction: float = 0.1, by: str = "auto", seed: 
 
 def choose(graph: ClickGraph) -> str:
     """How `auto` decides."""
-    if graph.has_times and np.ptp(_event_times(graph)) > 0:
+    times = _event_times(graph)
+    if len(times) and np.ptp(times) > 0:
         return "time"
     times_seen = np.zeros(graph.n_queries)
     if graph.impressions is not None:
@@ -112,9 +114,13 @@ def _event_times(graph: ClickGraph) -> Array:
 
 
 def _by_time(graph: ClickGraph, fraction: float) -> HoldBack:
-    if not graph.has_times:
+    times = _event_times(graph)
+    if not len(times):
         raise MissingPart("hold_back by time needs times in the log: ingest one that has them, or use by='query'")
-    cut = np.quantile(_event_times(graph), 1 - fraction)
+    cut = np.quantile(times, 1 - fraction)
+    if cut == times.max():
+        # Coarse times (whole days): the last one may hold more than the fraction, and is then held back whole.
+        cut = np.max(times[times < cut], initial=-np.inf)
 
     def late(part: Impressions | Clicks) -> Array:
         return np.zeros(len(part), dtype=bool) if part.time is None else part.time > cut
@@ -160,11 +166,12 @@ def _split_events(
         None if impressions is None or held_pages is None else impressions.take(~held_pages),
         None if clicks is None or held_clicks is None else clicks.take(~held_clicks),
     )
-    if impressions is not None and held_pages is not None:
-        return HoldBack(rest_graph, by, impressions.take(held_pages), None)
-    assert clicks is not None
-    assert held_clicks is not None
-    return HoldBack(rest_graph, by, None, graph.with_events(None, clicks.take(held_clicks)).pairs)
+    return HoldBack(
+        rest_graph,
+        by,
+        None if impressions is None or held_pages is None else impressions.take(held_pages),
+        None if clicks is None or held_clicks is None else sum_pairs(None, clicks.take(held_clicks)),
+    )
 
 
 def _with_clicks(pairs: Pairs, clicks: Array) -> Pairs:

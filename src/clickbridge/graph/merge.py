@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
 import pyarrow as pa
 
 from clickbridge.graph.clickgraph import ClickGraph, sum_pairs
-from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs
+from clickbridge.graph.parts import Array, Clicks, Impressions
 
 
 def merge_graphs(one: ClickGraph, two: ClickGraph) -> ClickGraph:
-    """Pairs that have no events (plain `triples`) are added; all others are summed from the joint events,
-    so that a user seen in both logs counts once."""
+    """Pairs are summed from the joint events, so that a user seen in both logs counts once; pairs that have
+    no events (plain `triples`) become clicks of unknown time and user."""
     queries, query_maps = _unite(one.query_keys, two.query_keys)
     doc_ids, doc_maps = _unite(one.doc_ids, two.doc_ids)
     sides = list(zip((one, two), query_maps, doc_maps, strict=True))
     impressions = _join_impressions([_renumber(g.impressions, q, d) for g, q, d in sides if g.impressions is not None])
-    clicks = _join_clicks([_renumber(g.clicks, q, d) for g, q, d in sides if g.clicks is not None])
-    from_events = sum_pairs(impressions, clicks)
-    plain = [_renumber(_plain_pairs(g), q, d) for g, q, d in sides]
-    pairs = _add_pairs([from_events, *plain])
+    singles = [(_clicks(g), q, d) for g, q, d in sides]
+    clicks = _join_clicks([_renumber(part, q, d) for part, q, d in singles if part is not None])
+    pairs = sum_pairs(impressions, clicks)
+    if all(_is_plain(g) for g in (one, two)):
+        clicks = None
     defaults = {**one.defaults, **two.defaults}
     return ClickGraph(queries, _merge_docs(one, two, doc_ids), pairs, impressions, clicks, defaults)
 
@@ -47,7 +49,7 @@ def _join_columns(parts, names: Sequence[str]) -> dict[str, Array | None]:  # ty
         if all(getattr(p, name) is None for p in parts):
             out[name] = None
             continue
-        fill = {"time": np.nan, "user": np.uint64(0)}
+        fill = {"time": np.nan, "user": np.uint64(0), "impressions": 0}
         out[name] = np.concatenate(
             [np.full(len(p), fill[name]) if getattr(p, name) is None else getattr(p, name) for p in parts]
         )
@@ -67,38 +69,20 @@ def _join_impressions(parts: list[Impressions]) -> Impressions | None:
 def _join_clicks(parts: list[Clicks]) -> Clicks | None:
     if not parts:
         return None
-    return Clicks(**_join_columns(parts, ("query", "doc", "clicks", "time", "user")))  # type: ignore[arg-type]
+    return Clicks(**_join_columns(parts, [f.name for f in fields(Clicks)]))  # type: ignore[arg-type]
 
 
-def _plain_pairs(graph: ClickGraph) -> Pairs:
-    """Pairs of a GRAPH without events; nothing where events account for them."""
+def _is_plain(graph: ClickGraph) -> bool:
+    return graph.impressions is None and graph.clicks is None
+
+
+def _clicks(graph: ClickGraph) -> Clicks | None:
     pairs = graph.pairs
-    keep = slice(None) if graph.impressions is None and graph.clicks is None else slice(0, 0)
-    return Pairs(pairs.query[keep], pairs.doc[keep], pairs.clicks[keep], pairs.impressions[keep])
-
-
-def _add_pairs(parts: list[Pairs]) -> Pairs:
-    query, doc = (np.concatenate([getattr(p, n) for p in parts]) for n in ("query", "doc"))
-    order = np.lexsort((doc, query))
-    query, doc = query[order], doc[order]
-    first_of = np.ones(len(query), dtype=bool)
-    first_of[1:] = (query[1:] != query[:-1]) | (doc[1:] != doc[:-1])
-    starts = np.flatnonzero(first_of)
-    columns: dict[str, Array | None] = {"query": query[starts], "doc": doc[starts]}
-    reduce = {"clicks": np.add, "impressions": np.add, "users": np.add, "first": np.fmin, "last": np.fmax}
-    for name, ufunc in reduce.items():
-        if all(getattr(p, name) is None for p in parts):
-            columns[name] = None
-            continue
-        fill = 0 if name == "users" else np.nan
-        wide = np.concatenate([np.full(len(p), fill) if getattr(p, name) is None else getattr(p, name) for p in parts])[
-            order
-        ]
-        columns[name] = ufunc.reduceat(wide, starts) if len(starts) else wide
-    # Where the events' part knows no users or times, neither does the sum.
-    if parts[0].users is None:
-        columns["users"] = None
-    return Pairs(**columns)  # type: ignore[arg-type]
+    return (
+        Clicks(pairs.query, pairs.doc, pairs.clicks, None, None, pairs.impressions)
+        if _is_plain(graph)
+        else graph.clicks
+    )
 
 
 def _merge_docs(one: ClickGraph, two: ClickGraph, doc_ids: list[str]) -> pa.Table:

@@ -64,13 +64,15 @@ class Impressions:
 
 @dataclass(frozen=True)
 class Clicks:
-    """Clicks that no result page in the log accounts for, with their time or user."""
+    """Clicks that no result page in the log accounts for, with their time or user; `impressions` is how often
+    a row of a table says the document was shown."""
 
     query: Array
     doc: Array
     clicks: Array
     time: Array | None = None
     user: Array | None = None
+    impressions: Array | None = None
 
     def __len__(self) -> int:
         return len(self.query)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import InputError, MissingPart
-from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.clickgraph import ClickGraph, time_or_nan
 from clickbridge.graph.parts import Array
 
 DAY = 86400.0
@@ -51,7 +51,10 @@ def responses(
     total, kept = int(pairs.clicks.sum()), int(pairs.clicks[keep].sum())
     clicked = int(np.count_nonzero(pairs.clicks))
     if not kept:
-        raise InputError(f"{' and '.join(limits)} keeps 0 of {clicked:,} pairs; try --min-clicks 1 --min-users 1")
+        if not clicked:
+            raise InputError("no click is left to learn from: ingest a log with clicks, or raise max_clicks_per_user")
+        remedy = "--min-clicks 1" + (" --min-users 1" if min_users > 1 else "")
+        raise InputError(f"{' and '.join(limits)} keeps 0 of {clicked:,} pairs; try {remedy}")
     if kept < total / 2:
         notes.append(f"{' and '.join(limits)} drops {total - kept:,} of {total:,} clicks")
     values = decayed_clicks(graph, half_life) if half_life else pairs.clicks.astype(np.float64)
@@ -70,7 +73,8 @@ def without_robots(graph: ClickGraph, max_clicks: int) -> tuple[ClickGraph, str]
     clicks: list[Array] = []
     if pages is not None and pages.user is not None:
         users.append(pages.user)
-        clicks.append(np.add.reduceat(pages.clicked, pages.indptr[:-1], dtype=np.int64))
+        # Not reduceat, which gives an empty page the click of the next one.
+        clicks.append(np.diff(np.concatenate([[0], np.cumsum(pages.clicked, dtype=np.int64)])[pages.indptr]))
     if singles is not None and singles.user is not None:
         users.append(singles.user)
         clicks.append(singles.clicks)
@@ -88,18 +92,20 @@ def decayed_clicks(graph: ClickGraph, half_life: float) -> Array:
     """For each pair, the sum over its clicks of 2^-(age in days / half_life); the newest event has age 0."""
     events: list[tuple[Array, Array, Array]] = []
     pages, singles = graph.impressions, graph.clicks
-    if pages is not None and pages.time is not None:
+    if not graph.has_times:
+        raise MissingPart("half_life needs times in the log: ingest one that has them, or leave --half-life out")
+    if pages is not None:
         on = pages.clicked.astype(bool)
         length = np.diff(pages.indptr)
         key = np.repeat(pages.query, length)[on].astype(np.int64) * graph.n_docs + pages.doc[on]
-        events.append((key, np.repeat(pages.time, length)[on], np.ones(len(key))))
-    if singles is not None and singles.time is not None:
+        events.append((key, np.repeat(time_or_nan(pages), length)[on], np.ones(len(key))))
+    if singles is not None:
         key = singles.query.astype(np.int64) * graph.n_docs + singles.doc
-        events.append((key, singles.time, singles.clicks.astype(np.float64)))
-    if not events:
-        raise MissingPart("half_life needs times in the log: ingest one that has them, or leave --half-life out")
+        events.append((key, time_or_nan(singles), singles.clicks.astype(np.float64)))
     keys, times, counts = (np.concatenate(column) for column in zip(*events, strict=True))
-    age = np.nan_to_num(np.nanmax(times) - times, nan=0.0) / DAY
+    newest = np.max(times, where=np.isfinite(times), initial=-np.inf)
+    # A click of unknown time counts in full.
+    age = np.where(np.isfinite(times), newest - times, 0.0) / DAY
     pair_keys = graph.pairs.query.astype(np.int64) * graph.n_docs + graph.pairs.doc
     place = np.searchsorted(pair_keys, keys)
     return np.bincount(place, weights=counts * np.exp2(-age / half_life), minlength=len(pair_keys))

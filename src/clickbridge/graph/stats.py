@@ -77,7 +77,7 @@ def count_products(x: sparse.csr_array, links: sparse.csr_array, y: sparse.csr_a
     features = sparse.csr_array(x.T)
     row_sizes = np.diff(y.indptr)
     work = float((features @ links @ row_sizes.astype(np.float64)).sum())
-    exact = work <= EXACT_PRODUCTS
+    exact = work <= EXACT_PRODUCTS or features.shape[0] <= SAMPLED_ROWS
     if not exact:
         rows = np.random.default_rng(0).choice(features.shape[0], SAMPLED_ROWS, replace=False)
         features = sparse.csr_array(features[np.sort(rows)])

@@ -14,7 +14,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -49,7 +49,8 @@ class PartWriter:
         return self._paths[name]
 
     def array(self, name: str, values: np.ndarray[Any, Any]) -> None:
-        np.save(self.path(name + ".npy"), np.ascontiguousarray(values), allow_pickle=False)
+        # asarray, not ascontiguousarray: the latter makes a 0-d array 1-d.
+        np.save(self.path(name + ".npy"), np.asarray(values, order="C"), allow_pickle=False)
 
     def sparse(self, name: str, matrix: sparse.csr_array) -> None:
         matrix.sort_indices()
@@ -141,7 +142,8 @@ class ArtifactWriter(PartWriter):
     def scratch(self) -> Path:
         """A folder for intermediate files, gone after the commit."""
         folder = self.folder / "scratch"
-        folder.mkdir(exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)  # a killed writer may have left its own
+        folder.mkdir()
         return folder
 
     def commit(self, **header: Any) -> None:
@@ -181,11 +183,18 @@ class Artifact:
         return any(f"{name}{suffix}" in self.manifest["files"] for suffix in (".npy", ".parquet", ".data.npy"))
 
     def file(self, name: str) -> Path:
+        if name not in self.manifest["files"]:
+            raise ArtifactError(f"{self.path} has no {name}: build it again")
         return self.path / str(self.manifest["files"][name]["file"])
 
+    def _read(self, name: str, read: Callable[[Path], Any]) -> Any:
+        try:
+            return read(self.file(name))
+        except FileNotFoundError:
+            raise ArtifactError(f"{self.path} was replaced or removed while it was read: open it again") from None
+
     def array(self, name: str) -> np.ndarray[Any, Any]:
-        path = self.file(name + ".npy")
-        values: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        values = self._read(name + ".npy", lambda path: np.load(path, mmap_mode="r", allow_pickle=False))
         return values if values.size else np.array(values)
 
     def sparse(self, name: str) -> sparse.csr_array:
@@ -196,7 +205,7 @@ class Artifact:
         return matrix
 
     def table(self, name: str, columns: list[str] | None = None) -> pa.Table:
-        return pq.read_table(self.file(name + ".parquet"), columns=columns, memory_map=True)
+        return self._read(name + ".parquet", lambda path: pq.read_table(path, columns=columns, memory_map=True))
 
     def strings(self, name: str) -> list[str]:
         values: list[str] = self.table(name)["value"].to_pylist()
@@ -208,9 +217,13 @@ class Artifact:
     def verify(self) -> None:
         for entry in self.manifest["files"].values():
             path = self.path / entry["file"]
-            if not path.is_file() or path.stat().st_size != entry["bytes"]:
+            try:
+                size, digest = path.stat().st_size, _sha256(path)
+            except FileNotFoundError:
+                size, digest = -1, ""
+            if size != entry["bytes"]:
                 raise ArtifactError(f"{self.path}: {entry['file']} is missing or cut short: build it again")
-            if _sha256(path) != entry["sha256"]:
+            if digest != entry["sha256"]:
                 raise ArtifactError(f"{self.path}: {entry['file']} does not match its checksum: build it again")
         for name in self.manifest.get("parts", {}):
             self.part(name).verify()
@@ -222,12 +235,19 @@ def open_artifact(path: str | Path, kind: str) -> Artifact:
         raise ArtifactError(f"no {kind} at {folder}: give the folder that was written with --out")
     if not (folder / MANIFEST).is_file():
         raise ArtifactError(f"{folder} is not a {kind}: it has no {MANIFEST}")
-    manifest = _read_manifest(folder)
-    if manifest.get("kind") != kind:
-        raise ArtifactError(f"{folder} is a {manifest.get('kind')}; a {kind} is needed here")
-    artifact = Artifact(folder, manifest)
-    artifact.verify()
-    return artifact
+    while True:
+        manifest = _read_manifest(folder)
+        if manifest["kind"] != kind:
+            raise ArtifactError(f"{folder} is a {manifest['kind']}; a {kind} is needed here")
+        artifact = Artifact(folder, manifest)
+        try:
+            artifact.verify()
+        except ArtifactError:
+            # A writer may have replaced the artifact since its manifest was read: then look again.
+            if _read_manifest(folder)["generation"] == manifest["generation"]:
+                raise
+            continue
+        return artifact
 
 
 def check_target(target: Path, kind: str) -> bool:
@@ -243,14 +263,24 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = orjson.loads((folder / MANIFEST).read_bytes())
         version = int(manifest["format"])
-        manifest["generation"], manifest["files"], manifest["kind"]
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-        raise ArtifactError(f"{folder / MANIFEST} is damaged: build the artifact again") from None
+        # The version first: what else a newer manifest holds is not known here.
+        if version <= FORMAT_VERSION:
+            manifest["kind"], int(manifest["generation"])
+            _check_files(manifest)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise ArtifactError(f"{folder / MANIFEST} is damaged: remove {folder} and build it again") from None
     if version > FORMAT_VERSION:
         raise ArtifactError(
             f"{folder} has format {version}, this clickbridge reads up to {FORMAT_VERSION}: update clickbridge"
         )
     return dict(manifest)
+
+
+def _check_files(manifest: dict[str, Any]) -> None:
+    for entry in manifest["files"].values():
+        entry["file"], entry["bytes"], entry["sha256"]
+    for part in manifest.get("parts", {}).values():
+        _check_files(part)
 
 
 class _Lock:
@@ -272,9 +302,12 @@ class _Lock:
                     f"another process is writing {self.target}: wait for it, or write elsewhere"
                 ) from None
             # The file may have been unlinked by the previous holder between open and flock.
-            if self.path.exists() and os.fstat(fd).st_ino == self.path.stat().st_ino:
-                self._fd = fd
-                return
+            try:
+                if os.path.samestat(os.fstat(fd), os.stat(self.path)):
+                    self._fd = fd
+                    return
+            except FileNotFoundError:
+                pass
             os.close(fd)
 
     def release(self) -> None:

@@ -49,7 +49,8 @@ def write_lists(path: str | Path, lists: Iterable[ResultList]) -> None:
 def _result_list(record: Any) -> ResultList:
     if type(record) is not dict:
         raise ValueError("a line must be a JSON object")
-    query, query_id = record.get("query") or "", record.get("query_id")
+    query, query_id = record.get("query"), record.get("query_id")
+    query = "" if query is None else query
     if type(query) is not str:
         raise ValueError(f"query must be text, got {query!r}")
     if query_id is None and query:

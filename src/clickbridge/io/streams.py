@@ -54,7 +54,7 @@ def open_stream(path: str) -> Iterator[BinaryIO]:
     except IsADirectoryError:
         raise InputError(f"{path} is a folder: give the files in it") from None
     except OSError as error:
-        if "zstd" in str(error).lower():
+        if error.errno is None:  # Arrow's own, about the compressed data
             raise InputError(f"{path} is damaged or cut short ({error}): fetch or write it again") from None
         raise
     finally:

@@ -15,6 +15,8 @@ Run = dict[str, list[str]]
 Grades = dict[str, dict[str, float]]
 STEP = 1e-6
 """Least relative gap between two scores of a run: float32, which evaluation tools compare in, tells them apart."""
+LARGEST = 1e37
+"""Scores beyond are cut off, so that float32 holds them and what comes below them."""
 
 
 def write_run(path: str | Path, rankings: Iterable[tuple[str, Ranking]], spec: str) -> None:
@@ -30,26 +32,33 @@ def falling(scores: list[float]) -> list[float]:
     """Scores in ranked order, made strictly decreasing; what has none (-inf) goes on below the rest."""
     out: list[float] = []
     for score in scores:
+        finite = math.isfinite(score)
+        score = min(max(score, -LARGEST), LARGEST)
         if not out:
-            out.append(score if math.isfinite(score) else 0.0)
+            out.append(score if finite else 0.0)
             continue
         ceiling = out[-1] - STEP * max(abs(out[-1]), 1.0)
-        out.append(min(score, ceiling) if math.isfinite(score) else ceiling)
+        out.append(min(score, ceiling) if finite else ceiling)
     return out
 
 
 def read_run(path: str | Path) -> Run:
     """Documents of each query by falling score, then by rank."""
-    scored: dict[str, list[tuple[float, int, str]]] = {}
+    scored: dict[str, dict[str, tuple[float, int, str]]] = {}
     for number, cells in _cells(path, 6, "query_id Q0 doc_id rank score name"):
         try:
             row = (-float(cells[4]), int(cells[3]), cells[2])
+            if math.isnan(row[0]):
+                raise ValueError
         except ValueError:
             raise InputError(
                 f"{path}, line {number}: rank and score must be numbers, got {cells[3]} {cells[4]}"
             ) from None
-        scored.setdefault(cells[0], []).append(row)
-    return {query_id: [doc_id for _, _, doc_id in sorted(rows)] for query_id, rows in scored.items()}
+        rows = scored.setdefault(cells[0], {})
+        if cells[2] in rows:
+            raise InputError(f"{path}, line {number}: document {cells[2]} occurs twice for query {cells[0]}")
+        rows[cells[2]] = row
+    return {query_id: [doc_id for _, _, doc_id in sorted(rows.values())] for query_id, rows in scored.items()}
 
 
 def read_qrels(path: str | Path) -> Grades:
@@ -58,6 +67,8 @@ def read_qrels(path: str | Path) -> Grades:
     for number, cells in _cells(path, 4, "query_id 0 doc_id grade"):
         try:
             grade = float(cells[3])
+            if not math.isfinite(grade):
+                raise ValueError
         except ValueError:
             raise InputError(f"{path}, line {number}: the grade must be a number, got {cells[3]}") from None
         grades.setdefault(cells[0], {})[cells[2]] = max(grade, 0.0)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clickbridge.errors import InputError
 from clickbridge.io.artifact import PartWriter
 from clickbridge.log.pair_sums import PairSums, connect, quoted, write_pairs
 from clickbridge.log.readers import LogRecord
@@ -68,11 +69,12 @@ class LogAggregator:
         self._sql.execute("CREATE TABLE query_local (batch INT, code INT, key VARCHAR)")
         self._sql.execute("CREATE TABLE doc_local (batch INT, code INT, key VARCHAR)")
         self._batches: list[tuple[Path, int, int]] = []
-        self._document_files: list[str] = []
+        self._document_files: list[Path] = []
         self._documents: list[Document] = []
         self._documents_from_log: list[bool] = []
         self._field_names: set[str] = set()
         self._shown_before: set[str] = set()
+        self.wrote_clicks = False
         self._start_batch()
 
     def _start_batch(self) -> None:
@@ -80,6 +82,22 @@ class LogAggregator:
         self._impressions: dict[str, list[Any]] = {c: [] for c in ("query", "time", "user", "length", "doc")}
         self._clicked: list[int] = []
         self._counts: dict[str, list[Any]] = {c: [] for c in ("query", "doc", "clicks", "impressions", "time", "user")}
+
+    @property
+    def parts(self) -> list[str]:
+        """What was written, by the names of `ClickGraph.parts`."""
+        there = {
+            "pairs": True,
+            "impressions": self.summary.has_impressions,
+            "clicks": self.wrote_clicks,
+            "users": self.summary.has_users,
+            "times": self.summary.has_times,
+            "documents": bool(self._field_names),
+        }
+        return [name for name, present in there.items() if present]
+
+    def close(self) -> None:
+        self._sql.close()
 
     def add(self, record: LogRecord) -> None:
         if isinstance(record, Impression):
@@ -144,6 +162,9 @@ class LogAggregator:
         if not self._documents:
             return
         names = sorted({name for document in self._documents for name in document.fields})
+        known = self._field_names.union(names)
+        if len({name.lower() for name in known} | {"", "doc_id"}) < len(known) + 2:
+            raise InputError(f"field names must differ in more than case and not be doc_id; got {sorted(known)}")
         start = len(self._document_files) * BATCH_DOCUMENTS
         columns: dict[str, pa.Array] = {
             "doc_id": pa.array([d.doc_id for d in self._documents], pa.string()),
@@ -154,7 +175,7 @@ class LogAggregator:
             columns[name] = pa.array([d.fields.get(name) for d in self._documents], pa.string())
         path = self.folder / f"documents-{len(self._document_files)}.parquet"
         pq.write_table(pa.table(columns), path)
-        self._document_files.append(str(path))
+        self._document_files.append(path)
         self._field_names.update(names)
         self._documents, self._documents_from_log = [], []
 
@@ -198,7 +219,8 @@ class LogAggregator:
         summary, sql = self.summary, self._sql
         summary.has_impressions = summary.impressions > 0
         summary.queries = self._number_globally("query", "")
-        documents = f"read_parquet({self._document_files!r}, union_by_name = true)"
+        files = ", ".join(f"'{quoted(path)}'" for path in self._document_files)
+        documents = f"read_parquet([{files}], union_by_name = true)"
         summary.docs = self._number_globally(
             "doc", f"UNION SELECT doc_id AS key FROM {documents}" if self._document_files else ""
         )
@@ -297,7 +319,9 @@ class LogAggregator:
                 counts.append(count)
             row, shown = end, shown_end
             path.unlink()
-        if counts and (summary.has_times or summary.has_users):
+        # Without pages, times and users the pairs alone say all there is to say.
+        self.wrote_clicks = bool(counts) and (summary.has_times or summary.has_users or summary.has_impressions)
+        if self.wrote_clicks:
             _write_click_events(counts, writer, summary)
 
     def _map(self, side: str, batch: int) -> Array:
@@ -309,6 +333,7 @@ def _write_click_events(counts: list[dict[str, Array]], writer: PartWriter, summ
     names = ["query", "doc", "clicks"]
     names += ["time"] if summary.has_times else []
     names += ["user"] if summary.has_users else []
+    names += ["impressions"] if any(count["impressions"].any() for count in counts) else []
     for name in names:
         writer.array(f"clicks.{name}", np.concatenate([count[name] for count in counts]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 from clickbridge.errors import SettingError
@@ -41,21 +41,22 @@ def clean_time(value: Any, scale: float) -> float | None:
     """Seconds since 1970: from ISO 8601 (no zone means UTC) or from epoch units."""
     if value is None or value == "":
         return None
-    if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
     try:
-        seconds = float(value) * scale
-    except (TypeError, ValueError):
-        if not isinstance(value, str):
-            raise RecordError(f"time {value!r} is neither ISO 8601 nor a number") from None
+        seconds = _seconds(value) if isinstance(value, date) else float(value) * scale
+    except (TypeError, ValueError, OverflowError):
         try:
-            stamp = datetime.fromisoformat(value)
-            return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
-        except (ValueError, OverflowError):
+            seconds = _seconds(datetime.fromisoformat(value))
+        except (TypeError, ValueError, OverflowError):
             raise RecordError(f"time {value!r} is neither ISO 8601 nor a number") from None
     if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 0:
         raise RecordError(f"time {value!r} is not a time since 1970")
     return seconds
+
+
+def _seconds(stamp: date) -> float:
+    """A day counts from its midnight; no zone means UTC."""
+    moment = stamp if isinstance(stamp, datetime) else datetime(stamp.year, stamp.month, stamp.day)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def clean_id(value: Any, what: str) -> str:

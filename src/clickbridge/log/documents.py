@@ -27,13 +27,16 @@ class DocumentReader:
         self.ignored: set[str] = set()
 
     def __iter__(self) -> Iterator[Document]:
-        for path in self.paths:
-            with open_stream(path) as stream:
-                for number, record in self._records(path, stream):
-                    try:
-                        yield self._clean(record)
-                    except RecordError as error:
-                        self.rejects.add(path, number, str(error))
+        try:
+            for path in self.paths:
+                with open_stream(path) as stream:
+                    for number, record in self._records(path, stream):
+                        try:
+                            yield self._clean(record)
+                        except RecordError as error:
+                            self.rejects.add(path, number, str(error))
+        finally:
+            self.rejects.end_file()
         self.rejects.close()
 
     def _records(self, path: str, stream: BinaryIO) -> Iterator[tuple[int, Any]]:
@@ -58,8 +61,9 @@ class DocumentReader:
             if name == "doc_id" or value is None:
                 continue
             text, field = field_text(name, value), name.lower()
-            if text is None:
-                self.ignored.add(name)
+            # A name that folds to nothing, or to the id's, cannot be a column of its own.
+            if text is None or field in ("", "doc_id"):
+                self.ignored.add(name or "(a field without a name)")
             elif text:
                 fields[field] = fields[field] + BREAK + text if field in fields else text
         return Document(clean_id(record.get("doc_id"), "doc_id"), fields)

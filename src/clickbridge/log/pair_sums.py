@@ -63,7 +63,7 @@ class PairSums:
             "   min(first) AS first, max(last) AS last FROM pair_part GROUP BY query, doc"
             "   HAVING sum(clicks) > 0 OR bool_or(stated)),"
             " people AS (SELECT query, doc, count(DISTINCT user) AS users FROM pair_user GROUP BY query, doc)"
-            " SELECT query, doc, clicks::INT AS clicks, impressions::INT AS impressions,"
+            " SELECT query, doc, clicks::BIGINT AS clicks, impressions::BIGINT AS impressions,"
             "   coalesce(users, 0)::INT AS users, coalesce(first, 'nan')::DOUBLE AS first,"
             "   coalesce(last, 'nan')::DOUBLE AS last"
             " FROM sums LEFT JOIN people USING (query, doc) ORDER BY query, doc"

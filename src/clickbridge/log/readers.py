@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 import orjson
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clickbridge.errors import InputError, SettingError
-from clickbridge.io.streams import PARQUET, file_stem_suffix, lines, open_stream
+from clickbridge.io.streams import MAX_LINE, PARQUET, file_stem_suffix, lines, open_stream
 from clickbridge.log.clean import RecordError, clean_session, clean_triple, time_scale
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.trec_session import read_trec_session
@@ -54,9 +55,12 @@ class LogReader:
         self.rejects = rejects if rejects is not None else RejectLog()
 
     def __iter__(self) -> Iterator[LogRecord]:
-        for path in self.paths:
-            with open_stream(path) as stream:
-                yield from self._read(path, stream)
+        try:
+            for path in self.paths:
+                with open_stream(path) as stream:
+                    yield from self._read(path, stream)
+        finally:
+            self.rejects.end_file()
         self.rejects.close()
 
     def _read(self, path: str, stream: BinaryIO) -> Iterator[LogRecord]:
@@ -124,7 +128,8 @@ def detect_format(path: str, stream: BinaryIO) -> str:
     """By extension, then by the first bytes."""
     if suffix := _BY_SUFFIX.get(file_stem_suffix(path)):
         return suffix
-    head = bytes(stream.peek(4096)[:4096]).lstrip()  # type: ignore[attr-defined]
+    head = bytes(stream.peek(4096)[:4096])  # type: ignore[attr-defined]
+    head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith(b"<"):
         return "trec-session"
     if head.startswith(b"{"):
@@ -145,13 +150,17 @@ def table_rows(
     if head.startswith(PARQUET):
         yield from _parquet_rows(path, stream, check_header, rejects)
         return
+    if file_stem_suffix(path) in (".parquet", ".pq"):
+        raise InputError(f"{path} is not a sound Parquet file (its first bytes are not): fetch or write it again")
     first = bytes(head).split(b"\n")[0]
     tabs = file_stem_suffix(path) == ".tsv" or (file_stem_suffix(path) != ".csv" and b"\t" in first)
     rows = _tsv_rows(path, stream) if tabs else _csv_rows(path, stream)
     header = next(rows, None)
-    if header is None or header[1] in (None, [""]):
-        raise InputError(f"{path} is empty: a header line with query and doc_id is needed")
-    names = check_header(path, header[1] or [])
+    if header is None or header[1] in ([], [""]):
+        raise InputError(f"{path} is empty, or its first line is: a header line with column names is needed")
+    if header[1] is None:
+        raise InputError(f"{path} has a first line that is not UTF-8 or not CSV: a header line is needed")
+    names = check_header(path, header[1])
     for number, cells in rows:
         if cells == [""] or cells == []:
             continue
@@ -175,18 +184,26 @@ def _tsv_rows(path: str, stream: BinaryIO) -> Iterator[tuple[int, list[str] | No
 def _csv_rows(path: str, stream: BinaryIO) -> Iterator[tuple[int, list[str] | None]]:
     # Undecodable bytes become lone surrogates, so that one bad row does not end the file.
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    csv.field_size_limit(MAX_LINE)  # a document's text may be longer than the library's 128 KiB
     reader = csv.reader(text, strict=True)
-    while True:
-        try:
-            cells = next(reader)
-        except StopIteration:
-            break
-        except csv.Error:
-            yield reader.line_num, None
-            continue
-        bad = any("\udc80" <= ch <= "\udcff" for cell in cells if not cell.isascii() for ch in cell)
-        yield reader.line_num, None if bad else cells
-    text.detach()
+    try:
+        while True:
+            before = reader.line_num
+            try:
+                cells = next(reader)
+            except StopIteration:
+                break
+            except csv.Error:
+                # A quote left open swallows lines: each of them is lost, so each of them counts.
+                for number in range(before + 1, reader.line_num + 1):
+                    yield number, None
+                continue
+            bad = any("\udc80" <= ch <= "\udcff" for cell in cells if not cell.isascii() for ch in cell)
+            yield reader.line_num, None if bad else cells
+    finally:
+        # The stream is closed by who opened it, and may be already.
+        with suppress(ValueError):
+            text.detach()
 
 
 def _parquet_rows(
@@ -201,13 +218,22 @@ def _parquet_rows(
             names = check_header(path, list(file.schema_arrow.names))
             number = 0
             for batch in file.iter_batches(batch_size=65536):
-                columns = [column.to_pylist() for column in batch.columns]
+                columns = [_values(column) for column in batch.columns]
                 for cells in zip(*columns, strict=True):
                     number += 1
                     rejects.lines += 1
                     yield number, dict(zip(names, cells, strict=True))
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} is not a sound Parquet file ({error}): fetch or write it again") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path} is not a sound Parquet file ({reason}): fetch or write it again") from None
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Python values; times in nanoseconds lose what a datetime cannot hold (without pandas PyArrow refuses)."""
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def _rename(record: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:

@@ -41,14 +41,24 @@ class RejectLog:
         if len(self.first) < 3:
             self.first.append(reject)
         if self.path is not None:
-            self._file = self._file or self.path.open("wb")
+            self._file = self._file or self._open(self.path)
             self._file.write(orjson.dumps(reject, option=orjson.OPT_APPEND_NEWLINE))
 
-    def close(self) -> None:
-        """Ends the file; refuses where more than the allowed share of lines was left out."""
+    @staticmethod
+    def _open(path: Path) -> BinaryIO:
+        try:
+            return path.open("wb")
+        except OSError as error:
+            raise InputError(f"cannot write the rejects to {path}: {error.strerror}") from None
+
+    def end_file(self) -> None:
         if self._file:
             self._file.close()
             self._file = None
+
+    def close(self) -> None:
+        """Ends the file; refuses where more than the allowed share of lines was left out."""
+        self.end_file()
         if self.count > self.max_share * max(self.lines, 1):
             reasons = "; ".join(f"line {r.line}: {r.reason}" for r in self.first)
             raise InputError(

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -60,8 +61,10 @@ def _split(log: LogReader, cut: _TimeCut | _HashCut, report: SplitReport, train:
             if not cut.holds(record):
                 report.train_lines += 1
                 _write(out, record)
-                clicks = record.clicks if isinstance(record, Impression) else [record.doc_id]
-                popular.update(clicks)
+                if isinstance(record, Impression):
+                    popular.update(record.clicks)
+                elif record.clicks:
+                    popular[record.doc_id] += record.clicks
                 continue
             report.held_lines += 1
             key = query_key(record.query, record.query_id)
@@ -79,17 +82,19 @@ def _split(log: LogReader, cut: _TimeCut | _HashCut, report: SplitReport, train:
                 f"--at {report.at} leaves {report.train_lines} lines to train on and {report.held_lines} to test: "
                 "move the cut"
             )
-    others = [] if has_results else [doc_id for doc_id, _ in popular.most_common(DISTRACTORS)]
-    kept = list(_lists(shown, texts, others))
-    if not kept:
-        raise InputError("the held part has no query with both a clicked and an unclicked result: move the cut")
+        others = [] if has_results else [doc_id for doc_id, _ in popular.most_common(DISTRACTORS)]
+        kept = list(_lists(shown, texts, others))
+        if not kept:
+            raise InputError("the held part has no query with both a clicked and an unclicked result: move the cut")
     report.lists = len(kept)
     write_lists(lists, kept)
     return report
 
 
 def _lists(shown: dict[str, dict[str, float]], records: dict[str, Any], others: list[str]) -> Iterator[ResultList]:
-    for number, (key, labels) in enumerate(shown.items()):
+    own_ids = {record.query_id for record in records.values() if not record.query}
+    free = (name for number in count() if (name := f"q{number}") not in own_ids)
+    for key, labels in shown.items():
         results = list(dict.fromkeys([*labels, *others]))
         if others:
             results.sort()
@@ -97,7 +102,7 @@ def _lists(shown: dict[str, dict[str, float]], records: dict[str, Any], others: 
         if 0 < sum(grades) < len(grades):
             record = records[key]
             # A query known by its id alone keeps that id: it is how a model finds it.
-            query_id = record.query_id if not record.query else f"q{number}"
+            query_id = record.query_id if not record.query else next(free)
             yield ResultList(query_id, record.query, results, grades)
 
 
@@ -105,19 +110,22 @@ def _write(out: BinaryIO, record: Impression | PairCount) -> None:
     fields = {name: getattr(record, name) for name in record.__slots__}
     if isinstance(record, PairCount):
         # A row of a table becomes session lines without results, one a click.
-        count, doc_id, _ = (fields.pop(name) for name in ("clicks", "doc_id", "impressions"))
+        n_lines, doc_id, _ = (fields.pop(name) for name in ("clicks", "doc_id", "impressions"))
         fields["clicks"] = [doc_id]
     else:
-        count = 1
+        n_lines = 1
     line = orjson.dumps({k: v for k, v in fields.items() if v is not None and v != ""})
-    for _ in range(count):
+    for _ in range(n_lines):
         out.write(line + b"\n")
 
 
 class _TimeCut:
     def __init__(self, cut: float) -> None:
         self.cut = cut
-        self.label = datetime.fromtimestamp(cut, UTC).isoformat()
+        try:
+            self.label = datetime.fromtimestamp(cut, UTC).isoformat()
+        except (ValueError, OverflowError, OSError):  # beyond the year 9999: a wrong --time-unit
+            self.label = f"{cut:.0f} s"
 
     def holds(self, record: Impression | PairCount) -> bool:
         return record.time is not None and record.time > self.cut

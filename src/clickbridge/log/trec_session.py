@@ -17,11 +17,13 @@ from clickbridge.types import Document, Impression
 
 def read_trec_session(path: str, stream: BinaryIO) -> Iterator[Impression | Document]:
     try:
-        for _, element in ElementTree.iterparse(stream):
-            if element.tag == "session":
+        events = ElementTree.iterparse(stream, events=("start", "end"))
+        _, root = next(events)
+        for event, element in events:
+            if event == "end" and element.tag == "session":
                 yield from _session(path, element)
-                element.clear()
-    except ElementTree.ParseError as error:
+                root.clear()
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # the last two: an unknown encoding
         raise InputError(f"{path} is not sound XML ({error}): fetch or write it again") from None
 
 

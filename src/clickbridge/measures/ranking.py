@@ -27,12 +27,15 @@ class Measure:
         return self.compute(ranked, judged)
 
 
-def _dcg(grades: Grades) -> float:
-    return math.fsum((2.0**grade - 1) / math.log2(rank + 2) for rank, grade in enumerate(grades))
+def _dcg(grades: Grades, shift: float) -> float:
+    """Divided by 2^shift, which leaves a ratio as it is and keeps large grades (click counts) finite."""
+    unit = 2.0**-shift
+    return math.fsum((2.0 ** (grade - shift) - unit) / math.log2(rank + 2) for rank, grade in enumerate(grades))
 
 
 def _ndcg(ranked: Grades, judged: Grades, k: int, _: float) -> float:
-    return _dcg(ranked[:k]) / _dcg(sorted(judged, reverse=True)[:k])
+    shift = max(0.0, max(judged) - 500.0)
+    return _dcg(ranked[:k], shift) / _dcg(sorted(judged, reverse=True)[:k], shift)
 
 
 def _ap(ranked: Grades, judged: Grades, k: int, level: float) -> float:
@@ -68,7 +71,7 @@ _FAMILIES: dict[str, tuple[Callable[[Grades, Grades, int, float], float], bool, 
     "R": (_recall, True, "share of the relevant documents found among the first k"),
 }
 MEASURES = {name: about for name, (_, _, about) in _FAMILIES.items()}
-_NAME = re.compile(r"(?P<family>[A-Za-z]+)(?:\(rel=(?P<level>[0-9.]+)\))?(?:@(?P<k>[0-9]+))?")
+_NAME = re.compile(r"(?P<family>[A-Za-z]+)(?:\(rel=(?P<level>[0-9]+(?:\.[0-9]+)?)\))?(?:@(?P<k>[0-9]+))?")
 
 
 def parse_measure(text: str) -> Measure:
@@ -80,6 +83,8 @@ def parse_measure(text: str) -> Measure:
     compute, needs_k, _ = _FAMILIES[family]
     if needs_k and not match["k"]:
         raise SettingError(f"{family} needs a cut-off, as {family}@5")
+    if family == "nDCG" and match["level"]:
+        raise SettingError(f"{text!r}: nDCG counts every grade and takes no rel; write nDCG@5")
     k, level = int(match["k"] or 10**9), float(match["level"] or 1)
     if k < 1 or level <= 0:
         raise SettingError(f"{text!r}: the cut-off must be at least 1 and rel above 0")

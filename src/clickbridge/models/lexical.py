@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from clickbridge.errors import MissingPart
+from clickbridge.errors import InputError, MissingPart
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.models.base import Array, SFunction, as_key
@@ -61,6 +61,8 @@ class LexicalModel(SFunction):
         self._weigh_collection(counts)
         self.scorable_ = counts.lengths @ self.field_weights_ > 0
         self.images_ = self.document_map(counts, self.field_weights_)
+        # Words of a field of weight 0 must not make a document findable.
+        self.images_.eliminate_zeros()
 
     def _count_collection(self, counts: FieldCounts) -> None:
         """Statistics that do not depend on the field weights."""
@@ -93,6 +95,9 @@ class LexicalModel(SFunction):
         return self.query_map(self._counter.count(texts))
 
     def map_documents(self, documents: Sequence[Document | str]) -> sparse.csr_array:
+        for d in documents:
+            if isinstance(d, str) and d not in self._doc_numbers:
+                raise InputError(f"no document {d!r} in the model: give its text, as a Document")
         known = [self._doc_numbers[d] if isinstance(d, str) else -1 for d in documents]
         new = [d if isinstance(d, Document) else Document("") for d in documents]
         texts = {name: [d.fields.get(name, "") for d in new] for name in self.field_names_}
@@ -190,8 +195,8 @@ class BM25(LexicalModel):
         if self.idf == "atire":
             return np.log(n_docs / np.maximum(frequency, 1))
         odds = (n_docs - frequency + 0.5) / (frequency + 0.5)
-        # Robertson's turns negative for words in over half of the documents; Lucene's does not.
-        return np.log(odds) if self.idf == "robertson" else np.log1p(odds)
+        # Robertson's would turn negative for words in over half of the documents; like bm25s, it stops at 0.
+        return np.log(np.maximum(odds, 1)) if self.idf == "robertson" else np.log1p(odds)
 
     def query_map(self, counts: sparse.csr_array) -> sparse.csr_array:
         out = counts.copy()

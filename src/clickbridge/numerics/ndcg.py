@@ -34,8 +34,9 @@ def _ndcg(scores, gains, indptr, k, out):  # type: ignore[no-untyped-def]
 
 
 def ndcg_of_lists(scores: Array, labels: Array, indptr: Array, k: int) -> Array:
-    """nDCG@k with gain 2^label - 1 of each list `scores[indptr[i]:indptr[i + 1]]`; ties keep their order.
-    NaN for a list without a positive label."""
+    """nDCG@k with gain 2^label - 1 of each list `scores[indptr[i]:indptr[i + 1]]`; ties keep their order,
+    a score that is no number comes last. NaN for a list without a positive label."""
     out = np.empty(len(indptr) - 1, dtype=np.float64)
-    _ndcg(scores.astype(np.float64), np.exp2(labels.astype(np.float64)) - 1, indptr, k, out)
+    ranked_by = np.where(np.isnan(scores), -np.inf, scores).astype(np.float64)
+    _ndcg(ranked_by, np.exp2(labels.astype(np.float64)) - 1, indptr, k, out)
     return out

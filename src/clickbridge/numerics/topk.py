@@ -55,7 +55,7 @@ def _search(  # type: ignore[no-untyped-def]
     for row in range(start, stop):
         n_touched = 0
         for p in range(q_indptr[row], q_indptr[row + 1]):
-            weight = q_data[p]
+            weight = np.float64(q_data[p])  # as in _dots: search and scores agree to the bit
             for j in range(inv_indptr[q_indices[p]], inv_indptr[q_indices[p] + 1]):
                 item = inv_items[j]
                 if not seen[item]:
@@ -96,6 +96,8 @@ def sparse_topk(
 
     `inverted` has a row for each feature. Returns (items, scores, counts); ties go to the lower number.
     """
+    if queries.shape[1] != inverted.shape[0]:
+        raise ValueError(f"{queries.shape[1]} columns do not fit an inverted matrix of {inverted.shape[0]} rows")
     n_rows, n_items = queries.shape[0], inverted.shape[1]
     k = min(k, n_items)
     items = np.full((n_rows, k), -1, dtype=np.int32)

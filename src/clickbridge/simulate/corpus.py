@@ -19,7 +19,7 @@ _SKIPPED = {
     "antigravity", "this", "idlelib", "lib2to3", "turtledemo", "turtle", "tkinter", "test", "ensurepip", "distutils",
     "encodings", "pydoc_data", "nt", "ntpath", "posix", "posixpath", "genericpath", "nturl2path", "msvcrt", "winreg",
     "winsound", "msilib", "sre_compile", "sre_constants", "sre_parse", "opcode", "crypt", "nis", "ossaudiodev",
-    "spwd", "imp", "xxlimited", "xxsubtype",
+    "spwd", "imp", "xxlimited", "xxsubtype", "has_key",
 }  # fmt: skip
 
 

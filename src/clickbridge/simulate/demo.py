@@ -55,14 +55,21 @@ class KeywordEngine:
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self.ids = [d.doc_id for d in documents]
+        self._found: dict[tuple[str, int], list[str]] = {}
         self._postings: dict[str, list[int]] = {}
         for number, document in enumerate(documents):
             for word in set(_WORD.findall(" ".join(document.fields.values()).lower())):
                 self._postings.setdefault(word, []).append(number)
 
     def search(self, query: str, k: int) -> list[str]:
+        if (query, k) not in self._found:
+            self._found[query, k] = self._search(query, k)
+        return [*self._found[query, k]]
+
+    def _search(self, query: str, k: int) -> list[str]:
         scores: dict[int, float] = defaultdict(float)
-        for word in set(_WORD.findall(query)):
+        # In a fixed order: the last bit of a sum, and with it a tie, must not depend on the hash seed.
+        for word in sorted(set(_WORD.findall(query))):
             postings = self._postings.get(word, [])
             for number in postings:
                 scores[number] += math.log(1 + len(self.ids) / len(postings))
@@ -78,7 +85,8 @@ def write_demo(out: Path, seed: int = 0) -> dict[str, Any]:
     documents = standard_library(extra=[target for intent in intents for target in intent.grades])
     known = {d.doc_id for d in documents}
     engine = KeywordEngine(documents)
-    with gzip.open(out / "docs.jsonl.gz", "wb") as f:
+    # mtime=0: one seed gives the same bytes.
+    with gzip.GzipFile(out / "docs.jsonl.gz", "wb", mtime=0) as f:
         for d in documents:
             f.write(orjson.dumps({"doc_id": d.doc_id, **d.fields}, option=orjson.OPT_APPEND_NEWLINE))
     searches: list[tuple[str, Intent]] = []
@@ -96,7 +104,7 @@ def write_demo(out: Path, seed: int = 0) -> dict[str, Any]:
                 searches += [(phrasing, Intent(grades, intent.phrasings))] * int(popularity[place])
             lists[kind].append(_judged(f"{kind}-{len(lists[kind])}", phrasing, grades, engine, rng))
     clicks = 0
-    with gzip.open(out / "log.jsonl.gz", "wb", compresslevel=5) as f:
+    with gzip.GzipFile(out / "log.jsonl.gz", "wb", compresslevel=5, mtime=0) as f:
         for i in rng.permutation(len(searches)):
             phrasing, intent = searches[i]
             page = _page(phrasing, intent, engine, rng)

@@ -6,19 +6,27 @@ weighting of the fields is then one small matrix-vector product, which is what m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import SettingError
-from clickbridge.views.word import URL_FIELD, WordCounter, widen
+from clickbridge.views.word import URL_FIELD, Vocabulary, widen
 
 Array = np.ndarray[Any, Any]
 HEADINGS = ("title", "name", "heading")
 HEADING_WEIGHT = 3.0
+
+
+class Counter(Protocol):
+    """Counts terms of texts over a vocabulary."""
+
+    vocabulary: Vocabulary
+
+    def count(self, texts: Iterable[str], url: bool = False) -> sparse.csr_array: ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ class FieldCounts:
         return FieldCounts(self.names, sparse.csr_array(part, dtype=np.float32), values, self.lengths[docs])
 
 
-def count_fields(counter: WordCounter, texts: Mapping[str, Sequence[str]], n_docs: int) -> FieldCounts:
+def count_fields(counter: Counter, texts: Mapping[str, Sequence[str]], n_docs: int) -> FieldCounts:
     """Counts of every field; the vocabulary grows unless the counter's is frozen."""
     matrices = [counter.count(column, url=name == URL_FIELD) for name, column in texts.items()]
     width = len(counter.vocabulary)

@@ -22,7 +22,10 @@ from clickbridge.views.stopwords import STOP_WORDS
 TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 _HUMPS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_POSSESSIVE = re.compile(r"['’][sS]$")
+_CJK_CHARS = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_CJK = re.compile(f"[{_CJK_CHARS}]")
+_SCRIPT_RUNS = re.compile(f"[{_CJK_CHARS}]+|[^{_CJK_CHARS}]+")
 _SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:www\d*\.)?|^www\d*\.")
 _PAGE_SUFFIX = re.compile(r"\.(?:x?html?|php\d?|aspx?|jsp|cgi)(?=$|[?#])", re.IGNORECASE)
 
@@ -60,9 +63,15 @@ class Analyzer:
     def _analyse(self, token: str) -> tuple[str, ...]:
         """A raw token's terms: the stem of the whole and, for CamelCase, of each hump; CJK as bigrams."""
         if not token.isascii() and _CJK.search(token):
-            return tuple(token[i : i + 2] for i in range(max(len(token) - 1, 1)))
-        words = [token, *_HUMPS.findall(token)] if _HUMP.search(token) else [token]
+            return tuple(term for run in _SCRIPT_RUNS.findall(token) for term in self._analyse_run(run))
+        words = [token, *_HUMPS.findall(_POSSESSIVE.sub("", token))] if _HUMP.search(token) else [token]
         return tuple(term for word in words if (term := self._term(word)))
+
+    def _analyse_run(self, run: str) -> tuple[str, ...]:
+        """A stretch of one script inside a mixed token, so that "iPhone手机" is found by "iphone 手机"."""
+        if not _CJK.match(run):
+            return self._analyse(run)
+        return tuple(run[i : i + 2] for i in range(max(len(run) - 1, 1)))
 
     def _term(self, word: str) -> str:
         word = word.casefold().replace("’", "'")
@@ -86,7 +95,10 @@ class _Memo(dict[str, tuple[str, ...]]):
 
 def tokens_of(text: str) -> list[str]:
     """Runs of letters and digits; an apostrophe inside a word belongs to it."""
-    return TOKEN.findall(text if text.isascii() else unicodedata.normalize("NFKC", text))
+    if not text.isascii():
+        # Case folding turns the Turkish İ into i and a combining dot, which would end the word.
+        text = unicodedata.normalize("NFKC", text).replace("i\u0307", "i")
+    return TOKEN.findall(text)
 
 
 def words_of(text: str) -> list[str]:

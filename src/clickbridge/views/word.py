@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from clickbridge.views.text import Analyzer, tokens_of, url_words
+from clickbridge.views.text import Analyzer, bigrams, tokens_of, url_words
 
 URL_FIELD = "url"
 
@@ -94,3 +94,21 @@ def count_words(
     for part in parts:
         docs = docs + widen(part, len(vocabulary))
     return widen(queries, len(vocabulary)), sparse.csr_array(docs)
+
+
+class BigramCounter:
+    """Counts neighbouring terms. They do not cross the items of a list field."""
+
+    def __init__(self, analyzer: Analyzer, vocabulary: Vocabulary, frozen: bool = False) -> None:
+        self.analyzer = analyzer
+        self.vocabulary = vocabulary
+        self._find: Callable[[str], int | None] = vocabulary.get if frozen else vocabulary.number
+
+    def count(self, texts: Iterable[str], url: bool = False) -> sparse.csr_array:
+        columns, ends = array("i"), array("q", [0])
+        for text in texts:
+            for item in text.split("\n"):
+                numbers = map(self._find, bigrams(self.analyzer.terms(item, url)))
+                columns.extend(n for n in numbers if n is not None)
+            ends.append(len(columns))
+        return counts_matrix(columns, ends, len(self.vocabulary))

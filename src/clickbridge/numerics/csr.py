@@ -1,0 +1,60 @@
+"""Sparse rows times a dense matrix, threaded: the workhorse of every latent model.
+
+out[i] = sum_j a_ij b[j]. A row of `b` is read once for each non-zero in its column, so the bytes moved are
+about nnz(a) * k * size; rows are shared out to threads by non-zeros.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.numerics.threads import kernel
+
+Array = np.ndarray[Any, Any]
+
+
+@kernel
+def _rows_times(indptr, indices, data, dense, start, stop, out):  # type: ignore[no-untyped-def]
+    width = dense.shape[1]
+    for i in range(start, stop):
+        for c in range(width):
+            out[i, c] = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            j, value = indices[p], data[p]
+            for c in range(width):
+                out[i, c] += value * dense[j, c]
+
+
+def csr_times_dense(a: sparse.csr_array, dense: Array, out: Array | None = None, threads: int = 0) -> Array:
+    """`a @ dense`, into `out` where it is given."""
+    if a.shape[1] != dense.shape[0]:
+        raise ValueError(f"shapes {a.shape} and {dense.shape} do not fit")
+    if out is None:
+        out = np.empty((a.shape[0], dense.shape[1]), dtype=dense.dtype)
+    data = a.data.astype(dense.dtype, copy=False)
+    bounds = nonzero_bounds(a.indptr, threads or os.cpu_count() or 1)
+    if len(bounds) == 2:
+        _rows_times(a.indptr, a.indices, data, dense, 0, a.shape[0], out)
+        return out
+    with ThreadPoolExecutor(len(bounds) - 1) as pool:
+        jobs = [
+            pool.submit(_rows_times, a.indptr, a.indices, data, dense, bounds[i], bounds[i + 1], out)
+            for i in range(len(bounds) - 1)
+        ]
+        for job in jobs:
+            job.result()
+    return out
+
+
+def nonzero_bounds(indptr: Array, parts: int) -> list[int]:
+    """Row numbers that cut a matrix into parts with about equal non-zeros."""
+    n_rows, nnz = len(indptr) - 1, int(indptr[-1])
+    if parts <= 1 or nnz < 10_000:
+        return [0, n_rows]
+    cuts = np.searchsorted(indptr, [nnz * i // parts for i in range(1, parts)])
+    return [0, *(int(c) for c in np.unique(cuts) if 0 < c < n_rows), n_rows]

@@ -1,0 +1,202 @@
+"""What is refused: exit 1, one line on stderr that says what to do, nothing written, the old artifact as it was."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+GOOD = b'{"query":"a b","results":["1","2"],"clicks":["1"]}\n'
+UNUSABLE = "lines are unusable, at most 0.01 of them may be"
+DAMAGED = "is damaged or cut short"
+
+TEN_MALFORMED_LOGS = {
+    "words.jsonl": (b"not json\n" * 20, f"20 of 20 {UNUSABLE} (line 1: not JSON: "),
+    "cut.jsonl.gz": (gzip.compress(GOOD * 999)[:120], f"cut.jsonl.gz {DAMAGED} (Compressed file ended before "),
+    "empty.tsv": (b"", "empty.tsv is empty"),
+    "clicks.jsonl": (
+        b'{"query":"a","results":["1"],"clicks":"1"}\n' * 20,
+        f"20 of 20 {UNUSABLE} (line 1: clicks must be a list of ids, got text; line 2: ",
+    ),
+    "minus.tsv": (
+        b"query\tdoc_id\tclicks\na\t1\t-1\n",
+        f"1 of 1 {UNUSABLE} (line 2: clicks must be a whole number from 0 to 2147483647, got '-1'): mend the input",
+    ),
+    "columns.csv": (
+        b"q,d\na,1\n",
+        "columns.csv needs columns query and doc_id; it has q, d: name them with --columns query=...,doc_id=...",
+    ),
+    "broken.parquet": (b"PAR1 and then something else", "broken.parquet is not a sound Parquet file ("),
+    "cut.xml": (b'<sessiontrack><session num="1"><interaction>', "cut.xml is not sound XML (no element found: line 1"),
+    "blank.jsonl": (
+        b'{"query":"a","results":["1 2"],"clicks":[]}\n',
+        f"1 of 1 {UNUSABLE} (line 1: an id in results '1 2' is empty or has white space)",
+    ),
+    "binary": (b"\0\1\2\3", "cannot tell the format of binary: give --format sessions|triples|trec-session"),
+}
+MORE_MALFORMED_LOGS = {
+    "silent.jsonl": (b'{"query":"a","results":[],"clicks":[]}\n', "the log has neither a shown result nor a click: "),
+    "empty.jsonl": (b"", "the log has neither a shown result nor a click: is it the right file and format?"),
+    "latin.csv": (b"query,doc_id\n\xff\xfe,1\n", f"1 of 1 {UNUSABLE} (line 2: not UTF-8 or not CSV)"),
+    "time.jsonl": (
+        b'{"query":"a","clicks":["1"],"time":"yesterday"}\n',
+        f"1 of 1 {UNUSABLE} (line 1: time 'yesterday' is neither ISO 8601 nor a number)",
+    ),
+    "wide.tsv": (b"query\tdoc_id\na\t1\t2\t3\n", f"1 of 1 {UNUSABLE} (line 2: 4 columns, the header has 2)"),
+    "anonymous.jsonl": (b'{"clicks":["1"]}\n', f"1 of 1 {UNUSABLE} (line 1: neither query nor query_id)"),
+    "deep.jsonl": (b"[" * 100_000, f"1 of 1 {UNUSABLE} (line 1: not JSON: "),
+    "long.jsonl": (b'{"query":"%s","clicks":["1"]}' % (b"a" * 5000), f"1 of 1 {UNUSABLE} (line 1: query has 5000 "),
+    "cut.tsv.zst": (b"\x28\xb5\x2f\xfd\x00\x58", f"cut.tsv.zst {DAMAGED}"),
+    "one-in-fifty.jsonl": (GOOD * 49 + b"{}\n", f"1 of 50 {UNUSABLE} (line 50: neither query nor query_id)"),
+}
+
+
+def one_line(result: Any, start: str) -> None:
+    assert result.code == 1, result
+    assert result.out == ""
+    assert result.err.startswith(f"clickbridge: {start}"), result.err
+    assert result.err.count("\n") == 1
+    assert result.err.endswith("\n")
+
+
+def everything_in(folder: Path) -> dict[Path, bytes]:
+    return {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("name", TEN_MALFORMED_LOGS)
+def test_ten_malformed_logs(command: Run, tmp_path: Path, name: str) -> None:
+    data, line = TEN_MALFORMED_LOGS[name]
+    (tmp_path / name).write_bytes(data)
+    one_line(command("ingest", name, "--out", "g", cwd=tmp_path), line)
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", [*TEN_MALFORMED_LOGS, *MORE_MALFORMED_LOGS])
+def test_malformed_logs_leave_the_old_graph(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tiny)
+    before = everything_in(tiny)
+    data, line = {**TEN_MALFORMED_LOGS, **MORE_MALFORMED_LOGS}[name]
+    (tiny / name).write_bytes(data)
+    one_line(call("ingest", name, "--docs", "docs.jsonl", "--out", "graph"), line)
+    (tiny / name).unlink()
+    assert everything_in(tiny) == before
+
+
+@pytest.mark.parametrize(
+    ("docs", "line"),
+    [
+        ("nowhere.jsonl", "no file nowhere.jsonl: check the path"),
+        ("graph", "cannot read graph: Is a directory"),
+        ("qrels", f"5 of 5 {UNUSABLE} (line 1: not JSON"),
+        ("log.jsonl", f"5 of 5 {UNUSABLE} (line 1: doc_id must be text, got null; line 2: "),
+    ],
+)
+def test_malformed_documents(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch, docs: str, line: str) -> None:
+    monkeypatch.chdir(tiny)
+    before = everything_in(tiny)
+    one_line(call("ingest", "log.jsonl", "--docs", docs, "--out", "graph"), line)
+    assert everything_in(tiny) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("ingest nowhere.jsonl --out new", "no file nowhere.jsonl: check the path"),
+        ("ingest log.jsonl --out none/new", "none is not a folder: create it first, or write elsewhere"),
+        ("stats nowhere", "no graph at nowhere: give the folder that was written with --out"),
+        ("stats model", "model is a model; a graph is needed here"),
+        ("stats folder", "folder is not a graph: it has no manifest.json"),
+        ("fit model --model bm25 --out new", "model is a model; a graph is needed here"),
+        ("fit notext --model bm25 --out new", "bm25 needs document text: ingest with --docs"),
+        ("fit notext --model vsm+lmir --out new", "vsm needs document text: ingest with --docs"),
+        ("fit graph --model bm25 --out new --min-clicks 4", "min_clicks 4 keeps 0 of 5 pairs; try --min-clicks 1"),
+        ("fit graph --model given --out new --min-users 9", "min_clicks 1 and min_users 9 keeps 0 of 5 pairs; try"),
+        ("search graph pizza", "graph is a graph; a model is needed here"),
+        ("search given pizza", "given re-ranks given lists; it cannot search the collection by itself"),
+        ("rank model --lists qrels --out new", "qrels, line 1: not JSON: "),
+        ("rank model --lists nowhere --out new", "no file nowhere: check the path"),
+        ("rank model --lists lists.jsonl --out folder", "cannot write folder: it is a folder, or its folder does not"),
+        ("evaluate qrels --qrels qrels", "qrels, line 1: 4 columns, expected 6: query_id Q0 doc_id rank score name"),
+        ("evaluate a.run --qrels a.run", "a.run, line 1: 6 columns, expected 4: query_id 0 doc_id grade"),
+        ("evaluate a.run --lists log.jsonl", "log.jsonl, line 2: query_id 'ny_pizza' occurs twice; give each once"),
+        ("evaluate a.run --lists plain.jsonl", "plain.jsonl has no labels: give labelled lists, or --qrels"),
+        ("evaluate a.run --qrels qrels --measures AP(rel=9)", "no judged query has a relevant document for AP(rel=9)"),
+        (
+            "split log.jsonl --at 2020-01-01 --train t --lists l",
+            "--at 2020-01-01T00:00:00+00:00 leaves 5 lines to train",
+        ),
+    ],
+)
+def test_refusals(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch, words: str, line: str) -> None:
+    monkeypatch.chdir(tiny)
+    (tiny / "folder").mkdir()
+    (tiny / "a.run").write_text("1 Q0 pizza 1 9 x\n")
+    (tiny / "plain.jsonl").write_text('{"query":"a","results":["ny"]}\n')
+    if "log.jsonl, line 2" in line:
+        text = (tiny / "log.jsonl").read_text()
+        (tiny / "log.jsonl").write_text(text.replace("NY pizza", "ny pizza"))
+    before = everything_in(tiny)
+    result = call(*words.split())
+    line = str(tiny / line) if line.startswith("none ") else line
+    one_line(result, line)
+    assert everything_in(tiny) == before
+    assert not (tiny / "new").exists()
+
+
+@pytest.mark.parametrize("target", ["folder", "empty", "file", "model", "broken"])
+def test_out_never_replaces_something_else(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    monkeypatch.chdir(tiny)
+    (tiny / "folder").mkdir()
+    (tiny / "folder" / "thesis.txt").write_text("years of work")
+    (tiny / "empty").mkdir()
+    (tiny / "file").write_text("text")
+    shutil.copytree(tiny / "graph", tiny / "broken")
+    (tiny / "broken" / "manifest.json").write_text("{")
+    before = everything_in(tiny)
+    line = f"{target}/manifest.json is damaged: remove" if target == "broken" else f"{target} exists and is not a graph"
+    one_line(call("ingest", "log.jsonl", "--out", target), line)
+    assert everything_in(tiny) == before
+    if target != "model":
+        one_line(call("fit", "graph", "--model", "bm25", "--out", target), line.replace("a graph", "a model"))
+        assert everything_in(tiny) == before
+
+
+def test_damaged_artifacts(call: Run, tiny: Path) -> None:
+    file = next((tiny / "model").glob("images.data.*.npy"))
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    one_line(call("search", tiny / "model", "pizza"), f"{tiny}/model: {file.name} does not match its checksum")
+    file.unlink()
+    one_line(call("search", tiny / "model", "pizza"), f"{tiny}/model: {file.name} is missing or cut short")
+    manifest = tiny / "graph" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'))
+    one_line(call("stats", tiny / "graph"), f"{tiny}/graph has format 2, this clickbridge reads up to 1: update")
+
+
+def test_system_errors_are_one_line_too(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device", "/data/model")
+
+    monkeypatch.setattr("clickbridge.models.base.Model.save", full)
+    result = call("fit", tiny / "graph", "--model", "bm25", "--out", tiny / "new", "--fields", "title")
+    one_line(result, "/data/model: No space left on device")
+
+
+def test_graph_beside_another_file_system(call: Run, tiny: Path) -> None:
+    """Rejects are collected under the temporary folder, which is often another file system."""
+    shared = Path("/dev/shm")
+    if not shared.is_dir() or shared.stat().st_dev == tiny.stat().st_dev:
+        pytest.skip("no second file system at hand")
+    (tiny / "more.jsonl").write_text("bad line\n")
+    out = shared / f"clickbridge-test-{tiny.parent.name}"
+    try:
+        result = call("ingest", tiny / "log.jsonl", tiny / "more.jsonl", "--max-rejects", "50%", "--out", out)
+        assert result.code == 0
+    finally:
+        shutil.rmtree(out, ignore_errors=True)

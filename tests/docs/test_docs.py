@@ -1,0 +1,128 @@
+"""The docs are part of the build: what exists has a page, links lead somewhere, examples run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import typer
+
+from clickbridge.cli.main import app
+from clickbridge.models.base import MODELS, model_class
+from clickbridge.settings import SETTINGS
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
+VERBS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+FENCE = re.compile(r"^( *)```(?P<info>[^\n]*)\n(?P<body>.*?)^\1```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+class Block(NamedTuple):
+    info: str
+    body: str
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    return (Block(m["info"].strip(), m["body"]) for m in FENCE.finditer(page.read_text(encoding="utf8")))
+
+
+def prose(page: Path) -> str:
+    return FENCE.sub("", page.read_text(encoding="utf8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """Headings as GitHub links to them."""
+    return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in HEADING.findall(prose(page))}
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_every_verb_has_a_page_with_every_option(verb: str) -> None:
+    page = DOCS / "verbs" / f"{verb}.md"
+    assert page.is_file(), f"the verb {verb} has no page {page.relative_to(ROOT)}"
+    text = page.read_text(encoding="utf8")
+    assert f"clickbridge {verb}" in text
+    written = set(re.findall(r"`(--?[a-z][a-z-]*)", text))
+    options = {opt for p in VERBS[verb].params if p.param_type_name == "option" for opt in p.opts}
+    missing = options - written - {"--help", "-h"}
+    assert not missing, f"{page.relative_to(ROOT)} does not say what {', '.join(sorted(missing))} does"
+    invented = written - {opt for v in VERBS.values() for p in v.params for opt in p.opts} - {"--help", "-h"}
+    assert not invented, f"{page.relative_to(ROOT)} names {', '.join(sorted(invented))}, which do not exist"
+
+
+def test_no_page_for_a_verb_that_is_gone() -> None:
+    assert {p.stem for p in (DOCS / "verbs").glob("*.md")} <= set(VERBS)
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_every_setting_is_documented(name: str) -> None:
+    rows = [row.split("|") for row in (DOCS / "settings.md").read_text(encoding="utf8").splitlines()]
+    row = next((r for r in rows if len(r) > 4 and r[1].strip() == f"`{name}`"), None)
+    assert row is not None, f"docs/settings.md has no row for {name}"
+    assert row[2].strip() == f"`{SETTINGS[name].default}`", f"docs/settings.md gives another default of {name}"
+    assert row[3].strip() == SETTINGS[name].limits, f"docs/settings.md gives other limits of {name}"
+    assert row[4].strip(), f"docs/settings.md does not say what {name} means"
+
+
+def test_no_row_for_a_setting_that_is_gone() -> None:
+    written = re.findall(r"^\| `(\w+)` \|", (DOCS / "settings.md").read_text(encoding="utf8"), re.MULTILINE)
+    assert set(written) <= set(SETTINGS)
+    assert len(set(written)) == len(written)
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_every_model_has_a_page_with_its_settings(name: str) -> None:
+    page = DOCS / "models" / f"{name}.md"
+    assert page.is_file(), f"the model {name} has no page {page.relative_to(ROOT)}"
+    text = page.read_text(encoding="utf8")
+    missing = [setting for setting in model_class(name).setting_names() if f"`{setting}`" not in text]
+    assert not missing, f"{page.relative_to(ROOT)} does not mention {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    for match in LINK.finditer(prose(page)):
+        path, _, anchor = match["target"].partition("#")
+        if re.match(r"[a-z]+:", path):
+            continue
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.relative_to(ROOT)} links to {match['target']}"
+        if anchor:
+            assert anchor in anchors(target), f"{page.relative_to(ROOT)} links to {match['target']}"
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, open_pages = set(), [ROOT / "README.md"]
+    while open_pages:
+        page = open_pages.pop()
+        if page in reached or page.suffix != ".md" or not page.is_file():
+            continue
+        reached.add(page)
+        targets = (m["target"].partition("#")[0] for m in LINK.finditer(prose(page)))
+        open_pages += [(page.parent / t).resolve() for t in targets if t and not re.match(r"[a-z]+:", t)]
+    assert not [str(p.relative_to(ROOT)) for p in DOCS.rglob("*.md") if p not in reached]
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if any(b.info.endswith(" run") for b in blocks(p))], ids=lambda p: p.stem
+)
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of one page share a folder and, in Python, their names."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for info, body in blocks(page):
+        if info.startswith("json file="):
+            (tmp_path / info.partition("=")[2]).write_text(body, encoding="utf8")
+        elif info == "python run":
+            exec(compile(body, page.name, "exec"), names)
+        elif info == "sh run":
+            for line in body.splitlines():
+                program, *arguments = shlex.split(line)
+                assert program == "clickbridge"
+                app(arguments, standalone_mode=False)

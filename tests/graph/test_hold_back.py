@@ -1,0 +1,227 @@
+"""What is held back and what is left are the whole, and the same for the same seed."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clickbridge import ClickGraph
+from clickbridge.errors import MissingPart, SettingError
+from clickbridge.graph.hold_back import HoldBack, choose, query_hash
+from clickbridge.types import Document, Impression, PairCount
+
+
+def pages(n: int = 200, *, times: bool = True, repeats: int = 4) -> list[Any]:
+    """Pages with one click inside, every fifth with one outside too."""
+    out: list[Any] = []
+    for i in range(n):
+        clicks = [f"d{i % 11}"] + (["outside"] if i % 5 == 0 else [])
+        results = [f"d{(i + j) % 11}" for j in (1, 0, 2)]
+        out.append(
+            Impression(f"query {i // repeats}", results, clicks, user=f"u{i % 6}", time=float(i) if times else None)
+        )
+    return out
+
+
+def counts(n: int = 200, **more: Any) -> list[Any]:
+    return [PairCount(f"query {i % 40}", f"d{i % 11}", 1 + i % 3, **more) for i in range(n)]
+
+
+LOGS = {
+    "pages": pages(),
+    "pages without times": pages(times=False),
+    "counts": counts(),
+    "counts with users": [PairCount(f"q{i % 9}", f"d{i % 7}", 2, user=f"u{i}") for i in range(90)],
+    "counts with times": [PairCount(f"q{i % 9}", f"d{i % 7}", 2, time=float(i)) for i in range(90)],
+    "both": pages(100) + counts(100),
+}
+
+
+@cache
+def graph_of(name: str) -> ClickGraph:
+    return ClickGraph.build(LOGS[name])
+
+
+def clicks_of(graph: ClickGraph, held: HoldBack) -> np.ndarray[Any, Any]:
+    """The held-back clicks as a matrix, counted by hand."""
+    out = np.zeros((graph.n_queries, graph.n_docs))
+    if (shown := held.shown) is not None:
+        for i in range(len(shown)):
+            for place in range(shown.indptr[i], shown.indptr[i + 1]):
+                out[shown.query[i], shown.doc[place]] += shown.clicked[place]
+    if held.clicked is not None:
+        np.add.at(out, (held.clicked.query, held.clicked.doc), held.clicked.clicks)
+    return out
+
+
+@pytest.mark.parametrize("by", ["time", "query", "click"])
+@pytest.mark.parametrize("name", LOGS)
+def test_held_and_rest_are_the_whole(name: str, by: str) -> None:
+    graph = graph_of(name)
+    if by == "time" and not graph.has_times:
+        with pytest.raises(MissingPart, match="hold_back by time needs times in the log"):
+            graph.hold_back(by=by)
+        return
+    held = graph.hold_back(0.3, by=by, seed=3)
+    assert held.by == by
+    rest = held.graph.matrix(rows="queries").toarray()
+    taken = clicks_of(graph, held)
+    assert (rest + taken == graph.matrix(rows="queries").toarray()).all()
+    assert 0.1 < taken.sum() / graph.pairs.clicks.sum() < 0.6
+    assert held.graph.query_keys is graph.query_keys
+    assert held.graph.docs is graph.docs
+    pages_left = 0 if held.graph.impressions is None else len(held.graph.impressions)
+    pages_held = 0 if held.shown is None else len(held.shown)
+    assert pages_left + pages_held == (0 if graph.impressions is None else len(graph.impressions))
+
+
+@pytest.mark.parametrize("by", ["query", "click"])
+@pytest.mark.parametrize("name", LOGS)
+def test_the_seed_decides(name: str, by: str) -> None:
+    graph = graph_of(name)
+    one, two, other = (clicks_of(graph, graph.hold_back(0.3, by=by, seed=seed)) for seed in (1, 1, 2))
+    assert (one == two).all()
+    assert (one != other).any()
+
+
+def test_by_time_takes_the_last_part() -> None:
+    held = graph_of("pages").hold_back(0.1, by="time")
+    assert held.shown is not None
+    assert held.shown.time is not None
+    assert held.shown.time.tolist() == [float(i) for i in range(180, 200)]
+    assert held.graph.impressions is not None
+    assert held.graph.impressions.time is not None
+    assert held.graph.impressions.time.max() == 179.0
+    assert held.graph.pairs.last is not None
+    assert np.nanmax(held.graph.pairs.last) == 179.0
+
+
+def test_by_time_with_whole_days_takes_the_last_day() -> None:
+    """A day that holds more than the fraction is held back whole, not not at all."""
+    log = [Impression(f"q{i}", ["a", "b"], ["a"], time=86400.0 * (i // 25)) for i in range(100)]
+    held = ClickGraph.build(log).hold_back(0.1, by="time")
+    assert held.shown is not None
+    assert len(held.shown) == 25
+    assert held.graph.impressions is not None
+    assert len(held.graph.impressions) == 75
+
+
+def test_events_without_a_time_stay() -> None:
+    log = pages(50) + [Impression("timeless", ["a", "b"], ["a"])] * 10
+    held = ClickGraph.build(log).hold_back(0.5, by="time")
+    assert held.shown is not None
+    assert np.isfinite(held.shown.time).all()  # type: ignore[arg-type]
+
+
+def test_by_query_takes_whole_queries() -> None:
+    graph = graph_of("both")
+    held = graph.hold_back(0.4, by="query", seed=1)
+    taken = clicks_of(graph, held).sum(axis=1) > 0
+    assert not (held.graph.matrix(rows="queries").sum(axis=1)[taken] > 0).any()
+    assert (taken == (query_hash(graph, 1) < 0.4)).all()
+
+
+def test_the_hash_is_of_the_text_alone() -> None:
+    one, two = ClickGraph.build(pages(40)), ClickGraph.build(pages(40) + counts(40))
+    by_text = dict(zip(two.query_keys, query_hash(two, 7), strict=True))
+    assert all(by_text[key] == value for key, value in zip(one.query_keys, query_hash(one, 7), strict=True))
+    assert ((query_hash(two, 7) >= 0) & (query_hash(two, 7) < 1)).all()
+
+
+def test_auto_chooses() -> None:
+    assert choose(graph_of("pages")) == "time"
+    assert choose(graph_of("counts with times")) == "time"
+    assert choose(ClickGraph.build(pages(60, times=False, repeats=1))) == "query"
+    assert choose(graph_of("pages without times")) == "click"
+    assert choose(graph_of("counts")) == "click"
+    assert choose(ClickGraph.build([PairCount(f"q{i}", "a") for i in range(9)])) == "query"
+    same_time = [Impression("q", ["a", "b"], ["a"], time=5.0)] * 9
+    assert choose(ClickGraph.build(same_time)) == "click"
+    assert graph_of("pages").hold_back().by == "time"
+
+
+def test_holding_back_from_a_rest_works() -> None:
+    """Cross-fitting holds back again and again; the rest may have lost all its times, users or pages."""
+    log = [Impression("q", ["a", "b"], ["a"], time=float(i)) for i in range(9)] + [
+        Impression("r", ["a", "b"], ["b"])
+    ] * 9
+    rest = ClickGraph.build(log).hold_back(0.999, by="time").graph
+    for by in ("auto", "query", "click"):
+        rest.hold_back(0.5, by=by)
+    empty = rest.with_events(rest.impressions.take(np.zeros(len(rest.impressions), dtype=bool)), None)  # type: ignore[union-attr, arg-type]
+    for by in ("auto", "query", "click"):
+        assert empty.hold_back(0.5, by=by).lists() == []
+
+
+def test_lists_are_pages_as_they_were_shown() -> None:
+    held = graph_of("pages").hold_back(0.1)
+    lists = held.lists()
+    assert len(lists) == 20
+    assert len({lst.query_id for lst in lists}) == 20
+    for i, lst in zip(range(180, 200), lists, strict=True):
+        assert lst.query == f"query {i // 4}"
+        assert lst.results == [f"d{(i + j) % 11}" for j in (1, 0, 2)]
+        assert lst.labels == [0.0, 1.0, 0.0]
+
+
+def test_pages_without_a_difference_make_no_list() -> None:
+    log = [Impression("none", ["a", "b"], [], time=1.0), Impression("all", ["a"], ["a"], time=2.0)] * 5
+    early = [Impression("early", ["a", "b"], ["a"], time=0.0)] * 5
+    held = ClickGraph.build(early + log).hold_back(0.5, by="time")
+    assert held.shown is not None
+    assert len(held.shown) > 0
+    assert held.lists() == []
+
+
+def test_pooled_lists() -> None:
+    graph = ClickGraph.build([PairCount("q", "a", 40), PairCount("q", "b", 20), PairCount("r", "c", 30)],
+                             [Document("x", {"t": "y"})])  # fmt: skip
+    held = graph.hold_back(0.5, by="click")
+    assert held.shown is None
+    asked: list[tuple[str, int]] = []
+
+    def ranker(query: str, k: int) -> list[str]:
+        asked.append((query, k))
+        return ["x", "a"][:k]
+
+    lists = {lst.query: lst for lst in held.lists([ranker], pool=2)}
+    assert asked == [("q", 2), ("r", 2)]
+    assert held.clicked is not None
+    taken = dict(zip(held.clicked.doc.tolist(), held.clicked.clicks.tolist(), strict=True))
+    most = max(taken[0], taken[1])
+    assert lists["q"].results == ["a", "b", "x"]
+    assert lists["q"].labels == pytest.approx([taken[0] / most, taken[1] / most, 0.0])
+    assert lists["r"].results == ["a", "c", "x"]
+    assert lists["r"].labels == [0.0, 1.0, 0.0]
+    assert held.lists() == [], "nothing to tell the clicked documents from"
+
+
+def test_nothing_held_is_no_list() -> None:
+    graph = ClickGraph.build([PairCount("q", "a", 1)])
+    for by in ("query", "click"):
+        for seed in range(5):
+            graph.hold_back(0.001, by=by, seed=seed).lists([lambda query, k: ["b"]])
+    assert graph.hold_back(0.001, by="click").lists() == []
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -0.1, 1.5, float("nan")])
+def test_a_fraction_outside_is_refused(fraction: float) -> None:
+    with pytest.raises(SettingError, match="fraction must be between 0 and 1; got"):
+        graph_of("pages").hold_back(fraction)
+
+
+def test_another_way_is_refused() -> None:
+    with pytest.raises(SettingError, match="by must be auto, time, query or click; got 'user'"):
+        graph_of("pages").hold_back(by="user")
+
+
+def test_the_rest_is_the_graph_of_the_rest_of_the_log() -> None:
+    rest = graph_of("pages").hold_back(0.2).graph
+    early = ClickGraph.build(pages()[:160])
+    for name in ("clicks", "impressions", "users", "first", "last"):
+        assert getattr(rest.pairs, name).tolist() == getattr(early.pairs, name).tolist()
+    assert [rest.query_keys[q] for q in rest.pairs.query] == [early.query_keys[q] for q in early.pairs.query]
+    assert [rest.doc_ids[d] for d in rest.pairs.doc] == [early.doc_ids[d] for d in early.pairs.doc]

@@ -1,0 +1,163 @@
+"""Lemma 2 of Wu et al. 2011: scaling, sum and product of S-functions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import clickbridge
+from clickbridge import BM25, LMIR, VSM, ClickGraph, Given, Product, Scaled, Sum
+from clickbridge.errors import NotSupported, SettingError
+from clickbridge.types import Document
+from oracles.arrays import dense
+from oracles.graphs import graph_of, noisy_field_graph, random_docs
+
+QUERIES = ["apple", "river stone", "apple apple salt", "unheardof wind"]
+IDS = [*random_docs(0, 12), "nowhere"]
+
+
+WEIGHT = st.sampled_from([-3.0, -0.5, 0.01, 1.0, 4.25])
+
+
+def fitted(seed: int, kind: Any = BM25) -> Any:
+    return kind(fields="title:2,body", language="none").fit(graph_of(random_docs(seed, 12)))
+
+
+def close(found: Any, expected: Any) -> None:
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000), st.floats(-5, 5), st.sampled_from([VSM, BM25, LMIR]))
+def test_lemma_2_scaling(seed: int, factor: float, kind: Any) -> None:
+    model = fitted(seed, kind)
+    scaled = Scaled(model, factor)
+    maps = dense(scaled.map_queries(QUERIES)) @ dense(scaled.map_documents(IDS[:-1])).T
+    for row, query in enumerate(QUERIES):
+        base = model.score(query, IDS)
+        known = np.isfinite(base)
+        scores = scaled.score(query, IDS)
+        close(scores[known], factor * base[known])
+        assert (scores[~known] == -np.inf).all()
+        close(maps[row][known[:-1]], factor * base[:-1][known[:-1]])
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000), WEIGHT, WEIGHT)
+def test_lemma_2_sum(seed: int, one: float, two: float) -> None:
+    """Each part over its normaliser times its weight; the maps stand side by side."""
+    graph = graph_of(random_docs(seed, 12))
+    parts: list[Any] = [BM25(fields="title:2,body", language="none"), LMIR(fields="title:2,body", language="none")]
+    model = Sum(parts, weights=f"{one!r},{two!r}").fit(graph)
+    maps = dense(model.map_queries(QUERIES)) @ dense(model.map_documents(IDS[:-1])).T
+    norms = [part.normaliser(part.map_queries(QUERIES)) for part in parts]
+    for row, query in enumerate(QUERIES):
+        scores = [part.score(query, IDS) for part in parts]
+        assert (np.isfinite(scores[0]) == np.isfinite(scores[1])).all()
+        known = np.isfinite(scores[0])
+        expected = one * scores[0][known] / norms[0][row] + two * scores[1][known] / norms[1][row]
+        found = model.score(query, IDS)
+        close(found[known], expected)
+        assert (found[~known] == -np.inf).all()
+        close(maps[row][known[:-1]], expected)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000))
+def test_lemma_2_product(seed: int) -> None:
+    graph = graph_of(random_docs(seed, 12))
+    one, two = (kind(fields="body", language="none").fit(graph) for kind in (VSM, LMIR))
+    product = Product(one, two)
+    # The product of the spaces, written out: (a (x) b) . (c (x) d) = (a . c) (b . d).
+    q1, q2 = dense(one.map_queries(QUERIES)), dense(two.map_queries(QUERIES))
+    d1, d2 = dense(one.map_documents(IDS[:-1])), dense(two.map_documents(IDS[:-1]))
+    for row, query in enumerate(QUERIES):
+        a, b, found = one.score(query, IDS), two.score(query, IDS), product.score(query, IDS)
+        known = np.isfinite(a) & np.isfinite(b)
+        close(found[known], a[known] * b[known])
+        assert (found[~known] == -np.inf).all()
+        tensors = [np.kron(q1[row], q2[row]) @ np.kron(x, y) for x, y in zip(d1, d2, strict=True)]
+        close(found[:-1][known[:-1]], np.array(tensors)[known[:-1]])
+
+
+def test_product_ranks_by_its_scores(small_graph: ClickGraph) -> None:
+    product = Product(VSM(fields="body").fit(small_graph), BM25(fields="body").fit(small_graph))
+    ranking = product.rank("pizza city", k=2)
+    scores = product.score("pizza city", small_graph.doc_ids)
+    assert [hit.score for hit in ranking] == sorted(scores, reverse=True)[:2]
+    assert product.rank("unheardof").doc_ids == []
+    assert product.rerank("unheardof", ["rome", "ny"]).doc_ids == ["rome", "ny"]
+
+
+def test_scaling_keeps_and_turns_the_order(small_graph: ClickGraph) -> None:
+    model = BM25(fields="body").fit(small_graph)
+    order = model.rank("pizza city").doc_ids
+    assert Scaled(model, 2.5).rank("pizza city").doc_ids == order
+    assert Scaled(model, -1).rank("pizza city").doc_ids == order[::-1]
+    zero = Scaled(model, 0).rerank("pizza city", ["rome", "nowhere", "ny"])
+    assert zero.doc_ids == ["rome", "ny", "nowhere"]
+
+
+def test_sums_map_new_documents(small_graph: ClickGraph) -> None:
+    model = Sum([VSM(fields="body"), BM25(fields="body")], weights="1,2").fit(small_graph)
+    text = small_graph.field("body")[small_graph.doc_ids.index("rome")]
+    images = dense(model.map_documents(["rome", Document("new", {"body": text})]))
+    close(images[0], images[1])
+
+
+def test_a_document_that_only_one_part_knows_is_scored() -> None:
+    graph = graph_of({"a": {"title": "river"}, "b": {"body": "river"}, "c": {"title": "x"}})
+    model = Sum([BM25(fields="title"), VSM(fields="body")], weights="1,1").fit(graph)
+    assert np.isfinite(model.score("river", ["a", "b", "c"])).tolist() == [True, True, True]
+    assert set(model.rank("river").doc_ids) == {"a", "b"}
+
+
+def test_learned_weights_prefer_the_part_that_is_right() -> None:
+    graph = noisy_field_graph(600)
+    model = Sum([BM25(fields="noise"), LMIR(fields="good")]).fit(graph)
+    assert model.weights_[0] < model.weights_[1]
+    assert model.report_["weights"] == {"bm25": model.weights_[0], "lmir": model.weights_[1]}
+    assert any(note.startswith("weights bm25:") for note in model.notes_)
+    again = Sum([BM25(fields="noise"), LMIR(fields="good")]).fit(graph)
+    assert again.weights_.tolist() == model.weights_.tolist()
+
+
+def test_too_few_lists_give_equal_weights_and_a_note(small_graph: ClickGraph) -> None:
+    model = Sum([VSM(), BM25()]).fit(small_graph)
+    assert model.weights_.tolist() == [1, 1]
+    assert any("too few; weights are equal" in note for note in model.notes_)
+
+
+@pytest.mark.parametrize("weights", ["1", "1,2,3", "a,b", "1,nan", "1,inf", ""])
+def test_weights_that_do_not_fit(weights: str, small_graph: ClickGraph) -> None:
+    with pytest.raises(SettingError, match=r"weights of vsm\+bm25 are 2 numbers, as 1,0.5; got"):
+        Sum([VSM(), BM25()], weights=weights).fit(small_graph)
+
+
+def test_what_is_no_s_function_cannot_be_summed(small_graph: ClickGraph) -> None:
+    with pytest.raises(NotSupported, match="given"):
+        Sum([BM25(), Given()]).fit(small_graph)  # type: ignore[list-item]
+
+
+def test_a_sum_survives_saving(small_graph: ClickGraph, tmp_path: Path) -> None:
+    model = Sum([VSM(fields="body"), BM25(fields="title:2,body", k1=0.7), LMIR(fields="body")], weights="1,.5,2")
+    model.fit(small_graph).save(tmp_path / "model")
+    again = clickbridge.load(tmp_path / "model")
+    assert isinstance(again, Sum)
+    assert again.spec == "vsm+bm25+lmir"
+    assert again.weights_.tolist() == [1, 0.5, 2]
+    assert [part.get_params() for part in again.parts] == [part.get_params() for part in model.parts]
+    assert again.get_params() == model.get_params()
+    assert again.report_ == model.report_
+    for query in ("ny pizza", "city", "unheardof"):
+        assert again.score(query, small_graph.doc_ids).tobytes() == model.score(query, small_graph.doc_ids).tobytes()
+        assert again.rank(query) == model.rank(query)
+    for number in "012":  # a part is a complete model in its own folder
+        assert clickbridge.load(tmp_path / "model" / "parts" / number).rank("city") == model.parts[int(number)].rank(
+            "city"
+        )

@@ -1,0 +1,1 @@
+"""Slow, obvious second witnesses: dictionaries and loops, written from the formulas alone."""

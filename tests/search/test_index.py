@@ -1,0 +1,49 @@
+"""The index of document images, through what models expose."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clickbridge import BM25
+from oracles.arrays import dense
+from oracles.graphs import WORDS, graph_of, random_docs
+
+
+def test_search_and_score_agree_with_dense_arithmetic() -> None:
+    docs = random_docs(11, 40)
+    model = BM25(fields="title:2,body", language="none").fit(graph_of(docs))
+    queries = model.map_queries(["apple river", "salt", "unheardof", " ".join(WORDS)])
+    expected = dense(queries) @ dense(model.images_).T
+    items, scores, counts = model.index.search(queries, 7)
+    for row in range(4):
+        n = counts[row]
+        np.testing.assert_allclose(scores[row, :n], expected[row, items[row, :n]], rtol=1e-6)
+        np.testing.assert_allclose(scores[row, :n], np.sort(expected[row])[::-1][:n], rtol=1e-6)
+    assert counts.tolist() == [7, 7, 0, 7]
+
+
+def test_an_unknown_item_has_no_score() -> None:
+    model = BM25(fields="body", language="none").fit(graph_of(random_docs(11, 10)))
+    queries = model.map_queries(["apple river", "salt"])
+    scores = model.index.score(queries, np.array([0, 2, 4]), np.array([3, -1, -1, 5]))
+    assert np.isfinite(scores).tolist() == [True, False, False, True]
+    expected = dense(queries) @ dense(model.images_).T
+    np.testing.assert_allclose(scores[[0, 3]], [expected[0, 3], expected[1, 5]], rtol=1e-6)
+
+
+def test_ties_keep_the_order_of_the_collection() -> None:
+    model = BM25(fields="body").fit(graph_of({f"d{i}": {"body": "river"} for i in range(20)}))
+    assert model.rank("river", 5).doc_ids == [f"d{i}" for i in range(5)]
+
+
+def test_many_queries_at_once_equal_one_by_one() -> None:
+    model = BM25(fields="body", language="none").fit(graph_of(random_docs(5, 30)))
+    queries = [*WORDS, "unheardof"] * 20
+    assert model.rank_many(queries, 4) == [model.rank(query, 4) for query in queries]
+    assert model.rank_many([], 4) == []
+
+
+def test_more_asked_than_there_is() -> None:
+    model = BM25(fields="body").fit(graph_of({"a": {"body": "river"}, "b": {"body": "stone"}}))
+    assert model.rank("river", 1000).doc_ids == ["a"]
+    assert model.rank("river", 0).doc_ids == []
