@@ -84,9 +84,24 @@ _TABLE: Iterable[Setting] = (
     Setting("mu", 200.0, "LMIR: Dirichlet prior, in words", 1e-6, 1e9),
     Setting("lam", 0.5, "LMIR: Jelinek-Mercer weight of the collection", 1e-6, 1 - 1e-6),
     Setting("weights", "auto", "weights of a sum's parts, as 1,0.5; auto learns them through hold_back"),
+    # latent models
+    Setting("dim", 600, "dimensions of the latent space; above the rank it is clipped", 1, 100_000),
+    Setting("dims", "", "M-PLS: dimensions of each view's space, as 600,300; empty gives each `dim`"),
+    Setting("views", "auto", "features, as word,char:title,click; auto is all that the GRAPH supports"),
+    Setting("mean", True, "average over a query's clicked documents (13), so that no query counts twice; "
+            "false sums over them (11M)"),
+    Setting("sv_power", 0.25, "power of the singular values in the score; the papers have 0, textbook LSI 1", -1, 2),
+    Setting("centre", "none", "centre x and y' over queries (pairs), or X and Y over their own items (sides)",
+            choices=("none", "pairs", "sides")),
+    Setting("precision", "float32", "arithmetic of the decomposition", choices=("float32", "float64")),
+    Setting("combine", "tuned", "M-PLS: weights of the views through hold_back, or by eq. (5) of 11M",
+            choices=("tuned", "closed")),
+    # random walk
+    Setting("steps", 5, "random walk: number of steps", 1, 100),
+    Setting("self_transition", 0.9, "random walk: probability to stay", 0, 0.999999),
+    Setting("threshold", 1e-6, "random walk: smaller probabilities are dropped", 0, 1),
     # the machine
     Setting("seed", 0, "seed of everything random", 0, 2**31 - 1),
-    Setting("threads", 0, "threads of compiled loops; 0 takes every core", 0, 1024),
 )  # fmt: skip
 
 SETTINGS: dict[str, Setting] = {setting.name: setting for setting in _TABLE}

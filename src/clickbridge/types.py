@@ -78,6 +78,28 @@ class Ranking(Sequence[Hit]):
         return [hit.doc_id for hit in self.hits]
 
 
+@dataclass(frozen=True, slots=True)
+class FeaturePair:
+    """A query feature and a document feature that met in the latent space, and what that was worth."""
+
+    query_feature: str
+    doc_feature: str
+    contribution: float
+    share: float
+    taught_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A score as a sum over feature pairs; `pairs` are the strongest, `rest` is all others together."""
+
+    query: str
+    doc_id: str
+    score: float
+    pairs: tuple[FeaturePair, ...]
+    rest: float
+
+
 @dataclass(slots=True)
 class ResultList:
     """One line of a LISTS file: a query with the results to re-rank, their grades and their scores."""
@@ -87,6 +109,7 @@ class ResultList:
     results: list[str]
     labels: list[float] | None = None
     scores: list[float] | None = None
+    vectors: Mapping[str, Sequence[float]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

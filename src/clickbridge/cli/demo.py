@@ -11,7 +11,7 @@ import typer
 from clickbridge.cli.console import Seed, out, print_table, progress, say
 
 if TYPE_CHECKING:
-    from clickbridge.models.base import SFunction
+    from clickbridge.models.sfunction import SFunction
     from clickbridge.types import ResultList
 
 SPECS = ("vsm", "lmir", "bm25")
@@ -28,7 +28,7 @@ def demo(
     from clickbridge.io.lists import read_lists
     from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
-    from clickbridge.models.base import SFunction
+    from clickbridge.models.sfunction import SFunction
     from clickbridge.models.specs import build_model
     from clickbridge.simulate.demo import write_demo
 

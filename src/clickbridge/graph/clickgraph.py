@@ -5,7 +5,6 @@ Rows are queries and columns are documents, always: there is no matrix without a
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ import pyarrow as pa
 from scipy import sparse
 
 from clickbridge.errors import InputError, MissingPart
+from clickbridge.graph.dense import Vectors, read_vectors, write_vectors
 from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs, read_part, write_part
 from clickbridge.io.artifact import Artifact, ArtifactWriter, open_artifact
 from clickbridge.log.aggregate import LogAggregator
@@ -43,6 +43,7 @@ class ClickGraph:
         clicks: Clicks | None = None,
         defaults: Mapping[str, Any] | None = None,
         summary: Mapping[str, Any] | None = None,
+        vectors: Vectors | None = None,
     ) -> None:
         self.query_keys = queries
         self.docs = docs
@@ -51,6 +52,7 @@ class ClickGraph:
         self.clicks = clicks
         self.defaults = dict(defaults or {})
         self.summary = dict(summary or {})
+        self.vectors = dict(vectors or {})
 
     def __repr__(self) -> str:
         return f"ClickGraph({self.n_queries:,} queries, {self.n_docs:,} documents, {len(self.pairs):,} pairs)"
@@ -64,6 +66,7 @@ class ClickGraph:
         docs: Iterable[Document] = (),
         out: str | Path | None = None,
         *,
+        vectors: Mapping[str, str] | None = None,
         defaults: Mapping[str, Any] | None = None,
         progress: Callable[[str, int], None] | None = None,
         memory_mb: int = MEMORY_MB,
@@ -73,7 +76,9 @@ class ClickGraph:
             home = tempfile.TemporaryDirectory(prefix="clickbridge-")
             try:
                 place = Path(home.name) / "graph"
-                graph = cls.build(log, docs, place, defaults=defaults, progress=progress, memory_mb=memory_mb)
+                graph = cls.build(
+                    log, docs, place, vectors=vectors, defaults=defaults, progress=progress, memory_mb=memory_mb
+                )
             except BaseException:
                 home.cleanup()
                 raise
@@ -96,7 +101,9 @@ class ClickGraph:
             rejects = getattr(log, "rejects", None)
             if rejects is not None and rejects.count and rejects.path is not None:
                 # A copy: the file may be the user's own, or on another disk.
-                shutil.copyfile(rejects.path, writer.path("rejects.jsonl"))
+                writer.beside("rejects.jsonl", rejects.path)
+            for name, path in (vectors or {}).items():
+                write_vectors(writer, name, path)
             writer.commit(defaults=dict(defaults or {}), summary=summary.as_dict(), parts_present=aggregator.parts)
         return cls.open(out)
 
@@ -113,6 +120,7 @@ class ClickGraph:
             read_part(artifact, "clicks", Clicks),
             artifact.manifest.get("defaults"),
             artifact.manifest.get("summary"),
+            read_vectors(artifact),
         )
 
     def save(self, path: str | Path) -> None:
@@ -123,6 +131,9 @@ class ClickGraph:
                 part = getattr(self, name)
                 if part is not None:
                     write_part(writer, name, part)
+            for name, sides in self.vectors.items():
+                for side, values in sides.items():
+                    writer.array(f"vectors.{name}.{side}", values)
             writer.commit(defaults=self.defaults, summary=self.summary, parts_present=self.parts)
 
     # --- who is who ------------------------------------------------------------------------------
@@ -207,11 +218,21 @@ class ClickGraph:
     def with_events(self, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
         """The same queries and documents with only these events; pairs are summed from them."""
         pairs = sum_pairs(impressions, clicks)
-        return ClickGraph(self.query_keys, self.docs, pairs, impressions, clicks, self.defaults, self.summary)
+        return self._with(pairs, impressions, clicks)
 
     def with_pairs(self, pairs: Pairs) -> ClickGraph:
         """The same queries and documents with only these pairs and no events."""
-        return ClickGraph(self.query_keys, self.docs, pairs, None, None, self.defaults, self.summary)
+        return self._with(pairs, None, None)
+
+    def _with(self, pairs: Pairs, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
+        return ClickGraph(
+            self.query_keys, self.docs, pairs, impressions, clicks, self.defaults, self.summary, self.vectors
+        )
+
+    def vectors_of(self, side: Literal["query", "doc"], rows: Array | None) -> dict[str, Array]:
+        """Dense vectors of one side by name, of some rows or all; NaN where an item has none."""
+        found = {name: sides[side] for name, sides in self.vectors.items() if side in sides}
+        return found if rows is None else {name: values[rows] for name, values in found.items()}
 
     def merge(self, other: ClickGraph) -> ClickGraph:
         """Both logs as one GRAPH; of a document in both, `other`'s text counts."""

@@ -33,13 +33,14 @@ class HoldBack:
     shown: Impressions | None
     clicked: Pairs | None
 
-    def lists(self, rankers: list[Ranker] | None = None, pool: int = POOL) -> list[ResultList]:
-        """Labelled lists: held-back pages with a click as they were shown, labels 1 and 0; without pages,
-        for each query the rankers' pooled top documents plus the clicked ones, labels by share of the
-        most clicked one."""
-        if self.shown is not None:
+    def lists(self, rankers: list[Ranker] | None = None, pool: int = POOL, *, pages: bool = True) -> list[ResultList]:
+        """Labelled lists: held-back pages with a click as they were shown, labels 1 and 0; without pages (or
+        with `pages=False`), for each query the rankers' pooled top documents plus the clicked ones, labels
+        by share of the most clicked one."""
+        if self.shown is not None and pages:
             return self._shown_lists()
-        return self._pooled_lists(rankers or [], pool)
+        clicked = self.clicked if self.shown is None else sum_pairs(self.shown, None)
+        return self._pooled_lists(clicked, rankers or [], pool)
 
     def _shown_lists(self) -> list[ResultList]:
         shown = self.shown
@@ -55,16 +56,16 @@ class HoldBack:
                 out.append(ResultList(str(page), key, results, clicked.astype(float).tolist()))
         return out
 
-    def _pooled_lists(self, rankers: list[Ranker], pool: int) -> list[ResultList]:
-        if self.clicked is None:
+    def _pooled_lists(self, held: Pairs | None, rankers: list[Ranker], pool: int) -> list[ResultList]:
+        if held is None:
             return []
         keys, ids = self.graph.query_keys, self.graph.doc_ids
-        starts = np.flatnonzero(np.diff(self.clicked.query, prepend=-1))
+        starts = np.flatnonzero(np.diff(held.query, prepend=-1))
         out = []
-        for start, end in pairwise([*starts, len(self.clicked)]):
-            key = keys[self.clicked.query[start]]
-            clicks = self.clicked.clicks[start:end]
-            labels = {ids[d]: c / clicks.max() for d, c in zip(self.clicked.doc[start:end], clicks, strict=True)}
+        for start, end in pairwise([*starts, len(held)]):
+            key = keys[held.query[start]]
+            clicks = held.clicks[start:end]
+            labels = {ids[d]: c / clicks.max() for d, c in zip(held.doc[start:end], clicks, strict=True)}
             pooled = [doc_id for rank in rankers for doc_id in rank(key, pool)]
             results = sorted(dict.fromkeys([*pooled, *labels]))
             if len(results) > len(labels):

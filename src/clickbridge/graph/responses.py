@@ -109,3 +109,20 @@ def decayed_clicks(graph: ClickGraph, half_life: float) -> Array:
     pair_keys = graph.pairs.query.astype(np.int64) * graph.n_docs + graph.pairs.doc
     place = np.searchsorted(pair_keys, keys)
     return np.bincount(place, weights=counts * np.exp2(-age / half_life), minlength=len(pair_keys))
+
+
+@dataclass(frozen=True)
+class ClickedQueries:
+    """The queries with a response: their numbers in the GRAPH, their keys, their clicks, their rows."""
+
+    numbers: Array
+    keys: list[str]
+    clicks: Array
+    matrix: sparse.csr_array
+
+
+def clicked_queries(graph: ClickGraph, matrix: sparse.csr_array) -> ClickedQueries:
+    numbers = np.flatnonzero(np.diff(matrix.indptr))
+    clicks = np.bincount(graph.pairs.query, graph.pairs.clicks, minlength=graph.n_queries)
+    keys = [graph.query_keys[int(i)] for i in numbers]
+    return ClickedQueries(numbers, keys, clicks[numbers], sparse.csr_array(matrix[numbers], dtype=np.float32))

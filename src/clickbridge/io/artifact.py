@@ -48,6 +48,10 @@ class PartWriter:
         self._paths[name] = self.folder / f"{stem}.{self.generation}{dot}{suffix}"
         return self._paths[name]
 
+    def written(self, name: str) -> Path:
+        """Where the file called `name` was written before the commit."""
+        return self._paths[name]
+
     def array(self, name: str, values: np.ndarray[Any, Any]) -> None:
         # asarray, not ascontiguousarray: the latter makes a 0-d array 1-d.
         np.save(self.path(name + ".npy"), np.asarray(values, order="C"), allow_pickle=False)
@@ -120,6 +124,7 @@ class ArtifactWriter(PartWriter):
             raise ArtifactError(f"{self.target.parent} is not a folder: create it first, or write elsewhere")
         self._lock = _Lock(self.target)
         self._committed = False
+        self._beside: dict[str, Path] = {}
 
     def __enter__(self) -> ArtifactWriter:
         self._lock.acquire()
@@ -146,6 +151,10 @@ class ArtifactWriter(PartWriter):
         folder.mkdir()
         return folder
 
+    def beside(self, name: str, source: Path) -> None:
+        """A file for people under a fixed name, copied in with the commit; not part of the data."""
+        self._beside[name] = source
+
     def commit(self, **header: Any) -> None:
         self.header = {"kind": self.kind, **header}
         shutil.rmtree(self.folder / "scratch", ignore_errors=True)
@@ -153,7 +162,9 @@ class ArtifactWriter(PartWriter):
         self.write_manifests(manifest)
         if self.replaces:
             self.sweep(manifest)
-        else:
+        for name, source in self._beside.items():
+            shutil.copyfile(source, self.folder / name)
+        if not self.replaces:
             os.rename(self.folder, self.target)
             _fsync(self.target.parent)
         self._committed = True

@@ -5,18 +5,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
-from clickbridge.errors import NotSupported, SettingError
+from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, Model, SFunction, model_of, order
+from clickbridge.models.base import Array, Model, model_of, order
+from clickbridge.models.explain import merge
+from clickbridge.models.sfunction import Images, SFunction, make_index, row_norms, unit_images
 from clickbridge.models.tuning import LabelledLists, coordinate_ascent
-from clickbridge.types import Document, Ranking, ResultList
+from clickbridge.search.index import StackedIndex
+from clickbridge.types import Document, Explanation, Ranking, ResultList
 
 WEIGHT_GRID = (0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0, 16.0, 32.0)
 
@@ -33,10 +37,11 @@ class Scaled(SFunction):
         self.factor = factor
         _take_documents(self, model)
 
-    def map_queries(self, queries: Sequence[str]) -> sparse.csr_array:
-        return sparse.csr_array(self.model.map_queries(queries) * self.factor)
+    def map_queries(self, queries: Sequence[str]) -> Images:
+        images = self.model.map_queries(queries)
+        return scaled_rows(images, np.full(images.shape[0], self.factor))
 
-    def map_documents(self, documents: Sequence[Document | str]) -> sparse.csr_array:
+    def map_documents(self, documents: Sequence[Document | str]) -> Images:
         return self.model.map_documents(documents)
 
 
@@ -63,45 +68,53 @@ class Product(Model):
         return Ranking(tuple(hit for hit in best[:k] if np.isfinite(hit.score)))
 
 
-class Sum(SFunction):
-    """a + b + …: maps side by side (Lemma 2, (2)). Each part's query map is divided by a query-only
-    normaliser and multiplied by its weight."""
+class Composite(Model):
+    """A weighted sum of models: parts, their weights through `hold_back`, and one folder for all."""
 
-    name = "sum"
-    about = "a weighted sum of S-functions"
-    paper = "11R Lemma 2"
+    settings = ("weights", "seed")
+    weights: str
+    seed: int
 
-    def __init__(self, parts: Sequence[SFunction], weights: str = "auto", seed: int = 0) -> None:
-        self.parts = list(parts)
-        self.weights = weights
-        self.seed = seed
-
+    parts: list[Model]
     weights_: Array
+
+    def __init__(self, parts: Sequence[Model], **params: Any) -> None:
+        super().__init__(**params)
+        self.parts = list(parts)
 
     @property
     def spec(self) -> str:
         return "+".join(part.spec for part in self.parts)
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {"weights": self.weights, "seed": self.seed}
-
     def _fit(self, graph: ClickGraph) -> None:
-        for part in self.parts:
-            if not isinstance(part, SFunction):
-                raise NotSupported(f"{part.name} is not an S-function: it cannot be part of the sum {self.spec}")
-        self.weights_ = self._learn(graph) if self.weights == "auto" else self._parse()
-        for part in self.parts:
-            part.fit(graph)
-            self.notes_ += part.notes_
+        if self.weights != "auto":
+            self.tuned_["weights"] = self._parse()
+        if "weights" in self.tuned_:
+            fitted = [part.refit(graph) if part.tuned_ else part.fit(graph) for part in self._untuned()]
+        else:
+            self.tuned_["weights"] = self._learn(graph)
+            fitted = [part.refit(graph) for part in self.parts]
+        self.weights_ = self.tuned_["weights"]
+        for part in fitted:
+            self.notes_ += [note for note in part.notes_ if note not in self.notes_]
         self._stack()
+
+    def _untuned(self) -> list[Model]:
+        for part in self.parts:
+            part.tuned_ = getattr(part, "tuned_", {})
+        return self.parts
+
+    def _stack(self) -> None:
+        """What follows from the fitted parts."""
 
     def _parse(self) -> Array:
         try:
             weights = np.array([float(w) for w in self.weights.split(",")])
         except ValueError:
             weights = np.empty(0)
-        if len(weights) != len(self.parts) or not np.isfinite(weights).all():
-            raise SettingError(f"weights of {self.spec} are {len(self.parts)} numbers, as 1,0.5; got {self.weights!r}")
+        if len(weights) != len(self.parts) or not np.isfinite(weights).all() or not weights.any():
+            wanted = f"{len(self.parts)} numbers, not all 0, as 1,0.5"
+            raise SettingError(f"weights of {self.spec} are {wanted}; got {self.weights!r}")
         return weights
 
     def _learn(self, graph: ClickGraph) -> Array:
@@ -109,41 +122,23 @@ class Sum(SFunction):
         held = graph.hold_back(seed=self.seed)
         for part in self.parts:
             part.fit(held.graph)
+            self.notes_ += part.notes_
         rankers = [lambda query, k, part=part: part.rank(query, k).doc_ids for part in self.parts]
         lists = LabelledLists(held.lists(rankers))
         start = np.ones(len(self.parts))
         if len(lists) < MIN_USABLE:
             self.notes_.append(f"{self.spec}: {len(lists)} usable held-back queries are too few; weights are equal")
             return start
-        columns = np.stack([self._normalised(part, lists.lists) for part in self.parts], axis=1)
-        weights, found = coordinate_ascent(start, WEIGHT_GRID, lambda w: lists.ndcg(columns @ w))
+        columns = self.part_scores(lists.lists)
+        weights, found = coordinate_ascent(start, WEIGHT_GRID, lambda w: lists.ndcg(columns @ w), scales=())
+        weights = weights / weights.max()
         words = ", ".join(f"{p.spec}:{w:.3g}" for p, w in zip(self.parts, weights, strict=True))
         self.notes_.append(f"weights {words} (nDCG@5 {found:.3f} on {len(lists)} held-back lists)")
         return weights
 
-    @staticmethod
-    def _normalised(part: SFunction, lists: list[ResultList]) -> Array:
-        """Scores over the normaliser, end to end; what a part cannot score adds nothing."""
-        norms = part.normaliser(part.map_queries([r.query for r in lists]))
-        scores = [s / n for s, n in zip(part.score_lists(lists), norms, strict=True)]
-        flat = np.concatenate(scores)
-        return np.where(np.isfinite(flat), flat, 0.0)
-
-    def _stack(self) -> None:
-        self.images_ = sparse.csr_array(sparse.hstack([part.images_ for part in self.parts], format="csr"))
-        self.scorable_ = np.logical_or.reduce([part.scorable_ for part in self.parts])
-
-    def map_queries(self, queries: Sequence[str]) -> sparse.csr_array:
-        maps = []
-        for part, weight in zip(self.parts, self.weights_, strict=True):
-            image = part.map_queries(queries)
-            scale = weight / part.normaliser(image)
-            maps.append(sparse.diags_array(scale) @ image)
-        return sparse.csr_array(sparse.hstack(maps, format="csr"))
-
-    def map_documents(self, documents: Sequence[Document | str]) -> sparse.csr_array:
-        images = [part.map_documents(documents) for part in self.parts]
-        return sparse.csr_array(sparse.hstack(images, format="csr"))
+    def part_scores(self, lists: Sequence[ResultList]) -> Array:
+        """A column of comparable scores for each part, lists end to end; 0 for what a part cannot score."""
+        raise NotImplementedError
 
     def _report(self) -> dict[str, Any]:
         weights = {part.spec: float(w) for part, w in zip(self.parts, self.weights_, strict=True)}
@@ -157,12 +152,92 @@ class Sum(SFunction):
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> Self:
         numbers = sorted(artifact.manifest["parts"], key=int)
-        parts = [model_of(artifact.part(number)) for number in numbers]
-        model = cls(parts, **artifact.manifest["params"])  # type: ignore[arg-type]
+        model = cls([model_of(artifact.part(number)) for number in numbers], **artifact.manifest["params"])
         model._restore(artifact)
         model.weights_ = artifact.array("weights")
         model._stack()
         return model
+
+
+class Sum(Composite, SFunction):
+    """a + b + …: maps side by side (Lemma 2, (2)). Each part's query map is divided by a query-only
+    normaliser and multiplied by its weight."""
+
+    name = "sum"
+    about = "a weighted sum of S-functions"
+    paper = "11R Lemma 2"
+
+    parts: list[SFunction]  # type: ignore[assignment]
+
+    def _stack(self) -> None:
+        self.scorable_ = np.logical_or.reduce([part.scorable_ for part in self.parts])
+        keys: dict[str, float] = {}
+        for part in self.parts:
+            keys.update(zip(part.query_keys_, part.query_clicks_, strict=True))
+        self.query_keys_, self.query_clicks_ = list(keys), np.array(list(keys.values()))
+
+    @cached_property
+    def images_(self) -> Images:
+        return beside([part.images_ for part in self.parts])
+
+    @cached_property
+    def index(self) -> StackedIndex:
+        return StackedIndex([part.index for part in self.parts], self.scorable_)
+
+    def part_scores(self, lists: Sequence[ResultList]) -> Array:
+        columns = []
+        for part in self.parts:
+            norms = part.normaliser(part.map_lists(lists))
+            flat = np.concatenate([s / n for s, n in zip(part.score_lists(lists), norms, strict=True)])
+            columns.append(np.where(np.isfinite(flat), flat, 0.0))
+        return np.stack(columns, axis=1)
+
+    def _weighted(self, maps: Sequence[Images]) -> list[Images]:
+        scales = (w / part.normaliser(m) for w, part, m in zip(self.weights_, self.parts, maps, strict=True))
+        return [scaled_rows(m, scale) for m, scale in zip(maps, scales, strict=True)]
+
+    def map_lists(self, lists: Sequence[ResultList]) -> list[Images]:
+        return self._weighted([part.map_lists(lists) for part in self.parts])
+
+    def map_queries(self, queries: Sequence[str]) -> Images:
+        return beside(self._weighted([part.map_queries(queries) for part in self.parts]))
+
+    def map_documents(self, documents: Sequence[Document | str]) -> Images:
+        return beside([part.map_documents(documents) for part in self.parts])
+
+    # Query-query similarity of a sum: the weighted mean of the parts' cosines.
+
+    @cached_property
+    def query_index(self) -> StackedIndex:
+        images = [unit_images(part.map_queries(self.query_keys_)) for part in self.parts]
+        indexes = [make_index(block, row_norms(block) > 0) for block in images]
+        return StackedIndex(indexes, np.ones(len(self.query_keys_), dtype=bool))
+
+    def unit_query(self, query: str) -> list[Images]:
+        total = float(np.sum(self.weights_))
+        units = (unit_images(part.map_queries([query])) for part in self.parts)
+        return [scaled_rows(u, np.array([w / total])) for u, w in zip(units, self.weights_, strict=True)]
+
+    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+        parts = []
+        for part, weight in zip(self.parts, self.weights_, strict=True):
+            scale = float(weight / part.normaliser(part.map_queries([query]))[0])
+            if weight and np.isfinite(part.score(query, [doc_id])[0]):
+                parts.append((part.spec, scale, part.explain(query, doc_id, k)))
+        return merge(query, doc_id, parts, k)
+
+
+def beside(blocks: Sequence[Images]) -> Images:
+    """Maps side by side: dense where all are, else sparse."""
+    if any(sparse.issparse(block) for block in blocks):
+        return sparse.csr_array(sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr"))
+    return np.concatenate(blocks, axis=1)
+
+
+def scaled_rows(images: Images, scale: Array) -> Images:
+    if sparse.issparse(images):
+        return sparse.csr_array(sparse.diags_array(scale) @ images)
+    return images * scale[:, None].astype(images.dtype)
 
 
 def _take_documents(target: SFunction, source: SFunction) -> None:

@@ -10,22 +10,20 @@ from __future__ import annotations
 import inspect
 import resource
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 
 from clickbridge.errors import ArtifactError, NotSupported, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.artifact import Artifact, ArtifactWriter, PartWriter, open_artifact
 from clickbridge.log.clean import normalise_query
-from clickbridge.search.index import SparseIndex
 from clickbridge.settings import SETTINGS
-from clickbridge.types import OPAQUE, Document, Hit, Ranking, ResultList, query_key
+from clickbridge.types import OPAQUE, Explanation, Hit, Ranking, ResultList, query_key
 
 Array = np.ndarray[Any, Any]
 KIND = "model"
@@ -35,16 +33,24 @@ MODELS: dict[str, str] = {
     "vsm": "clickbridge.models.lexical:VSM",
     "bm25": "clickbridge.models.lexical:BM25",
     "lmir": "clickbridge.models.lexical:LMIR",
+    "cos-word": "clickbridge.models.cosine:CosWord",
+    "cos-click": "clickbridge.models.cosine:CosClick",
+    "lsi-dt": "clickbridge.models.lsi:LSIDocTerm",
+    "lsi-qd": "clickbridge.models.lsi:LSIQueryDoc",
+    "walk": "clickbridge.models.walk:Walk",
+    "pls": "clickbridge.models.pls:PLS",
+    "mpls": "clickbridge.models.mpls:MPLS",
 }
 """Every model that a spec can name, and where it lives. Adding a line here adds a model."""
+COMPOSITES: dict[str, str] = {
+    "sum": "clickbridge.models.algebra:Sum",
+    "linear": "clickbridge.fusion.linear:LinearSum",
+}
+"""What `a+b` becomes: the algebra's sum where every part is an S-function, else a sum of list scores."""
 
 
 def model_class(name: str) -> type[Model]:
-    if name == "sum":
-        from clickbridge.models.algebra import Sum
-
-        return Sum
-    module, _, attribute = MODELS[name].partition(":")
+    module, _, attribute = (MODELS | COMPOSITES)[name].partition(":")
     found: type[Model] = getattr(import_module(module), attribute)
     return found
 
@@ -61,6 +67,11 @@ class Model:
     about: ClassVar[str]
     paper: ClassVar[str]
 
+    settings: ClassVar[tuple[str, ...]] = ()
+    """Names in the settings table; each is a keyword of the constructor and an attribute."""
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """Where a default differs from the table's."""
+
     notes_: list[str]
     doc_ids_: list[str]
     titles_: list[str]
@@ -68,13 +79,31 @@ class Model:
 
     # --- settings --------------------------------------------------------------------------------
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" not in cls.__dict__ and cls.settings:
+            keyword = inspect.Parameter.KEYWORD_ONLY
+            parameters = [inspect.Parameter(n, keyword, default=cls.default(n)) for n in cls.settings]
+            cls.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+
+    def __init__(self, **params: Any) -> None:
+        for name in self.settings:
+            setattr(self, name, params.pop(name, self.default(name)))
+        if params:
+            raise TypeError(
+                f"{type(self).__name__} has no setting {', '.join(params)}; it has {', '.join(self.settings)}"
+            )
+
+    @classmethod
+    def default(cls, name: str) -> Any:
+        return cls.defaults.get(name, SETTINGS[name].default)
+
     @classmethod
     def setting_names(cls) -> list[str]:
-        parameters = inspect.signature(cls.__init__).parameters.values()
-        return [p.name for p in parameters if p.name != "self" and p.kind is p.POSITIONAL_OR_KEYWORD]
+        return list(cls.settings)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.setting_names()}
+        return {name: getattr(self, name) for name in self.settings}
 
     def set_params(self, **params: Any) -> Self:
         for name, value in params.items():
@@ -95,9 +124,16 @@ class Model:
     def fit(self, graph: ClickGraph) -> Self:
         """Learns from the GRAPH and reports seconds and peak memory in `report_`."""
         self._check_params()
+        self.tuned_ = {}
+        return self.refit(graph)
+
+    tuned_: dict[str, Any]
+    """What `fit` chose through `hold_back`, kept by `refit`."""
+
+    def refit(self, graph: ClickGraph) -> Self:
+        """Learns anew with what was tuned before: how a part of a sum is fitted on everything."""
         start = time.perf_counter()
-        for derived in ("index", "_doc_numbers", "_frozen_counter"):
-            self.__dict__.pop(derived, None)
+        self._forget()
         self.notes_ = []
         self.doc_ids_ = graph.doc_ids
         self.titles_ = titles_of(graph)
@@ -114,6 +150,11 @@ class Model:
             "notes": self.notes_,
         }
         return self
+
+    def _forget(self) -> None:
+        """Drops what was derived from an earlier fit."""
+        for name in [n for n in self.__dict__ if isinstance(getattr(type(self), n, None), cached_property)]:
+            del self.__dict__[name]
 
     def _fit(self, graph: ClickGraph) -> None:
         raise NotImplementedError
@@ -147,6 +188,22 @@ class Model:
         """The k best documents of the whole collection; may be empty."""
         raise NotSupported(f"{self.name} re-ranks given lists; it cannot search the collection by itself")
 
+    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
+        return [self.rank(query, k) for query in queries]
+
+    def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
+        """Known queries most like this one, with their similarity; itself left out. Queries with fewer
+        than `min_clicks` clicks are never shown."""
+        raise NotSupported(f"{self.name} has no similarity of queries")
+
+    def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
+        """Documents most like this one; itself left out."""
+        raise NotSupported(f"{self.name} has no similarity of documents")
+
+    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+        """Which features carried the score, and what taught them."""
+        raise NotSupported(f"{self.name} cannot explain its scores")
+
     def title(self, doc_id: str) -> str:
         number = self._doc_numbers.get(doc_id)
         return "" if number is None else self.titles_[number]
@@ -175,7 +232,8 @@ class Model:
 
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> Self:
-        model = cls(**artifact.manifest["params"])
+        params = artifact.manifest["params"]
+        model = cls(**{name: params[name] for name in cls.settings if name in params})
         model._restore(artifact)
         model._read(artifact)
         return model
@@ -183,54 +241,10 @@ class Model:
     def _restore(self, artifact: Artifact) -> None:
         """What every model has."""
         self.report_ = artifact.manifest["report"]
+        self.tuned_ = {}
         self.notes_ = list(self.report_["notes"])
         self.doc_ids_ = artifact.strings("doc_ids")
         self.titles_ = artifact.strings("titles")
-
-
-class SFunction(Model):
-    """A model given by two maps. Subclasses give `map_queries`, `map_documents` and, after `fit`,
-    `images_` (one row a document) and `scorable_`."""
-
-    images_: sparse.csr_array
-    scorable_: Array
-
-    def map_queries(self, queries: Sequence[str]) -> sparse.csr_array:
-        """One row a query; an empty row for a query the model cannot map."""
-        raise NotImplementedError
-
-    def map_documents(self, documents: Sequence[Document | str]) -> sparse.csr_array:
-        """One row a document: a known id, or a new document by its text."""
-        raise NotImplementedError
-
-    def normaliser(self, queries: sparse.csr_array) -> Array:
-        """What `a+b` divides each query's map by, so that weights mean the same for all queries."""
-        norms = np.sqrt(np.asarray(queries.multiply(queries).sum(axis=1)).ravel())
-        return np.where(norms > 0, norms, 1.0)
-
-    @cached_property
-    def index(self) -> SparseIndex:
-        return SparseIndex(self.images_)
-
-    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
-        queries = self.map_queries([query_of(result) for result in lists])
-        indptr = np.concatenate([[0], np.cumsum([len(result.results) for result in lists], dtype=np.int64)])
-        number, total = self._doc_numbers.get, int(indptr[-1])
-        items = np.fromiter((number(d, -1) for r in lists for d in r.results), dtype=np.int64, count=total)
-        items[items >= 0] = np.where(self.scorable_[items[items >= 0]], items[items >= 0], -1)
-        scores = self.index.score(queries, indptr, items)
-        scores[np.repeat(np.diff(queries.indptr) == 0, np.diff(indptr))] = -np.inf
-        return np.split(scores, indptr[1:-1]) if len(lists) else []
-
-    def rank(self, query: str, k: int = 10) -> Ranking:
-        return self.rank_many([query], k)[0]
-
-    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
-        items, scores, counts = self.index.search(self.map_queries(queries), k)
-        return [
-            Ranking(tuple(Hit(self.doc_ids_[i], float(s)) for i, s in zip(row[:n], values[:n], strict=True)))
-            for row, values, n in zip(items, scores, counts, strict=True)
-        ]
 
 
 def query_of(result: ResultList) -> str:
@@ -262,13 +276,10 @@ def load(path: str | Path) -> Model:
 
 def model_of(artifact: Artifact) -> Model:
     name = artifact.manifest.get("model")
-    if name != "sum" and name not in MODELS:
+    if name not in MODELS and name not in COMPOSITES:
         raise ArtifactError(f"{artifact.path} is a {name!r} model, which this clickbridge does not know: update it")
     return model_class(str(name)).from_artifact(artifact)
 
 
 def every_model() -> Iterable[type[Model]]:
     return (model_class(name) for name in MODELS)
-
-
-Progress = Callable[[str, int], None]

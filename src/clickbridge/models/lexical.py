@@ -7,20 +7,25 @@ formula. Weights are given (`fields=title:3,overview`) or learned through `hold_
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from clickbridge.errors import InputError, MissingPart
+from clickbridge.errors import MissingPart
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, SFunction, as_key
+from clickbridge.models.base import Array, as_key
+from clickbridge.models.explain import explanation
+from clickbridge.models.sfunction import SFunction
 from clickbridge.models.tuning import learn_field_weights
-from clickbridge.types import OPAQUE, Document
+from clickbridge.types import OPAQUE, Document, Explanation
 from clickbridge.views.fields import FieldCounts, count_fields, parse_fields
 from clickbridge.views.text import Analyzer
 from clickbridge.views.word import Vocabulary, WordCounter
+
+TEXT_SETTINGS = ("fields", "language", "stop_words", "seed")
 
 
 class LexicalModel(SFunction):
@@ -52,17 +57,24 @@ class LexicalModel(SFunction):
         if not counts.pattern.nnz:
             raise MissingPart(f"{self.name} needs document text: the fields {', '.join(names)} hold no word")
         self.field_names_ = counts.names
+        self.remember_queries(graph)
         self._count_collection(counts)
         if given:
             self.field_weights_ = np.array(list(given.values()))
+        elif "field_weights" in self.tuned_:
+            self.field_weights_ = self.tuned_["field_weights"]
         else:
-            self.field_weights_, note = learn_field_weights(self, graph, counts)
+            self.field_weights_, note = self.learn_weights(graph, counts)
+            self.tuned_["field_weights"] = self.field_weights_
             self.notes_.append(note)
         self._weigh_collection(counts)
         self.scorable_ = counts.lengths @ self.field_weights_ > 0
         self.images_ = self.document_map(counts, self.field_weights_)
         # Words of a field of weight 0 must not make a document findable.
         self.images_.eliminate_zeros()
+
+    def learn_weights(self, graph: ClickGraph, counts: FieldCounts) -> tuple[Array, str]:
+        return learn_field_weights(self, graph, counts)
 
     def _count_collection(self, counts: FieldCounts) -> None:
         """Statistics that do not depend on the field weights."""
@@ -94,25 +106,26 @@ class LexicalModel(SFunction):
         texts = ("" if key.startswith(OPAQUE) else key for key in map(as_key, queries))
         return self.query_map(self._counter.count(texts))
 
-    def map_documents(self, documents: Sequence[Document | str]) -> sparse.csr_array:
-        for d in documents:
-            if isinstance(d, str) and d not in self._doc_numbers:
-                raise InputError(f"no document {d!r} in the model: give its text, as a Document")
-        known = [self._doc_numbers[d] if isinstance(d, str) else -1 for d in documents]
-        new = [d if isinstance(d, Document) else Document("") for d in documents]
-        texts = {name: [d.fields.get(name, "") for d in new] for name in self.field_names_}
-        images = self.document_map(count_fields(self._counter, texts, len(new)), self.field_weights_)
-        if max(known, default=-1) < 0:
-            return images
-        stacked = sparse.vstack([self.images_, images], format="csr")
-        n_docs = self.images_.shape[0]
-        return sparse.csr_array(stacked[[k if k >= 0 else n_docs + i for i, k in enumerate(known)]])
+    def map_new(self, documents: Sequence[Document]) -> sparse.csr_array:
+        texts = {name: [d.fields.get(name, "") for d in documents] for name in self.field_names_}
+        return self.document_map(count_fields(self._counter, texts, len(documents)), self.field_weights_)
 
-    @property
+    @cached_property
     def _counter(self) -> WordCounter:
-        if not hasattr(self, "_frozen_counter"):
-            self._frozen_counter = WordCounter(Analyzer(self.language, self.stop_words), self.vocabulary_, frozen=True)
-        return self._frozen_counter
+        return WordCounter(Analyzer(self.language, self.stop_words), self.vocabulary_, frozen=True)
+
+    @cached_property
+    def _terms(self) -> list[str]:
+        return self.vocabulary_.terms
+
+    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+        """A lexical score is a sum over shared words."""
+        (number,) = self.doc_numbers([doc_id])
+        both = (self.map_queries([query]) * self.images_[[number]]).tocoo()
+        names = [self._terms[c] if c < len(self._terms) else "(length)" for c in both.coords[1]]
+        return explanation(
+            query, doc_id, [(name, name, value, ()) for name, value in zip(names, both.data, strict=True)], k
+        )
 
     def normaliser(self, queries: sparse.csr_array) -> Array:
         """The query's summed idf: the most a document of saturated matches could get."""
@@ -125,6 +138,7 @@ class LexicalModel(SFunction):
         return {"fields": weights, "views": ["word"]}
 
     def _write(self, writer: PartWriter) -> None:
+        self._write_queries(writer)
         writer.strings("terms", self.vocabulary_.terms)
         writer.strings("fields", self.field_names_)
         writer.sparse("images", self.images_)
@@ -132,6 +146,7 @@ class LexicalModel(SFunction):
             writer.array(name, getattr(self, name + "_"))
 
     def _read(self, artifact: Artifact) -> None:
+        self._read_queries(artifact)
         self.vocabulary_ = Vocabulary(artifact.strings("terms"))
         self.field_names_ = artifact.strings("fields")
         self.images_ = artifact.sparse("images")
@@ -146,13 +161,7 @@ class VSM(LexicalModel):
     about = "vector space model, unnormalised tf-idf"
     paper = "11R 3.3.1"
 
-    def __init__(
-        self, fields: str = "auto", language: str = "english", stop_words: str = "keep", seed: int = 0
-    ) -> None:
-        self.fields = fields
-        self.language = language
-        self.stop_words = stop_words
-        self.seed = seed
+    settings = TEXT_SETTINGS
 
     def query_map(self, counts: sparse.csr_array) -> sparse.csr_array:
         return scaled_columns(counts, self.idf_)
@@ -171,25 +180,11 @@ class BM25(LexicalModel):
     about = "BM25 over weighted fields (BM25F)"
     paper = "11R 3.3.2"
 
-    def __init__(
-        self,
-        k1: float = 1.2,
-        b: float = 0.75,
-        k3: float = 8.0,
-        idf: str = "lucene",
-        fields: str = "auto",
-        language: str = "english",
-        stop_words: str = "keep",
-        seed: int = 0,
-    ) -> None:
-        self.k1 = k1
-        self.b = b
-        self.k3 = k3
-        self.idf = idf
-        self.fields = fields
-        self.language = language
-        self.stop_words = stop_words
-        self.seed = seed
+    settings = ("k1", "b", "k3", "idf", *TEXT_SETTINGS)
+    k1: float
+    b: float
+    k3: float
+    idf: str
 
     def idf_of(self, frequency: Array, n_docs: int) -> Array:
         if self.idf == "atire":
@@ -223,23 +218,10 @@ class LMIR(LexicalModel):
     paper = "11R 3.3.3"
     extra_columns = 1
 
-    def __init__(
-        self,
-        smoothing: str = "dirichlet",
-        mu: float = 200.0,
-        lam: float = 0.5,
-        fields: str = "auto",
-        language: str = "english",
-        stop_words: str = "keep",
-        seed: int = 0,
-    ) -> None:
-        self.smoothing = smoothing
-        self.mu = mu
-        self.lam = lam
-        self.fields = fields
-        self.language = language
-        self.stop_words = stop_words
-        self.seed = seed
+    settings = ("smoothing", "mu", "lam", *TEXT_SETTINGS)
+    smoothing: str
+    mu: float
+    lam: float
 
     def query_map(self, counts: sparse.csr_array) -> sparse.csr_array:
         lengths = sparse.csr_array(np.asarray(counts.sum(axis=1)).reshape(-1, 1))

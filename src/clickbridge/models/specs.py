@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from clickbridge.errors import SettingError
-from clickbridge.models.algebra import Sum
 from clickbridge.models.base import MODELS, Model, model_class
+from clickbridge.models.sfunction import SFunction
 
 WRAPPERS: dict[str, str] = {}
 """Wrappers that exist, and where they live, as in MODELS."""
@@ -58,7 +58,8 @@ def build_model(spec: str | Spec, settings: Mapping[str, Any] | None = None) -> 
     parts = [model_class(name)() for name in parsed.names]
     components: list[Model] = [*parts]
     if len(parts) > 1:
-        components.append(Sum(parts))  # type: ignore[arg-type]
+        composite = "sum" if all(isinstance(part, SFunction) for part in parts) else "linear"
+        components.append(model_class(composite)(parts))  # type: ignore[call-arg]
     for key, value in (settings or {}).items():
         owner, _, name = key.rpartition(".")
         taking = [c for c in components if name in c.setting_names() and owner in ("", c.name)]

@@ -13,7 +13,7 @@ from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.numerics.ndcg import ndcg_of_lists
 from clickbridge.numerics.topk import paired_dots
 from clickbridge.types import ResultList
-from clickbridge.views.fields import FieldCounts, default_weights
+from clickbridge.views.fields import FieldCounts, default_weights, parse_fields
 
 if TYPE_CHECKING:
     from clickbridge.models.lexical import LexicalModel
@@ -45,13 +45,14 @@ def coordinate_ascent(
     value: Callable[[Array], float],
     rounds: int = 4,
     least_gain: float = 1e-4,
+    scales: Sequence[float] = SCALES,
 ) -> tuple[Array, float]:
     """Improves one coordinate at a time over the grid, then the scale of all, until a round gains nothing."""
     best, best_value = start.astype(np.float64), value(start)
     for _ in range(rounds):
         before = best_value
         moves = [(i, candidate) for i in range(len(best)) for candidate in grid]
-        for i, candidate in [*moves, *((None, factor) for factor in SCALES)]:
+        for i, candidate in [*moves, *((None, factor) for factor in scales)]:
             trial = best.copy()
             if i is None:
                 trial *= candidate
@@ -73,9 +74,12 @@ def learn_field_weights(model: LexicalModel, graph: ClickGraph, counts: FieldCou
     if len(counts.names) == 1:
         return np.ones(1), f"{model.name}: one field, {counts.names[0]}"
     # More than the usual tenth: a lexical model learns nothing else from the clicks.
-    held = graph.hold_back(fraction=0.25, seed=model.seed)
-    ranker = _pool_ranker(model, counts, start) if held.shown is None else None
-    lists = LabelledLists(held.lists([ranker] if ranker else None))
+    held = graph.hold_back(fraction=0.15, seed=model.seed)
+    # Pages were chosen by an engine that matched all fields already, which makes a match in the body look
+    # worthless; so the weights must also serve a search of the whole collection.
+    ranker = _pool_ranker(model, counts, start)
+    pooled = held.lists([ranker], pages=False)
+    lists = LabelledLists([*held.lists([ranker]), *pooled] if held.shown is not None else pooled)
     if len(lists) < MIN_USABLE:
         return start, (
             f"{model.name}: {len(lists)} usable held-back queries are too few to learn field weights; "
@@ -122,3 +126,17 @@ def _pool_ranker(model: LexicalModel, counts: FieldCounts, weights: Array) -> Ca
         return [model.doc_ids_[i] for i in items[0, : found[0]]]
 
     return rank
+
+
+def document_field_weights(
+    graph: ClickGraph, fields: str, language: str, stop_words: str, seed: int
+) -> dict[str, float]:
+    """Field weights for views of document text: as given, or as BM25F learns them."""
+    from clickbridge.models.lexical import BM25
+
+    if fields != "auto":
+        return parse_fields(fields, graph.field_names)
+    if len(graph.field_names) == 1:
+        return {graph.field_names[0]: 1.0}
+    probe = BM25(language=language, stop_words=stop_words, seed=seed).fit(graph)
+    return dict(zip(probe.field_names_, probe.field_weights_.tolist(), strict=True))

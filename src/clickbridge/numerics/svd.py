@@ -141,10 +141,9 @@ def orthonormal(block: Array) -> tuple[Array, Array]:
     """(q, r) with q r = block and q'q = 1, by Cholesky QR; columns that depend on others are dropped.
     May overwrite the block."""
     block = np.ascontiguousarray(block)
-    gram = _gram(block)
-    scale = float(np.trace(gram)) / max(len(gram), 1)
-    if not np.isfinite(scale) or scale <= 0:
+    if not block.any():
         return np.zeros((len(block), 0), block.dtype), np.zeros((0, block.shape[1]), block.dtype)
+    gram = _gram(block)
     try:
         r = linalg.cholesky(gram)
         if np.min(np.diag(r)) ** 2 <= np.max(np.diag(gram)) * _DEPENDENT[block.dtype]:

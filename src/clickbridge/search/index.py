@@ -95,7 +95,7 @@ class DenseIndex:
         return queries[start:stop]
 
     def mapped(self, queries: Array) -> Array:
-        return queries.any(axis=1)
+        return np.asarray(queries.any(axis=1))
 
 
 class StackedIndex:

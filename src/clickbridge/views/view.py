@@ -203,6 +203,32 @@ class ClickView(View):
         self._width = len(self._names)
 
 
+class IdView(View):
+    """An item by itself alone: indicator features, with which PLS becomes LSI (11M, 4.2)."""
+
+    kind = "id"
+
+    def fit(self, source: Source) -> sparse.csr_array:
+        self._width = source.n_items
+        return sparse.csr_array(sparse.eye_array(source.n_items, dtype=np.float32, format="csr"))
+
+    def transform(self, source: Source) -> sparse.csr_array:
+        return sparse.csr_array((source.n_items, self._width), dtype=np.float32)
+
+    @property
+    def width(self) -> int:
+        return self._width
+
+    def feature(self, column: int) -> str:
+        return f"number {column}"
+
+    def write(self, writer: PartWriter, prefix: str) -> None:
+        writer.array(prefix + ".width", np.array([self._width]))
+
+    def read(self, artifact: Artifact, prefix: str) -> None:
+        self._width = int(artifact.array(prefix + ".width")[0])
+
+
 class DenseView(View):
     """Vectors that came with the data (`ingest --vectors NAME=FILE`)."""
 
@@ -238,7 +264,7 @@ class DenseView(View):
 
 
 KINDS: dict[str, type[View]] = {
-    kind.kind: kind for kind in (WordView, BigramView, CharView, ClickView, ClickTextView, DenseView)
+    kind.kind: kind for kind in (WordView, BigramView, CharView, ClickView, ClickTextView, IdView, DenseView)
 }
 
 

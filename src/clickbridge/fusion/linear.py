@@ -1,0 +1,69 @@
+"""`a+b` where a part is not an S-function (a walk): scores are added list by list.
+
+Each part's scores are standardised over the list; what a part cannot score adds nothing. To search, the
+parts' best documents are pooled first. Weights are learned through `hold_back`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from clickbridge.models.algebra import Composite
+from clickbridge.models.base import Array, order
+from clickbridge.types import Ranking, ResultList
+
+LEAST_POOL, POOL_FACTOR = 100, 5
+
+
+class LinearSum(Composite):
+    name = "linear"
+    about = "a weighted sum of list scores"
+    paper = "11M, 13"
+
+    def part_scores(self, lists: Sequence[ResultList]) -> Array:
+        columns = []
+        for part in self.parts:
+            scored = part.score_lists(lists)
+            columns.append(np.concatenate([standardised(scores) for scores in scored]) if scored else np.empty(0))
+        return np.stack(columns, axis=1)
+
+    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
+        scored = [part.score_lists(lists) for part in self.parts]
+        out = []
+        for per_part in zip(*scored, strict=True):
+            total = sum(w * standardised(s) for w, s in zip(self.weights_, per_part, strict=True))
+            any_score = np.logical_or.reduce([np.isfinite(s) for s in per_part])
+            out.append(np.where(any_score, total, -np.inf))
+        return out
+
+    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
+        depth = max(LEAST_POOL, POOL_FACTOR * k)
+        found = [part.rank_many(queries, depth) for part in self.parts]
+        pools = [list(dict.fromkeys(d for r in rankings for d in r.doc_ids)) for rankings in zip(*found, strict=True)]
+        lists = [ResultList("", query, sorted(pool)) for query, pool in zip(queries, pools, strict=True)]
+        ranked = [order(r.results, s) for r, s in zip(lists, self.score_lists(lists), strict=True)]
+        return [Ranking(tuple(hit for hit in ranking[:k] if np.isfinite(hit.score))) for ranking in ranked]
+
+    def rank(self, query: str, k: int = 10) -> Ranking:
+        return self.rank_many([query], k)[0]
+
+    def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
+        """Similarities of the parts, each over its largest, weighted."""
+        totals: dict[str, float] = {}
+        for part, weight in zip(self.parts, self.weights_, strict=True):
+            near = part.similar_queries(query, max(50, 4 * k), min_clicks)
+            largest = max((s for _, s in near), default=1.0) or 1.0
+            for name, s in near:
+                totals[name] = totals.get(name, 0.0) + float(weight) * s / largest
+        return sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:k]
+
+
+def standardised(scores: Array) -> Array:
+    """Mean 0 and deviation 1 over the scored documents of a list; 0 for the rest."""
+    finite = np.isfinite(scores)
+    if not finite.any():
+        return np.zeros(len(scores))
+    mean, deviation = scores[finite].mean(), scores[finite].std()
+    return np.where(finite, (np.where(finite, scores, mean) - mean) / (deviation or 1.0), 0.0)

@@ -1,0 +1,264 @@
+"""What latent models share: features of both sides, linear maps into one or more spaces, dense images.
+
+A space has its own features and its own maps: PLS has one, M-PLS one for each type of feature. The image of
+a query is the images of all spaces side by side; weights are in the maps already, as the square root on both
+sides, so that query-query similarity has them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.errors import MissingPart
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
+from clickbridge.io.artifact import Artifact, PartWriter
+from clickbridge.models.base import Array, as_key, query_of
+from clickbridge.models.explain import Part, explanation
+from clickbridge.models.sfunction import Images, SFunction
+from clickbridge.models.tuning import document_field_weights
+from clickbridge.numerics.csr import csr_times_dense
+from clickbridge.types import OPAQUE, Document, Explanation, ResultList
+from clickbridge.views.stack import ViewStack, parse_views
+from clickbridge.views.view import Source
+
+COUNTING = ("min_clicks", "min_users", "response", "half_life", "max_clicks_per_user")
+TEACHERS, PAIRS_WITH_TEACHERS = 3, 10
+
+
+@dataclass
+class Space:
+    """Linear maps of some views: columns `q_columns` of the query features times `l_x`, and likewise."""
+
+    q_columns: Array
+    d_columns: Array
+    l_x: Array
+    l_y: Array
+    singular_values: Array
+    residual: float
+
+    @property
+    def dim(self) -> int:
+        return len(self.singular_values)
+
+
+class LatentModel(SFunction):
+    """Subclasses say how spaces are learned from X, R and Y."""
+
+    language: str
+    stop_words: str
+    fields: str
+    seed: int
+    min_clicks: int
+    min_users: int
+    response: str
+    half_life: float
+    max_clicks_per_user: int
+
+    q_views_: ViewStack
+    d_views_: ViewStack
+    field_weights_: dict[str, float]
+    query_features_: sparse.csr_array
+    doc_features_: sparse.csr_array
+    responses_: sparse.csr_array
+    spaces_: list[Space]
+
+    # --- features --------------------------------------------------------------------------------
+
+    def _learn_features(self, graph: ClickGraph, groups: Sequence[str]) -> list[tuple[Array, Array]]:
+        """Fits the views named by `groups` and returns each group's columns on both sides. Only queries
+        with a counted click are known; documents all are."""
+        counted = responses(graph, **{name: getattr(self, name) for name in COUNTING})
+        self.notes_ += counted.notes
+        known = self._know(clicked_queries(graph, counted.matrix))
+        terms = [parse_views(group.replace("&", ",")) for group in groups]
+        self.q_views_ = ViewStack(_union(q for q, _ in terms), self.language, self.stop_words)
+        self.d_views_ = ViewStack(_union(d for _, d in terms), self.language, self.stop_words)
+        self.field_weights_ = {}
+        if graph.field_names and any(view.of_text for view in self.d_views_.views):
+            self.field_weights_ = document_field_weights(graph, self.fields, self.language, self.stop_words, self.seed)
+        texts = {name: graph.field(name) for name in graph.field_names}
+        query_texts = {"query": ["" if key.startswith(OPAQUE) else key for key in self.query_keys_]}
+        vectors = graph.vectors_of("query", known.numbers), graph.vectors_of("doc", None)
+        self.query_features_ = self.q_views_.fit(
+            Source(query_texts, len(known.keys), self.responses_, texts, self.titles_, vectors[0])
+        )
+        clicks = sparse.csr_array(self.responses_.T)
+        self.doc_features_ = self.d_views_.fit(
+            Source(texts, graph.n_docs, clicks, query_texts, self.query_keys_, vectors[1], self.field_weights_)
+        )
+        if not self.query_features_.nnz or not self.doc_features_.nnz:
+            raise MissingPart(f"{self.name} has nothing to learn from: the views {', '.join(groups)} are empty here")
+        return [(_columns(self.q_views_, q), _columns(self.d_views_, d)) for q, d in terms]
+
+    def _know(self, known: ClickedQueries) -> ClickedQueries:
+        self.query_keys_, self.query_clicks_, self.responses_ = known.keys, known.clicks, known.matrix
+        return known
+
+    def _finish(self) -> None:
+        """Document images from the maps."""
+        self.scorable_ = np.diff(self.doc_features_.indptr) > 0
+        self.images_ = self._apply(self.doc_features_, "d_columns", "l_y")
+
+    def _apply(self, features: sparse.csr_array, columns: str, maps: str) -> Array:
+        blocks = []
+        for space in self.spaces_:
+            own, width = getattr(space, columns), features.shape[1]
+            part = features if len(own) == width else sparse.csr_array(features[:, own])
+            blocks.append(csr_times_dense(part, np.ascontiguousarray(getattr(space, maps))))
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+
+    # --- maps ------------------------------------------------------------------------------------
+
+    @cached_property
+    def _query_numbers(self) -> dict[str, int]:
+        return {key: number for number, key in enumerate(self.query_keys_)}
+
+    def query_features(self, queries: Sequence[str], vectors: dict[str, Array] | None = None) -> sparse.csr_array:
+        """Known queries have all their views, the click view among them; new ones what their text allows."""
+        keys = [as_key(query) for query in queries]
+        numbers = np.array([self._query_numbers.get(key, -1) for key in keys], dtype=np.int64)
+        texts = ["" if key.startswith(OPAQUE) or n >= 0 else key for key, n in zip(keys, numbers, strict=True)]
+        new = self.q_views_.transform(Source({"query": texts}, len(keys), vectors=vectors or {}))
+        known = numbers >= 0
+        if not known.any():
+            return new
+        rows = np.where(known, numbers, 0)
+        old = sparse.csr_array(sparse.diags_array(known.astype(np.float32)) @ self.query_features_[rows])
+        old.eliminate_zeros()
+        if vectors:
+            new = sparse.csr_array(sparse.diags_array((~known).astype(np.float32)) @ new)
+        return sparse.csr_array(old + new)
+
+    def map_queries(self, queries: Sequence[str]) -> Images:
+        return self._apply(self.query_features(queries), "q_columns", "l_x")
+
+    def map_lists(self, lists: Sequence[ResultList]) -> Images:
+        vectors = list_vectors(lists, [view.argument for view in self.q_views_.views if view.kind == "dense"])
+        features = self.query_features([query_of(result) for result in lists], vectors)
+        return self._apply(features, "q_columns", "l_x")
+
+    def map_new(self, documents: Sequence[Document]) -> Images:
+        names = list(self.field_weights_) or sorted({name for d in documents for name in d.fields})
+        texts = {name: [d.fields.get(name, "") for d in documents] for name in names}
+        source = Source(texts, len(documents), field_weights=self.field_weights_)
+        return self._apply(self.d_views_.transform(source), "d_columns", "l_y")
+
+    # --- explain ---------------------------------------------------------------------------------
+
+    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+        """x' Lx Ly' y = sum over features u of the query and v of the document of x_u (Lx Ly')_uv y_v."""
+        (number,) = self.doc_numbers([doc_id])
+        x, y = self.query_features([query]).tocoo(), self.doc_features_[[number]].tocoo()
+        parts: list[tuple[float, int, int]] = []
+        for space in self.spaces_:
+            u, x_u = _within(x, space.q_columns)
+            v, y_v = _within(y, space.d_columns)
+            values = (space.l_x[u] * x_u[:, None]) @ (space.l_y[v] * y_v[:, None]).T
+            for i, j in np.ndindex(values.shape):
+                parts.append((float(values[i, j]), int(space.q_columns[u[i]]), int(space.d_columns[v[j]])))
+        parts.sort(key=lambda part: -abs(part[0]))
+        named: list[Part] = []
+        for place, (value, u_, v_) in enumerate(parts):
+            taught = self._teachers(u_, v_) if place < min(k, PAIRS_WITH_TEACHERS) else ()
+            names = (_named(self.q_views_, u_), _named(self.d_views_, v_)) if place < k else ("", "")
+            named.append((*names, value, taught))
+        return explanation(query, doc_id, named, k)
+
+    @cached_property
+    def _by_column(self) -> tuple[sparse.csc_array, sparse.csc_array]:
+        return self.query_features_.tocsc(), self.doc_features_.tocsc()
+
+    def _teachers(self, u: int, v: int) -> tuple[str, ...]:
+        """The clicked pairs that put most into W_uv = sum over pairs of x_qu r_qd y_dv."""
+        x, y = self._by_column
+        x_u, y_v = x[:, [u]], y[:, [v]]
+        rows, columns = x_u.indices, y_v.indices
+        if not len(rows) or not len(columns):
+            return ()
+        block = self.responses_[rows][:, columns].toarray() * x_u.data[:, None] * y_v.data[None, :]
+        best = np.argsort(-block, axis=None, kind="stable")[:TEACHERS]
+        pairs = (np.unravel_index(i, block.shape) for i in best if block.flat[i] > 0)
+        return tuple(
+            f"{self.query_keys_[rows[i]].lstrip(OPAQUE)} → {self.titles_[columns[j]] or self.doc_ids_[columns[j]]}"
+            for i, j in pairs
+        )
+
+    # --- files -----------------------------------------------------------------------------------
+
+    def _report(self) -> dict[str, Any]:
+        return {
+            "dim": [s.dim for s in self.spaces_] if len(self.spaces_) > 1 else self.spaces_[0].dim,
+            "views": {"query": self.q_views_.terms, "document": self.d_views_.terms},
+            "residual": max(space.residual for space in self.spaces_),
+            "fields": self.field_weights_ or None,
+        }
+
+    def _write(self, writer: PartWriter) -> None:
+        self._write_queries(writer)
+        self.q_views_.write(writer, "query_view")
+        self.d_views_.write(writer, "doc_view")
+        writer.strings("field_names", self.field_weights_)
+        writer.array("field_weights", np.array(list(self.field_weights_.values()), dtype=np.float64))
+        for name in ("query_features", "doc_features", "responses"):
+            writer.sparse(name, getattr(self, name + "_"))
+        writer.array("images", self.images_)
+        writer.array("residuals", np.array([space.residual for space in self.spaces_]))
+        for number, space in enumerate(self.spaces_):
+            for name in ("q_columns", "d_columns", "l_x", "l_y", "singular_values"):
+                writer.array(f"space.{number}.{name}", getattr(space, name))
+
+    def _read(self, artifact: Artifact) -> None:
+        self._read_queries(artifact)
+        self.q_views_ = ViewStack.read(artifact, "query_view", self.language, self.stop_words)
+        self.d_views_ = ViewStack.read(artifact, "doc_view", self.language, self.stop_words)
+        weights = artifact.array("field_weights").tolist()
+        self.field_weights_ = dict(zip(artifact.strings("field_names"), weights, strict=True))
+        for name in ("query_features", "doc_features", "responses"):
+            setattr(self, name + "_", artifact.sparse(name))
+        self.images_ = artifact.array("images")
+        self.scorable_ = np.diff(self.doc_features_.indptr) > 0
+        names = ("q_columns", "d_columns", "l_x", "l_y", "singular_values")
+        self.spaces_ = []
+        for number, residual in enumerate(artifact.array("residuals")):
+            arrays: dict[str, Any] = {name: artifact.array(f"space.{number}.{name}") for name in names}
+            self.spaces_.append(Space(**arrays, residual=float(residual)))
+
+
+def list_vectors(lists: Sequence[ResultList], names: Sequence[str]) -> dict[str, Array]:
+    """The dense vectors that lists bring along, NaN where one has none."""
+    out = {}
+    for name in names:
+        given = [None if r.vectors is None else r.vectors.get(name) for r in lists]
+        width = next((len(v) for v in given if v is not None), None)
+        if width is not None:
+            out[name] = np.array([[np.nan] * width if v is None else v for v in given], dtype=np.float32)
+    return out
+
+
+def _union(lists: Any) -> list[str]:
+    return list(dict.fromkeys(term for terms in lists for term in terms))
+
+
+def _columns(stack: ViewStack, terms: Sequence[str]) -> Array:
+    spans = dict(zip(stack.terms, stack.spans, strict=True))
+    return np.concatenate([np.arange(*spans[term], dtype=np.int32) for term in terms])
+
+
+def _within(row: Any, columns: Array) -> tuple[Array, Array]:
+    """Places in `columns` of a sparse row's entries, and their values."""
+    place = np.searchsorted(columns, row.coords[1])
+    place = np.minimum(place, len(columns) - 1)
+    hit = columns[place] == row.coords[1]
+    return place[hit], row.data[hit]
+
+
+def _named(stack: ViewStack, column: int) -> str:
+    view, feature = stack.feature(column)
+    return feature if view == "word" else f"{view} {feature}"
