@@ -34,7 +34,7 @@ class Setting:
             return "true, false"
         if self.low is None and self.high is None:
             return "text"
-        kind = "whole number" if isinstance(self.default, int) else "number"
+        kind = "a whole number" if isinstance(self.default, int) else "a number"
         if self.high is None:
             return f"{kind}, at least {self.low:g}"
         return f"{kind}, {self.low:g} to {self.high:g}"
@@ -46,12 +46,11 @@ class Setting:
             if kind is bool:
                 value = {"true": True, "1": True, "false": False, "0": False}[str(value).lower()]
             elif kind in (int, float):
-                if isinstance(value, str):
-                    value = float(value) if kind is float else int(value)
-                elif kind is float:
-                    value = float(value)
-                elif int(value) != value:
+                if kind is int and not isinstance(value, str) and (isinstance(value, bool) or int(value) != value):
                     raise ValueError
+                value = kind(value)
+            elif not isinstance(value, str):
+                raise ValueError
         except (ValueError, KeyError, TypeError, OverflowError):
             raise SettingError(f"{self.name} must be {self.limits}; got {value!r}") from None
         outside = (self.low is not None and not value >= self.low) or (self.high is not None and not value <= self.high)

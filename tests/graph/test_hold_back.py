@@ -121,7 +121,13 @@ def test_by_query_takes_whole_queries() -> None:
     held = graph.hold_back(0.4, by="query", seed=1)
     taken = clicks_of(graph, held).sum(axis=1) > 0
     assert not (held.graph.matrix(rows="queries").sum(axis=1)[taken] > 0).any()
-    assert (taken == (query_hash(graph, 1) < 0.4)).all()
+    # The given share of the queries that are there, those of the smallest hashes: a rest can be held back again.
+    hashes = query_hash(graph, 1)
+    assert (taken == (hashes < np.quantile(hashes, 0.4))).all()
+    again = held.graph.hold_back(0.5, by="query", seed=1)
+    twice = clicks_of(held.graph, again).sum(axis=1) > 0
+    assert not (twice & taken).any()
+    assert twice.sum() == pytest.approx((~taken).sum() / 2, abs=1)
 
 
 def test_the_hash_is_of_the_text_alone() -> None:
@@ -152,8 +158,10 @@ def test_holding_back_from_a_rest_works() -> None:
     for by in ("auto", "query", "click"):
         rest.hold_back(0.5, by=by)
     empty = rest.with_events(rest.impressions.take(np.zeros(len(rest.impressions), dtype=bool)), None)  # type: ignore[union-attr, arg-type]
-    for by in ("auto", "query", "click"):
+    for by in ("auto", "click"):
         assert empty.hold_back(0.5, by=by).lists() == []
+    with pytest.raises(InputError, match="at least one query"):
+        empty.hold_back(0.5, by="query")
 
 
 def test_lists_are_pages_as_they_were_shown() -> None:

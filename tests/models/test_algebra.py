@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import clickbridge
-from clickbridge import BM25, LMIR, VSM, ClickGraph, Given, Product, Scaled, Sum
-from clickbridge.errors import NotSupported, SettingError
+from clickbridge import BM25, LMIR, VSM, ClickGraph, Product, Scaled, Sum
+from clickbridge.errors import SettingError
 from clickbridge.types import Document
 from oracles.arrays import dense
 from oracles.graphs import graph_of, noisy_field_graph, random_docs
@@ -133,15 +133,10 @@ def test_too_few_lists_give_equal_weights_and_a_note(small_graph: ClickGraph) ->
     assert any("too few; weights are equal" in note for note in model.notes_)
 
 
-@pytest.mark.parametrize("weights", ["1", "1,2,3", "a,b", "1,nan", "1,inf", ""])
+@pytest.mark.parametrize("weights", ["1", "1,2,3", "a,b", "1,nan", "1,inf", "", "0,0"])
 def test_weights_that_do_not_fit(weights: str, small_graph: ClickGraph) -> None:
-    with pytest.raises(SettingError, match=r"weights of vsm\+bm25 are 2 numbers, as 1,0.5; got"):
+    with pytest.raises(SettingError, match=r"weights of vsm\+bm25 are 2 numbers, not all 0, as 1,0.5; got"):
         Sum([VSM(), BM25()], weights=weights).fit(small_graph)
-
-
-def test_what_is_no_s_function_cannot_be_summed(small_graph: ClickGraph) -> None:
-    with pytest.raises(NotSupported, match="given"):
-        Sum([BM25(), Given()]).fit(small_graph)  # type: ignore[list-item]
 
 
 def test_a_sum_survives_saving(small_graph: ClickGraph, tmp_path: Path) -> None:

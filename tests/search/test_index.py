@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from clickbridge import BM25
+from clickbridge.errors import SettingError
 from oracles.arrays import dense
 from oracles.graphs import WORDS, graph_of, random_docs
 
@@ -24,11 +26,10 @@ def test_search_and_score_agree_with_dense_arithmetic() -> None:
 
 def test_an_unknown_item_has_no_score() -> None:
     model = BM25(fields="body", language="none").fit(graph_of(random_docs(11, 10)))
-    queries = model.map_queries(["apple river", "salt"])
-    scores = model.index.score(queries, np.array([0, 2, 4]), np.array([3, -1, -1, 5]))
-    assert np.isfinite(scores).tolist() == [True, False, False, True]
-    expected = dense(queries) @ dense(model.images_).T
-    np.testing.assert_allclose(scores[[0, 3]], [expected[0, 3], expected[1, 5]], rtol=1e-6)
+    expected = dense(model.map_queries(["apple river"])) @ dense(model.images_).T
+    scores = model.score("apple river", ["d3", "nowhere", "d5"])
+    assert np.isfinite(scores).tolist() == [True, False, True]
+    np.testing.assert_allclose(scores[[0, 2]], expected[0, [3, 5]], rtol=1e-6)
 
 
 def test_ties_keep_the_order_of_the_collection() -> None:
@@ -46,4 +47,5 @@ def test_many_queries_at_once_equal_one_by_one() -> None:
 def test_more_asked_than_there_is() -> None:
     model = BM25(fields="body").fit(graph_of({"a": {"body": "river"}, "b": {"body": "stone"}}))
     assert model.rank("river", 1000).doc_ids == ["a"]
-    assert model.rank("river", 0).doc_ids == []
+    with pytest.raises(SettingError, match="k must be at least 1; got 0"):
+        model.rank("river", 0)

@@ -76,10 +76,17 @@ def progress() -> Iterator[Callable[[str, int], None]]:
 
 def renames(columns: Sequence[str]) -> dict[str, str]:
     """`--columns time=click_time,query=q`, repeatable."""
+    return pairs_of(
+        [pair for text in columns for pair in text.split(",")], "--columns takes ours=theirs, as time=click_time"
+    )
+
+
+def pairs_of(words: Sequence[str], shape: str) -> dict[str, str]:
+    """`name=value` words as a table; `shape` says what was expected."""
     out: dict[str, str] = {}
-    for pair in (p for text in columns for p in text.split(",")):
-        ours, equals, theirs = (part.strip() for part in pair.partition("="))
-        if not equals or not ours or not theirs:
-            raise SettingError(f"--columns takes ours=theirs, as time=click_time; got {pair!r}")
-        out[ours] = theirs
+    for word in words:
+        name, equals, value = (part.strip() for part in word.partition("="))
+        if not equals or not name or not value:
+            raise SettingError(f"{shape}; got {word!r}")
+        out[name] = value
     return out

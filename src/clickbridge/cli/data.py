@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, Seed, in_words, print_json, print_table, progress, renames, say
+from clickbridge.cli.console import Json, Seed, in_words, pairs_of, print_json, print_table, progress, renames, say
 from clickbridge.errors import SettingError
 from clickbridge.settings import SETTINGS
 
@@ -26,6 +26,7 @@ def ingest(
     out: Annotated[Path, typer.Option(help="The GRAPH folder to write.", show_default=False)],
     format: Format = "auto",
     docs: Annotated[list[str], typer.Option(help="Documents: JSONL, CSV, TSV or Parquet with doc_id.")] = [],  # noqa: B006
+    vectors: Annotated[list[str], typer.Option(help="Dense vectors, NAME=FILE (Parquet: side, id, vector).")] = [],  # noqa: B006
     columns: Columns = [],  # noqa: B006
     time_unit: TimeUnit = "s",
     max_rejects: MaxRejects = "1%",
@@ -43,13 +44,14 @@ def ingest(
     from clickbridge.log.rejects import RejectLog, parse_share
 
     defaults = checked(min_clicks=min_clicks, min_users=min_users, response=response)
+    dense = pairs_of(vectors, "--vectors takes NAME=FILE, as minilm=vectors.parquet")
     check_target(out, KIND)
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
         share = parse_share(max_rejects)
         rejected = RejectLog(share, rejects or Path(scratch) / "rejects.jsonl")
         log = read_log(*logs, format=format, columns=renames(columns), time_unit=time_unit, rejects=rejected)
         documents = read_docs(*docs, rejects=RejectLog(share))
-        graph = ClickGraph.build(log, documents, out, defaults=defaults, progress=report)
+        graph = ClickGraph.build(log, documents, out, vectors=dense, defaults=defaults, progress=report)
     summary = {
         **graph.summary,
         "rejected_lines": rejected.count,
@@ -60,7 +62,7 @@ def ingest(
     if graph.summary["repeated_documents"]:
         say(f"{graph.summary['repeated_documents']:,} documents repeat an id; the first of each counts")
     if rejected.count:
-        kept = rejects or f"{out}/rejects"
+        kept = rejects or f"{out}/rejects.jsonl"
         say(f"{rejected.count:,} of {rejected.lines:,} lines left out ({rejected.first[0].reason}, …): see {kept}")
     if json:
         print_json(summary)
@@ -133,6 +135,8 @@ def simulate(
 
     if scale not in (*SCALES, "demo"):
         raise SettingError(f"--scale must be one of demo, {', '.join(SCALES)}; got {scale!r}")
+    if scale == "demo" and (fraction != 1 or impressions):
+        raise SettingError("the demo has one size: leave --fraction and --impressions out, or take another --scale")
     with progress() as report:
         if scale == "demo":
             from clickbridge.simulate.demo import write_demo

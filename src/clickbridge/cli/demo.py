@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from clickbridge.models.sfunction import SFunction
     from clickbridge.types import ResultList
 
-SPECS = ("vsm", "lmir", "bm25")
+SPECS = ("vsm", "lmir", "bm25", "lsi-dt", "cos-click", "pls", "bm25+pls")
+BEFORE, AFTER = "bm25", "bm25+pls"
 EXAMPLES = 6
 MEASURES = "nDCG@1,nDCG@5,R@10"
 
 
 def demo(
     folder: Annotated[Path, typer.Option(help="Folder for the demo's files.")] = Path("demo-out"),
+    serve: Annotated[bool, typer.Option(help="End with a search page (there is none in this version).")] = False,
     seed: Seed = 0,
 ) -> None:
     """Search Python's own documentation, with simulated users, and see which model ranks best."""
@@ -65,10 +67,12 @@ def demo(
     out.print()
     print_table("Searching all documents; unseen phrasings never occur in the simulated log", columns, rows)
     out.print()
-    _examples(models[SPECS[0]], models[SPECS[-1]], judged["unseen"])
+    _examples(models[BEFORE], models[AFTER], judged["unseen"])
+    out.print()
+    _similar(models[AFTER], [r.query for r in judged["seen"]][:: len(judged["seen"]) // EXAMPLES])
     picture = folder / "quality.svg"
     _plot(scores, picture)
-    say(f'plot: {picture}   search yourself: clickbridge search {folder}/models/bm25 "parse json string"')
+    say(f'plot: {picture}   search yourself: clickbridge search {folder}/models/{AFTER} "parse json string" --explain')
     say(f"done in {time.perf_counter() - start:.0f} s")
 
 
@@ -95,6 +99,11 @@ def _examples(before: SFunction, after: SFunction, lists: list[ResultList]) -> N
     words = [[f"#{p}" if p <= 10 else "not in 10" for p in side] for side in places]
     rows = [(queries[i], best[i], words[0][i], words[1][i]) for i in gains]
     print_table("Before and after", ("typed", "wanted", before.spec, after.spec), rows)
+
+
+def _similar(model: SFunction, queries: list[str]) -> None:
+    rows = [(query, ", ".join(name for name, _ in model.similar_queries(query, 3))) for query in queries[:EXAMPLES]]
+    print_table(f"Similar queries ({model.spec}, from simulated clicks)", ("typed", "similar"), rows)
 
 
 def _plot(scores: dict[str, dict[str, dict[str, float]]], path: Path) -> None:

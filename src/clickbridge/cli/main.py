@@ -35,6 +35,7 @@ for verb in (
     models.models,
     models.fit,
     models.search,
+    models.similar,
     ranking.rank,
     ranking.evaluate,
     data.simulate,

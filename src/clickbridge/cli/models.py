@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,8 +10,11 @@ import typer
 
 from clickbridge.cli.console import Json, Seed, print_json, print_table, progress, say
 from clickbridge.cli.data import checked
+from clickbridge.errors import SettingError
 from clickbridge.settings import SETTINGS, parse_assignments
+from clickbridge.types import OPAQUE
 
+REASONS = 6
 ModelPath = Annotated[Path, typer.Argument(help="A MODEL folder.", show_default=False)]
 
 
@@ -29,6 +33,7 @@ def fit(
     graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)],
     model: Annotated[str, typer.Option(help="A spec, as bm25 or bm25+lmir.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The MODEL folder to write.", show_default=False)],
+    dim: Annotated[int | None, typer.Option(help=SETTINGS["dim"].help)] = None,
     fields: Annotated[str | None, typer.Option(help=SETTINGS["fields"].help)] = None,
     min_clicks: Annotated[int | None, typer.Option(help=SETTINGS["min_clicks"].help)] = None,
     min_users: Annotated[int | None, typer.Option(help=SETTINGS["min_users"].help)] = None,
@@ -49,14 +54,14 @@ def fit(
     options = {"min_clicks": min_clicks, "min_users": min_users, "response": response, "half_life": half_life}
     counting = {name: settings.pop(name) for name in (*options, "max_clicks_per_user") if name in settings}
     counting = checked(**counting | {name: value for name, value in options.items() if value is not None})
-    if fields is not None:
-        settings["fields"] = fields
-    if seed and any("seed" in model_class(name).setting_names() for name in parse_spec(model).names):
+    settings |= {name: value for name, value in (("fields", fields), ("dim", dim)) if value is not None}
+    known = {setting for name in parse_spec(model).names for setting in model_class(name).setting_names()}
+    if seed and "seed" in known:
         settings["seed"] = seed
-    built = build_model(model, settings)
     check_target(out, KIND)
     opened = ClickGraph.open(graph)
     counting = {**opened.defaults, **counting}
+    built = build_model(model, settings | {name: v for name, v in counting.items() if name in known})
     if counting:
         # Thresholds are checked for every model, so that a slip shows even where clicks only tune weights.
         for note in responses(opened, **counting).notes:
@@ -78,19 +83,62 @@ def search(
     model: ModelPath,
     query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
     k: Annotated[int, typer.Option("-k", min=1, max=10_000, help="How many documents.")] = 10,
+    explain: Annotated[bool, typer.Option("--explain", help="Say which features carried each score.")] = False,
     json: Json = False,
 ) -> None:
     """Search the whole collection."""
     from clickbridge.models.base import load
 
     opened = load(model)
-    query = query.encode(errors="replace").decode()  # bytes of the shell that are not UTF-8
+    query = readable(query)
     hits = opened.rank(query, k)
+    reasons = [opened.explain(query, hit.doc_id, REASONS) for hit in hits] if explain else []
     if json:
         rows = [{"doc_id": h.doc_id, "score": h.score, "title": opened.title(h.doc_id)} for h in hits]
+        for row, reason in zip(rows, reasons, strict=False):
+            row["explanation"] = asdict(reason)
         print_json({"query": query, "model": opened.spec, "hits": rows})
     elif not hits:
         say(f"{opened.spec} finds nothing for {query!r}")
     else:
         table = [(rank, h.score, h.doc_id, opened.title(h.doc_id)) for rank, h in enumerate(hits, 1)]
         print_table("", ("", "score", "doc_id", "title"), table)
+        for reason in reasons:
+            rows_ = [(p.query_feature, p.doc_feature, f"{p.share:.0%}", "; ".join(p.taught_by)) for p in reason.pairs]
+            print_table(
+                f"\n{reason.doc_id} {opened.title(reason.doc_id)}", ("typed", "met", "share", "taught by"), rows_
+            )
+
+
+def similar(
+    model: ModelPath,
+    query: Annotated[str | None, typer.Option(help="Find queries like this one.")] = None,
+    doc: Annotated[str | None, typer.Option(help="Find documents like the one with this id.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many.")] = 3,
+    min_clicks: Annotated[int, typer.Option(min=1, help="Show only queries with this many clicks.")] = 1,
+    json: Json = False,
+) -> None:
+    """Find similar queries or similar documents."""
+    from clickbridge.models.base import load
+
+    if (query is None) == (doc is None):
+        raise SettingError("similar needs either --query or --doc")
+    opened = load(model)
+    if query is not None:
+        near = opened.similar_queries(readable(query), k, min_clicks)
+        rows = [{"query": name.lstrip(OPAQUE), "similarity": s} for name, s in near]
+    else:
+        assert doc is not None
+        hits = opened.similar_documents(doc, k)
+        rows = [{"doc_id": h.doc_id, "similarity": h.score, "title": opened.title(h.doc_id)} for h in hits]
+    if json:
+        print_json({"query": query, "doc": doc, "model": opened.spec, "similar": rows})
+    elif not rows:
+        say(f"{opened.spec} knows nothing like {query or doc!r}")
+    else:
+        print_table("", list(rows[0]), [list(row.values()) for row in rows])
+
+
+def readable(query: str) -> str:
+    """Bytes of the shell that are not UTF-8 become replacement marks."""
+    return query.encode(errors="replace").decode()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from clickbridge.models.algebra import Composite
-from clickbridge.models.base import Array, order
+from clickbridge.models.base import Array, check_k, order
 from clickbridge.types import Ranking, ResultList
 
 LEAST_POOL, POOL_FACTOR = 100, 5
@@ -39,6 +39,7 @@ class LinearSum(Composite):
         return out
 
     def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
+        check_k(k)
         depth = max(LEAST_POOL, POOL_FACTOR * k)
         found = [part.rank_many(queries, depth) for part in self.parts]
         pools = [list(dict.fromkeys(d for r in rankings for d in r.doc_ids)) for rankings in zip(*found, strict=True)]

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from clickbridge.errors import MissingPart, SettingError
+from clickbridge.errors import InputError, MissingPart, SettingError
 from clickbridge.graph.clickgraph import ClickGraph, sum_pairs
 from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs
 from clickbridge.types import ResultList
@@ -81,7 +81,9 @@ def hold_back(graph: ClickGraph, fraction: float = 0.1, by: str = "auto", seed: 
     if by == "time":
         return _by_time(graph, fraction)
     if by == "query":
-        drop = query_hash(graph, seed) < fraction
+        # The share is of the queries that have events here: a rest can be held back from once more.
+        hashes = query_hash(graph, seed)
+        drop = hashes < np.quantile(hashes[_present(graph)], fraction)
         return _split_events(graph, by, lambda part: drop[part.query], lambda pairs: drop[pairs.query])
     if by == "click":
         return _by_click(graph, fraction, seed)
@@ -100,6 +102,15 @@ def choose(graph: ClickGraph) -> str:
         np.add.at(times_seen, graph.pairs.query, graph.pairs.clicks)
     seen = times_seen[times_seen > 0]
     return "query" if len(seen) and np.mean(seen == 1) > 0.5 else "click"
+
+
+def _present(graph: ClickGraph) -> Array:
+    """Queries with an event or a pair."""
+    parts = [part.query for part in (graph.impressions, graph.clicks) if part is not None]
+    present = np.unique(np.concatenate([*parts, graph.pairs.query]))
+    if not len(present):
+        raise InputError("hold_back needs at least one query: the GRAPH has none")
+    return present
 
 
 def query_hash(graph: ClickGraph, seed: int) -> Array:

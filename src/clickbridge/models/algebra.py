@@ -15,7 +15,7 @@ from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, Model, model_of, order
+from clickbridge.models.base import Array, Model, check_k, model_of, order
 from clickbridge.models.explain import merge
 from clickbridge.models.sfunction import Images, SFunction, make_index, row_norms, unit_images
 from clickbridge.models.tuning import LabelledLists, coordinate_ascent
@@ -63,6 +63,7 @@ class Product(Model):
         return [_times(a, b) for a, b in pairs]
 
     def rank(self, query: str, k: int = 10) -> Ranking:
+        check_k(k)
         scores = self.score(query, self.doc_ids_)
         best = order(self.doc_ids_, scores)
         return Ranking(tuple(hit for hit in best[:k] if np.isfinite(hit.score)))
@@ -123,7 +124,9 @@ class Composite(Model):
         for part in self.parts:
             part.fit(held.graph)
             self.notes_ += part.notes_
-        rankers = [lambda query, k, part=part: part.rank(query, k).doc_ids for part in self.parts]
+        # A part that cannot search (the given order) adds nothing to the pool.
+        searching = [part for part in self.parts if type(part).rank is not Model.rank]
+        rankers = [lambda query, k, part=part: part.rank(query, k).doc_ids for part in searching]
         lists = LabelledLists(held.lists(rankers))
         start = np.ones(len(self.parts))
         if len(lists) < MIN_USABLE:
@@ -236,7 +239,10 @@ def beside(blocks: Sequence[Images]) -> Images:
 
 def scaled_rows(images: Images, scale: Array) -> Images:
     if sparse.issparse(images):
-        return sparse.csr_array(sparse.diags_array(scale) @ images)
+        # Entry by entry: a product of matrices would drop rows times 0, and a mapped query would count as unmapped.
+        out = images.copy()
+        out.data = out.data * np.repeat(scale, np.diff(out.indptr))
+        return out
     return images * scale[:, None].astype(images.dtype)
 
 

@@ -251,6 +251,11 @@ def query_of(result: ResultList) -> str:
     return query_key(as_key(result.query), result.query_id)
 
 
+def check_k(k: int) -> None:
+    if k < 1:
+        raise SettingError(f"k must be at least 1; got {k}")
+
+
 def order(doc_ids: Sequence[str], scores: Array) -> Ranking:
     """By falling score; ties, and what has none (-inf, last), keep their incoming order."""
     places = np.argsort(-scores, kind="stable")

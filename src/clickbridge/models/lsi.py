@@ -25,6 +25,8 @@ from clickbridge.views.view import Source
 
 
 class LSI(LatentModel):
+    """What both share: one truncated decomposition."""
+
     dim: int
     sv_power: float
     precision: str
@@ -44,6 +46,8 @@ class LSI(LatentModel):
 
 
 class LSIDocTerm(LSI):
+    """A = documents by words, transposed: any query is folded in by its words."""
+
     name = "lsi-dt"
     about = "latent semantic indexing of documents by their words"
     paper = "13 6.1.1"
@@ -70,6 +74,8 @@ class LSIDocTerm(LSI):
 
 
 class LSIQueryDoc(LSI):
+    """A = queries by documents, the clicks themselves: known queries only."""
+
     name = "lsi-qd"
     about = "latent semantic indexing of the click graph"
     paper = "13 6.1.1, 11M"

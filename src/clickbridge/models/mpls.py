@@ -52,7 +52,12 @@ class MPLS(PLS):
             return [v.strip() for v in self.views.split(",")]
         views = default_views(graph)
         text = [v for v in views if v.startswith(("word", "char"))]
-        return ["&".join(text), *text, "bigram", *(v for v in views if v not in text)] if len(text) > 1 else views
+        if len(text) < 2:
+            # Views of one side alone make a space together.
+            sided = [v for v in views if v.startswith(("q.", "d."))]
+            return [*(["&".join(sided)] if sided else []), *(v for v in views if v not in sided)]
+        bigram = text[1].replace("char", "bigram")
+        return ["&".join(text), *text, bigram, *(v for v in views if v not in text)]
 
     def _spaces(self, graph: ClickGraph, groups: list[str]) -> list[Space]:
         """Unscaled spaces of all groups; k_i is `dims`, or `dim` for each."""

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from clickbridge.errors import InputError, SettingError
+from clickbridge.errors import InputError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import clicked_queries
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, Model, as_key, query_of
+from clickbridge.models.base import Array, Model, as_key, check_k, query_of
 from clickbridge.search.index import DenseIndex, Index, SparseIndex
 from clickbridge.types import Document, Hit, Ranking, ResultList
 
@@ -94,8 +94,7 @@ class SFunction(Model):
         return self.rank_many([query], k)[0]
 
     def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
-        if k < 1:
-            raise SettingError(f"k must be at least 1; got {k}")
+        check_k(k)
         found = self.index.search(self.map_lists([ResultList("", query, []) for query in queries]), k)
         return _rankings(self.doc_ids_, *found)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,13 +24,18 @@ Array = np.ndarray[Any, Any]
 FIELD_GRID = (0.0, 0.1, 0.2, 0.35, 0.6, 1.0, 1.7, 3.0, 5.0, 8.0, 14.0)
 SCALES = (0.25, 0.5, 0.7, 1.4, 2.0, 4.0)
 MEASURED_AT = 5
+POOL_DEPTH = 20
 
 
 class LabelledLists:
-    """Lists as flat arrays: `labels[indptr[i]:indptr[i + 1]]` belong to list i."""
+    """Lists as flat arrays: `labels[indptr[i]:indptr[i + 1]]` belong to list i.
+
+    Results are put in an order of no meaning first. Pages come in the order of some engine, and people click
+    what stands on top: left as it is, a model of many ties would look good for keeping that order.
+    """
 
     def __init__(self, lists: Sequence[ResultList]) -> None:
-        self.lists = [result for result in lists if result.labels and max(result.labels) > 0]
+        self.lists = [shuffled(result) for result in lists if result.labels and max(result.labels) > 0]
         self.indptr = np.concatenate([[0], np.cumsum([len(r.results) for r in self.lists], dtype=np.int64)])
         self.labels = np.array([label for r in self.lists for label in r.labels or ()], dtype=np.float64)
 
@@ -37,6 +44,14 @@ class LabelledLists:
 
     def ndcg(self, scores: Array) -> float:
         return float(np.nanmean(ndcg_of_lists(scores, self.labels, self.indptr, MEASURED_AT)))
+
+
+def shuffled(result: ResultList) -> ResultList:
+    """The same list in an order that depends on the query and the ids alone."""
+    salt = result.query.encode()
+    order = sorted(range(len(result.results)), key=lambda i: zlib.crc32(result.results[i].encode(), zlib.crc32(salt)))
+    labels = result.labels or []
+    return replace(result, results=[result.results[i] for i in order], labels=[labels[i] for i in order])
 
 
 def coordinate_ascent(
@@ -74,11 +89,11 @@ def learn_field_weights(model: LexicalModel, graph: ClickGraph, counts: FieldCou
     if len(counts.names) == 1:
         return np.ones(1), f"{model.name}: one field, {counts.names[0]}"
     # More than the usual tenth: a lexical model learns nothing else from the clicks.
-    held = graph.hold_back(fraction=0.15, seed=model.seed)
+    held = graph.hold_back(fraction=0.25, seed=model.seed)
     # Pages were chosen by an engine that matched all fields already, which makes a match in the body look
     # worthless; so the weights must also serve a search of the whole collection.
     ranker = _pool_ranker(model, counts, start)
-    pooled = held.lists([ranker], pages=False)
+    pooled = held.lists([ranker], POOL_DEPTH, pages=False)
     lists = LabelledLists([*held.lists([ranker]), *pooled] if held.shown is not None else pooled)
     if len(lists) < MIN_USABLE:
         return start, (

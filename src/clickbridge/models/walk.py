@@ -16,13 +16,15 @@ from scipy import sparse
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import clicked_queries, responses
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, Model, as_key, query_of
+from clickbridge.models.base import Array, Model, as_key, check_k, query_of
 from clickbridge.models.latent import COUNTING
 from clickbridge.numerics.walk import backward_walk
 from clickbridge.types import Hit, Ranking, ResultList
 
 
 class Walk(Model):
+    """Known queries only; scores are probabilities over the nodes a walk may have begun at."""
+
     name = "walk"
     about = "backward random walk on the click graph"
     paper = "13 6.1.1, 11M"
@@ -77,6 +79,7 @@ class Walk(Model):
         return out
 
     def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
+        check_k(k)
         known, walks = self._from_queries(queries)
         docs = sparse.csr_array(walks[:, len(self.query_keys_) :])
         found = iter(_top(docs, k))

@@ -33,6 +33,7 @@ class ProductOperator:
 
     def __init__(self, a: sparse.csr_array, middle: sparse.csr_array, b: sparse.csr_array, dtype: Any) -> None:
         self.shape = (a.shape[1], b.shape[1])
+        self.most_rank = min(*a.shape, *b.shape)
         self._forward = [_csr(m, dtype) for m in (b, middle, a.T)]
         self._adjoint = [_csr(m, dtype) for m in (a, middle.T, b.T)]
 
@@ -76,7 +77,8 @@ class CorrectedOperator:
 
 
 def _csr(matrix: Any, dtype: Any) -> sparse.csr_array:
-    out = sparse.csr_array(matrix, dtype=dtype)
+    # A copy: a change of type alone would share the indices, and sorting them would spoil the original.
+    out = sparse.csr_array(matrix, dtype=dtype, copy=True)
     out.sort_indices()
     return out
 
@@ -110,8 +112,8 @@ def randomised_svd(
     """The first `rank` singular triplets. `start` is a block of right vectors to begin from (a warm start);
     directions with no singular value left are dropped, so fewer triplets may come back."""
     n, m = operator.shape
-    rank = min(rank, n, m)
-    width = min(rank + oversample, n, m)
+    most = min(n, m, getattr(operator, "most_rank", n))
+    rank, width = min(rank, most), min(rank + oversample, most)
     if width == 0:
         return SVD(np.zeros((n, 0), dtype), np.zeros(0, dtype), np.zeros((m, 0), dtype), 0.0)
     block = np.random.default_rng(seed).standard_normal((m, width)).astype(dtype)
@@ -138,44 +140,56 @@ _TINY = {np.dtype(np.float32): 2e-6, np.dtype(np.float64): 1e-13}
 
 
 def orthonormal(block: Array) -> tuple[Array, Array]:
-    """(q, r) with q r = block and q'q = 1, by Cholesky QR; columns that depend on others are dropped.
-    May overwrite the block."""
+    """(q, r) with q r = block and q'q = 1, by Cholesky QR. May overwrite the block.
+
+    One pass squares the condition number. A small block for which that is too much goes to Householder QR,
+    which also drops columns that depend on others; a large one is divided by a factor of its shifted Gram
+    matrix, which brings the condition down, as often as needed (Fukaya et al. 2020).
+    """
     block = np.ascontiguousarray(block)
     if not block.any():
         return np.zeros((len(block), 0), block.dtype), np.zeros((0, block.shape[1]), block.dtype)
-    gram = _gram(block)
-    try:
-        r = linalg.cholesky(gram)
-        if np.min(np.diag(r)) ** 2 <= np.max(np.diag(gram)) * _DEPENDENT[block.dtype]:
-            raise linalg.LinAlgError
-    except linalg.LinAlgError:
-        return _by_eigenvectors(block, gram)
     solve = blas.strsm if block.dtype == np.float32 else blas.dtrsm
-    # q r = block is r' q' = block': block' is the Fortran-ordered view of the C-ordered block.
-    q = solve(1.0, np.asfortranarray(r.astype(block.dtype)), block.T, trans_a=1, overwrite_b=1).T
-    return np.ascontiguousarray(q), r.astype(block.dtype)
+    unit = float(np.finfo(block.dtype).eps)
+    total = np.eye(block.shape[1])
+    for _ in range(MOST_PASSES):
+        gram = _gram(block)
+        sound = True
+        try:
+            r = linalg.cholesky(gram)
+            diagonal = np.diag(r)
+            sound = bool(diagonal.min() > diagonal.max() * np.sqrt(unit) * SAFETY)
+        except linalg.LinAlgError:
+            sound = False
+        if not sound and block.size * block.shape[1] <= SMALL:
+            return _householder(block, total)
+        if not sound:
+            shift = SAFETY * unit * float(np.trace(gram))
+            r = linalg.cholesky(gram + np.eye(len(gram)) * shift)
+        # q r = block is r' q' = block': block' is the Fortran-ordered view of the C-ordered block.
+        block = np.ascontiguousarray(
+            solve(1.0, np.asfortranarray(r.astype(block.dtype)), block.T, trans_a=1, overwrite_b=1).T
+        )
+        total = r @ total
+        if sound:
+            return block, total.astype(block.dtype)
+    return _householder(block, total)
 
 
-_DEPENDENT = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-14}
+MOST_PASSES, SAFETY, SMALL = 4, 10.0, 2e10
+
+
+def _householder(block: Array, total: Array) -> tuple[Array, Array]:
+    q, r = np.linalg.qr(block)
+    diagonal = np.abs(np.diag(r))
+    keep = diagonal > diagonal.max() * 100 * float(np.finfo(block.dtype).eps)
+    return np.ascontiguousarray(q[:, keep]), (r[keep] @ total).astype(block.dtype)
 
 
 def _gram(block: Array) -> Array:
     syrk = blas.ssyrk if block.dtype == np.float32 else blas.dsyrk
     upper = syrk(1.0, block.T).astype(np.float64)
     return np.triu(upper) + np.triu(upper, 1).T
-
-
-def _by_eigenvectors(block: Array, gram: Array) -> tuple[Array, Array]:
-    """The same for a block of deficient or nearly deficient rank; two passes, as one leaves q skew."""
-    values, vectors = linalg.eigh(gram)
-    keep = values > values[-1] * _DEPENDENT[block.dtype]
-    turn = vectors[:, keep] / np.sqrt(values[keep])
-    back = (vectors[:, keep] * np.sqrt(values[keep])).T
-    q = block @ turn.astype(block.dtype)
-    gram2 = _gram(q)
-    r = linalg.cholesky(gram2 + np.eye(len(gram2)) * 1e-12)
-    q = linalg.solve_triangular(r, q.T.astype(np.float64), trans="T", lower=False).T.astype(block.dtype)
-    return np.ascontiguousarray(q), (r @ back).astype(block.dtype)
 
 
 def fix_signs(u: Array, v: Array) -> tuple[Array, Array]:

@@ -54,8 +54,11 @@ class SparseIndex:
         return paired_dots(queries, self.images, indptr, items, self.threads)
 
     def all_scores(self, queries: sparse.csr_array) -> Array:
-        """A dense row of scores for each query."""
-        return (queries @ self._inverted).toarray()
+        """A dense row of scores for each query; -inf for what shares no feature with it."""
+        product = sparse.csr_array(queries @ self._inverted)
+        out = np.full(product.shape, -np.inf, dtype=np.float32)
+        out[np.repeat(np.arange(product.shape[0]), np.diff(product.indptr)), product.indices] = product.data
+        return out
 
     def rows(self, queries: sparse.csr_array, start: int, stop: int) -> sparse.csr_array:
         return queries[start:stop]
@@ -114,10 +117,14 @@ class StackedIndex:
 
     def all_scores(self, queries: list[Any]) -> Array:
         total = np.zeros((len(self.mapped(queries)), self.n_items), dtype=np.float32)
+        found = np.zeros(total.shape, dtype=bool)
         for part, query in zip(self.parts, queries, strict=True):
             scores = part.all_scores(query)
-            total += np.where(np.isfinite(scores), scores, 0.0)
-        total[:, self._hidden] = -np.inf
+            finite = np.isfinite(scores)
+            np.add(total, scores, out=total, where=finite)
+            found |= finite
+        found[:, self._hidden] = False
+        total[~found] = -np.inf
         return total
 
     def rows(self, queries: list[Any], start: int, stop: int) -> list[Any]:
