@@ -42,11 +42,18 @@ if TYPE_CHECKING:
     from clickbridge.models.algebra import Scaled as Scaled
     from clickbridge.models.algebra import Sum as Sum
     from clickbridge.models.base import load as load
+    from clickbridge.models.cosine import CosClick as CosClick
+    from clickbridge.models.cosine import CosWord as CosWord
     from clickbridge.models.given import Given as Given
     from clickbridge.models.lexical import BM25 as BM25
     from clickbridge.models.lexical import LMIR as LMIR
     from clickbridge.models.lexical import VSM as VSM
+    from clickbridge.models.lsi import LSIDocTerm as LSIDocTerm
+    from clickbridge.models.lsi import LSIQueryDoc as LSIQueryDoc
+    from clickbridge.models.mpls import MPLS as MPLS
+    from clickbridge.models.pls import PLS as PLS
     from clickbridge.models.specs import build_model as build_model
+    from clickbridge.models.walk import Walk as Walk
 
 
 def __getattr__(name: str) -> Any:

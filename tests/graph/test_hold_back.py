@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clickbridge import ClickGraph
-from clickbridge.errors import MissingPart, SettingError
+from clickbridge.errors import InputError, MissingPart, SettingError
 from clickbridge.graph.hold_back import HoldBack, choose, query_hash
 from clickbridge.types import Document, Impression, PairCount
 

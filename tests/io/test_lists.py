@@ -61,7 +61,7 @@ def test_what_may_be_left_out(tmp_path: Path) -> None:
     )
     assert found == [
         ResultList("7", "", ["1", "02"]),
-        ResultList("New_York", " New  York ", [], []),
+        ResultList("New_York", " New  York ", [], [], None, {"a": [1.0]}),
         ResultList("x", "", ["a"], [0.25], [-3.0]),
     ]
 
@@ -143,3 +143,9 @@ def test_gzip_output_does_not_depend_on_the_clock(tmp_path: Path) -> None:
         write_lists(tmp_path / name, [ResultList("1", "a", ["x"])])
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b'{"query_id":"1","query":"a","results":["x"]}\n'
+
+
+@pytest.mark.parametrize("vectors", [[1.0], {"a": 1}, {"a": ["x"]}, {"a": [float("inf")]}])
+def test_vectors_that_are_none(tmp_path: Path, vectors: object) -> None:
+    with pytest.raises(InputError, match="line 1"):
+        read(tmp_path, orjson.dumps({"query": "q", "results": ["a"], "vectors": vectors}).replace(b"null", b"1e999"))

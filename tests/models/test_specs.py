@@ -118,7 +118,7 @@ def test_a_setting_that_nobody_has(spec: str, key: str) -> None:
 
 
 def test_a_value_out_of_range_is_refused_at_once() -> None:
-    with pytest.raises(SettingError, match="b must be number, 0 to 1; got"):
+    with pytest.raises(SettingError, match="b must be a number, 0 to 1; got"):
         build_model("bm25+lmir", {"b": "7"})
 
 

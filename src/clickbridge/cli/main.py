@@ -34,6 +34,7 @@ for verb in (
     data.stats,
     models.models,
     models.fit,
+    models.update,
     models.search,
     models.similar,
     ranking.rank,

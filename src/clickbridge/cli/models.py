@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, Seed, print_json, print_table, progress, say
-from clickbridge.cli.data import checked
-from clickbridge.errors import SettingError
+from clickbridge.cli.console import Json, Seed, print_json, print_table, progress, renames, say
+from clickbridge.cli.data import Columns, Format, MaxRejects, TimeUnit, checked
+from clickbridge.errors import InputError, SettingError
 from clickbridge.settings import SETTINGS, parse_assignments
 from clickbridge.types import OPAQUE
 
@@ -77,6 +77,49 @@ def fit(
     else:
         shown = ((k, v) for k, v in built.report_.items() if v is not None and k not in ("notes", "parts"))
         print_table(f"{out}", ("", "value"), [(k, v) for k, v in shown])
+
+
+def update(
+    model: ModelPath,
+    logs: Annotated[list[str] | None, typer.Argument(help="New log files.", show_default=False)] = None,
+    docs: Annotated[list[str], typer.Option(help="New or changed documents.")] = [],  # noqa: B006
+    remove_docs: Annotated[Path | None, typer.Option(help="File with ids of documents to remove, one a line.")] = None,
+    format: Format = "auto",
+    columns: Columns = [],  # noqa: B006
+    time_unit: TimeUnit = "s",
+    max_rejects: MaxRejects = "1%",
+    again: Annotated[bool, typer.Option("--again", help="Take in a log that was taken in before.")] = False,
+    json: Json = False,
+) -> None:
+    """Take new clicks and documents into a model without learning from scratch."""
+    from clickbridge.io.artifact import file_sha256
+    from clickbridge.log.documents import read_docs
+    from clickbridge.log.readers import read_log
+    from clickbridge.log.rejects import RejectLog, parse_share
+    from clickbridge.models.base import load
+
+    if not (logs or docs or remove_docs):
+        raise SettingError("update needs a log, --docs or --remove-docs")
+    opened = load(model)
+    hashes = [file_sha256(Path(path)) for path in logs or []]
+    for path, digest in zip(logs or [], hashes, strict=True):
+        if digest in opened.applied_ and not again:
+            raise InputError(f"{path} was taken into {model} before: give a new log, or --again")
+    share = parse_share(max_rejects)
+    log = read_log(
+        *(logs or []), format=format, columns=renames(columns), time_unit=time_unit, rejects=RejectLog(share)
+    )
+    gone = remove_docs.read_text(encoding="utf8").split() if remove_docs else []
+    with progress() as report:
+        report(f"updating {opened.spec}", 0)
+        opened.update(log, read_docs(*docs, rejects=RejectLog(share)), gone)
+        opened.applied_ = [*opened.applied_, *hashes]
+        opened.save(model)
+    summary = {"model": opened.spec, "documents": len(opened.doc_ids_), "logs taken in": len(opened.applied_)}
+    if json:
+        print_json(summary)
+    else:
+        print_table(f"{model}", ("", "value"), list(summary.items()))
 
 
 def search(

@@ -77,7 +77,7 @@ class PartWriter:
         files = {}
         for name, path in self._paths.items():
             _fsync(path)
-            files[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": _sha256(path)}
+            files[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": file_sha256(path)}
         out = {"format": FORMAT_VERSION, "generation": self.generation, **self.header, "files": files}
         if self._parts:
             out["parts"] = {name: part.manifest() for name, part in self._parts.items()}
@@ -229,7 +229,7 @@ class Artifact:
         for entry in self.manifest["files"].values():
             path = self.path / entry["file"]
             try:
-                size, digest = path.stat().st_size, _sha256(path)
+                size, digest = path.stat().st_size, file_sha256(path)
             except FileNotFoundError:
                 size, digest = -1, ""
             if size != entry["bytes"]:
@@ -328,7 +328,8 @@ class _Lock:
             self._fd = -1
 
 
-def _sha256(path: Path) -> str:
+def file_sha256(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file's bytes."""
     with path.open("rb") as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
 

@@ -43,6 +43,7 @@ def write_lists(path: str | Path, lists: Iterable[ResultList]) -> None:
             record: dict[str, Any] = {"query_id": result.query_id, "query": result.query, "results": result.results}
             record |= {} if result.labels is None else {"labels": result.labels}
             record |= {} if result.scores is None else {"scores": result.scores}
+            record |= {} if result.vectors is None else {"vectors": result.vectors}
             out.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
 
 
@@ -64,6 +65,7 @@ def _result_list(record: Any) -> ResultList:
         results,
         _numbers(record, "labels", len(results), 0.0),
         _numbers(record, "scores", len(results)),
+        _vectors(record),
     )
 
 
@@ -80,6 +82,16 @@ def _list(record: dict[str, Any], name: str) -> list[Any]:
     if type(value) is not list:
         raise ValueError(f"{name} must be a list, got {value!r}")
     return value
+
+
+def _vectors(record: dict[str, Any]) -> dict[str, list[float]] | None:
+    """Dense vectors of the query by name, for views `dense:NAME`."""
+    vectors = record.get("vectors")
+    if vectors is None:
+        return None
+    if type(vectors) is not dict:
+        raise ValueError("vectors must be an object of name: list of numbers")
+    return {name: _numbers(vectors, name, len(_list(vectors, name))) or [] for name in vectors}
 
 
 def _numbers(record: dict[str, Any], name: str, length: int, low: float = -math.inf) -> list[float] | None:

@@ -4,23 +4,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
-from clickbridge.errors import SettingError
+from clickbridge.errors import NotSupported, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.artifact import Artifact, PartWriter
+from clickbridge.log.readers import LogRecord
 from clickbridge.models.base import Array, Model, check_k, model_of, order
 from clickbridge.models.explain import merge
 from clickbridge.models.sfunction import Images, SFunction, make_index, row_norms, unit_images
 from clickbridge.models.tuning import LabelledLists, coordinate_ascent
 from clickbridge.search.index import StackedIndex
-from clickbridge.types import Document, Explanation, Ranking, ResultList
+from clickbridge.types import Document, Explanation, Impression, PairCount, Ranking, ResultList
 
 WEIGHT_GRID = (0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0, 16.0, 32.0)
 
@@ -139,6 +140,23 @@ class Composite(Model):
         self.notes_.append(f"weights {words} (nDCG@5 {found:.3f} on {len(lists)} held-back lists)")
         return weights
 
+    def update(self, log: Iterable[LogRecord] = (), docs: Iterable[Document] = (), remove: Iterable[str] = ()) -> Self:
+        """Every part takes in the same; weights stay."""
+        records, documents, gone = list(log), list(docs), list(remove)
+        # Documents that a log brings along, or only names, must have the same number in every part.
+        named = {d for r in records if not isinstance(r, Document) for d in clicked_ids(r)} - set(self.doc_ids_)
+        documents = [*(r for r in records if isinstance(r, Document)), *documents]
+        documents += [Document(d) for d in sorted(named - {d.doc_id for d in documents})]
+        for part in self.parts:
+            part.update(records, documents, gone)
+        orders = [part.doc_ids_ for part in self.parts]
+        if any(ids != orders[0] for ids in orders):
+            raise NotSupported(f"{self.spec}: its parts keep documents in different orders; fit it again")
+        self.doc_ids_, self.titles_ = self.parts[0].doc_ids_, self.parts[0].titles_
+        self._forget()
+        self._stack()
+        return self
+
     def part_scores(self, lists: Sequence[ResultList]) -> Array:
         """A column of comparable scores for each part, lists end to end; 0 for what a part cannot score."""
         raise NotImplementedError
@@ -208,18 +226,25 @@ class Sum(Composite, SFunction):
     def map_documents(self, documents: Sequence[Document | str]) -> Images:
         return beside([part.map_documents(documents) for part in self.parts])
 
-    # Query-query similarity of a sum: the weighted mean of the parts' cosines.
+    # Similarities of two queries, or of two documents: the weighted mean of the parts' cosines.
 
     @cached_property
     def query_index(self) -> StackedIndex:
-        images = [unit_images(part.map_queries(self.query_keys_)) for part in self.parts]
-        indexes = [make_index(block, row_norms(block) > 0) for block in images]
-        return StackedIndex(indexes, np.ones(len(self.query_keys_), dtype=bool))
+        return _unit_stack([part.map_queries(self.query_keys_) for part in self.parts])
+
+    @cached_property
+    def _doc_index(self) -> StackedIndex:
+        return _unit_stack([part.images_ for part in self.parts])
 
     def unit_query(self, query: str) -> list[Images]:
-        total = float(np.sum(self.weights_))
-        units = (unit_images(part.map_queries([query])) for part in self.parts)
-        return [scaled_rows(u, np.array([w / total])) for u, w in zip(units, self.weights_, strict=True)]
+        return self._weighted_units([part.map_queries([query]) for part in self.parts])
+
+    def unit_document(self, number: int) -> list[Images]:
+        return self._weighted_units([part.images_[[number]] for part in self.parts])
+
+    def _weighted_units(self, blocks: Sequence[Images]) -> list[Images]:
+        shares = self.weights_ / np.abs(self.weights_).sum()
+        return [scaled_rows(unit_images(b), np.array([share])) for b, share in zip(blocks, shares, strict=True)]
 
     def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
         parts = []
@@ -228,6 +253,13 @@ class Sum(Composite, SFunction):
             if weight and np.isfinite(part.score(query, [doc_id])[0]):
                 parts.append((part.spec, scale, part.explain(query, doc_id, k)))
         return merge(query, doc_id, parts, k)
+
+
+def _unit_stack(blocks: Sequence[Images]) -> StackedIndex:
+    units = [unit_images(block) for block in blocks]
+    present = [row_norms(block) > 0 for block in units]
+    indexes = [make_index(block, there) for block, there in zip(units, present, strict=True)]
+    return StackedIndex(indexes, np.logical_or.reduce(present))
 
 
 def beside(blocks: Sequence[Images]) -> Images:
@@ -244,6 +276,10 @@ def scaled_rows(images: Images, scale: Array) -> Images:
         out.data = out.data * np.repeat(scale, np.diff(out.indptr))
         return out
     return images * scale[:, None].astype(images.dtype)
+
+
+def clicked_ids(record: Impression | PairCount) -> list[str]:
+    return record.clicks if isinstance(record, Impression) else [record.doc_id]
 
 
 def _take_documents(target: SFunction, source: SFunction) -> None:

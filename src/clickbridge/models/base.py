@@ -22,8 +22,9 @@ from clickbridge.errors import ArtifactError, NotSupported, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.artifact import Artifact, ArtifactWriter, PartWriter, open_artifact
 from clickbridge.log.clean import normalise_query
+from clickbridge.log.readers import LogRecord
 from clickbridge.settings import SETTINGS
-from clickbridge.types import OPAQUE, Explanation, Hit, Ranking, ResultList, query_key
+from clickbridge.types import OPAQUE, Document, Explanation, Hit, Ranking, ResultList, query_key
 
 Array = np.ndarray[Any, Any]
 KIND = "model"
@@ -76,6 +77,8 @@ class Model:
     doc_ids_: list[str]
     titles_: list[str]
     report_: dict[str, Any]
+    applied_: Sequence[str] = ()
+    """SHA-256 of the logs that updates took in."""
 
     # --- settings --------------------------------------------------------------------------------
 
@@ -125,6 +128,7 @@ class Model:
         """Learns from the GRAPH and reports seconds and peak memory in `report_`."""
         self._check_params()
         self.tuned_ = {}
+        self.applied_ = []
         return self.refit(graph)
 
     tuned_: dict[str, Any]
@@ -186,7 +190,7 @@ class Model:
 
     def rank(self, query: str, k: int = 10) -> Ranking:
         """The k best documents of the whole collection; may be empty."""
-        raise NotSupported(f"{self.name} re-ranks given lists; it cannot search the collection by itself")
+        raise NotSupported(f"{self.spec} re-ranks given lists; it cannot search the collection by itself")
 
     def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
         return [self.rank(query, k) for query in queries]
@@ -194,15 +198,19 @@ class Model:
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
         """Known queries most like this one, with their similarity; itself left out. Queries with fewer
         than `min_clicks` clicks are never shown."""
-        raise NotSupported(f"{self.name} has no similarity of queries")
+        raise NotSupported(f"{self.spec} has no similarity of queries")
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
         """Documents most like this one; itself left out."""
-        raise NotSupported(f"{self.name} has no similarity of documents")
+        raise NotSupported(f"{self.spec} has no similarity of documents")
 
     def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
         """Which features carried the score, and what taught them."""
-        raise NotSupported(f"{self.name} cannot explain its scores")
+        raise NotSupported(f"{self.spec} cannot explain its scores")
+
+    def update(self, log: Iterable[LogRecord] = (), docs: Iterable[Document] = (), remove: Iterable[str] = ()) -> Self:
+        """Takes in new clicks and documents without learning from scratch."""
+        raise NotSupported(f"{self.spec} cannot be updated: fit it again")
 
     def title(self, doc_id: str) -> str:
         number = self._doc_numbers.get(doc_id)
@@ -216,7 +224,13 @@ class Model:
             writer.commit(**self._header())
 
     def _header(self) -> dict[str, Any]:
-        return {"kind": KIND, "model": self.name, "params": self.get_params(), "report": self.report_}
+        return {
+            "kind": KIND,
+            "model": self.name,
+            "params": self.get_params(),
+            "report": self.report_,
+            "applied": self.applied_,
+        }
 
     def _write_all(self, writer: PartWriter) -> None:
         writer.strings("doc_ids", self.doc_ids_)
@@ -241,6 +255,7 @@ class Model:
     def _restore(self, artifact: Artifact) -> None:
         """What every model has."""
         self.report_ = artifact.manifest["report"]
+        self.applied_ = list(artifact.manifest.get("applied", []))
         self.tuned_ = {}
         self.notes_ = list(self.report_["notes"])
         self.doc_ids_ = artifact.strings("doc_ids")
@@ -260,6 +275,13 @@ def order(doc_ids: Sequence[str], scores: Array) -> Ranking:
     """By falling score; ties, and what has none (-inf, last), keep their incoming order."""
     places = np.argsort(-scores, kind="stable")
     return Ranking(tuple(Hit(doc_ids[i], float(scores[i])) for i in places))
+
+
+def title_of(document: Document, longest: int = 120) -> str:
+    """What to show of a document beside its id."""
+    named = (document.fields.get(name) for name in ("title", "name", "heading"))
+    text = next((text for text in named if text), next(iter(document.fields.values()), ""))
+    return text[:longest].split("\n")[0]
 
 
 def titles_of(graph: ClickGraph, longest: int = 120) -> list[str]:

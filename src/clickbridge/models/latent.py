@@ -68,6 +68,8 @@ class LatentModel(SFunction):
     doc_features_: sparse.csr_array
     responses_: sparse.csr_array
     spaces_: list[Space]
+    query_slots_: Array
+    doc_slots_: Array
 
     # --- features --------------------------------------------------------------------------------
 
@@ -99,6 +101,8 @@ class LatentModel(SFunction):
 
     def _know(self, known: ClickedQueries) -> ClickedQueries:
         self.query_keys_, self.query_clicks_, self.responses_ = known.keys, known.clicks, known.matrix
+        # Which click column stands for each item: itself, until an update brings items without one.
+        self.query_slots_, self.doc_slots_ = (np.arange(n) for n in known.matrix.shape)
         return known
 
     def _finish(self) -> None:
@@ -144,11 +148,14 @@ class LatentModel(SFunction):
         features = self.query_features([query_of(result) for result in lists], vectors)
         return self._apply(features, "q_columns", "l_x")
 
-    def map_new(self, documents: Sequence[Document]) -> Images:
+    def new_features(self, documents: Sequence[Document]) -> sparse.csr_array:
+        """Features of new documents, as far as their text gives them."""
         names = list(self.field_weights_) or sorted({name for d in documents for name in d.fields})
         texts = {name: [d.fields.get(name, "") for d in documents] for name in names}
-        source = Source(texts, len(documents), field_weights=self.field_weights_)
-        return self._apply(self.d_views_.transform(source), "d_columns", "l_y")
+        return self.d_views_.transform(Source(texts, len(documents), field_weights=self.field_weights_))
+
+    def map_new(self, documents: Sequence[Document]) -> Images:
+        return self._apply(self.new_features(documents), "d_columns", "l_y")
 
     # --- explain ---------------------------------------------------------------------------------
 
@@ -209,6 +216,8 @@ class LatentModel(SFunction):
         for name in ("query_features", "doc_features", "responses"):
             writer.sparse(name, getattr(self, name + "_"))
         writer.array("images", self.images_)
+        writer.array("query_slots", self.query_slots_)
+        writer.array("doc_slots", self.doc_slots_)
         writer.array("residuals", np.array([space.residual for space in self.spaces_]))
         for number, space in enumerate(self.spaces_):
             for name in ("q_columns", "d_columns", "l_x", "l_y", "singular_values"):
@@ -223,6 +232,7 @@ class LatentModel(SFunction):
         for name in ("query_features", "doc_features", "responses"):
             setattr(self, name + "_", artifact.sparse(name))
         self.images_ = artifact.array("images")
+        self.query_slots_, self.doc_slots_ = artifact.array("query_slots"), artifact.array("doc_slots")
         self.scorable_ = np.diff(self.doc_features_.indptr) > 0
         names = ("q_columns", "d_columns", "l_x", "l_y", "singular_values")
         self.spaces_ = []
@@ -248,11 +258,14 @@ def _union(lists: Any) -> list[str]:
 
 def _columns(stack: ViewStack, terms: Sequence[str]) -> Array:
     spans = dict(zip(stack.terms, stack.spans, strict=True))
-    return np.concatenate([np.arange(*spans[term], dtype=np.int32) for term in terms])
+    # In the order of the stack, whatever that of the terms: a space over all columns is the features as they are.
+    return np.sort(np.concatenate([np.arange(*spans[term], dtype=np.int32) for term in terms]))
 
 
 def _within(row: Any, columns: Array) -> tuple[Array, Array]:
     """Places in `columns` of a sparse row's entries, and their values."""
+    if not len(columns):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=row.data.dtype)
     place = np.searchsorted(columns, row.coords[1])
     place = np.minimum(place, len(columns) - 1)
     hit = columns[place] == row.coords[1]

@@ -6,9 +6,9 @@ formula. Weights are given (`fields=title:3,overview`) or learned through `hold_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -16,9 +16,10 @@ from scipy import sparse
 from clickbridge.errors import MissingPart
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, as_key
+from clickbridge.log.readers import LogRecord
+from clickbridge.models.base import Array, as_key, title_of
 from clickbridge.models.explain import explanation
-from clickbridge.models.sfunction import SFunction
+from clickbridge.models.sfunction import SFunction, stack_rows
 from clickbridge.models.tuning import learn_field_weights
 from clickbridge.types import OPAQUE, Document, Explanation
 from clickbridge.views.fields import FieldCounts, count_fields, parse_fields
@@ -109,6 +110,21 @@ class LexicalModel(SFunction):
     def map_new(self, documents: Sequence[Document]) -> sparse.csr_array:
         texts = {name: [d.fields.get(name, "") for d in documents] for name in self.field_names_}
         return self.document_map(count_fields(self._counter, texts, len(documents)), self.field_weights_)
+
+    def update(self, log: Iterable[LogRecord] = (), docs: Iterable[Document] = (), remove: Iterable[str] = ()) -> Self:
+        """New, changed and removed documents; words, idf and field weights stay. Clicks have no part in it."""
+        gone, latest = set(remove), {document.doc_id: document for document in docs}
+        n_old = len(self.doc_ids_)
+        rows = stack_rows([self.images_, self.map_new(list(latest.values()))])
+        place = {doc_id: n_old + n for n, doc_id in enumerate(latest)}
+        doc_ids = list(dict.fromkeys(d for d in [*self.doc_ids_, *latest] if d not in gone))
+        order = [place[d] if d in place else self._doc_numbers[d] for d in doc_ids]
+        titles = [*self.titles_, *map(title_of, latest.values())]
+        scorable = np.append(self.scorable_, np.diff(rows.indptr)[n_old:] > 0)
+        self.doc_ids_, self.titles_ = doc_ids, [titles[n] for n in order]
+        self.images_, self.scorable_ = sparse.csr_array(rows[order]), scorable[order]
+        self._forget()
+        return self
 
     @cached_property
     def _counter(self) -> WordCounter:

@@ -34,6 +34,8 @@ class LSI(LatentModel):
     def _decompose(self, matrix: sparse.csr_array) -> SVD:
         dtype = np.dtype(self.precision)
         svd = randomised_svd(MatrixOperator(matrix, dtype), self.dim, seed=self.seed, dtype=dtype)
+        if not len(svd.s):
+            raise MissingPart(f"{self.name} needs document text with at least one word: ingest with --docs")
         clipped = f" (of {self.dim} asked for: the data has no more)" if len(svd.s) < self.dim else ""
         self.notes_.append(f"{self.name}: dim {len(svd.s)}{clipped}, residual {svd.residual:.1e}")
         return svd

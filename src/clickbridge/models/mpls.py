@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.models.base import Array
@@ -62,8 +63,7 @@ class MPLS(PLS):
     def _spaces(self, graph: ClickGraph, groups: list[str]) -> list[Space]:
         """Unscaled spaces of all groups; k_i is `dims`, or `dim` for each."""
         columns = self._learn_features(graph, groups)
-        given = [int(d) for d in self.dims.split(",")] if self.dims else []
-        dims = given if len(given) == len(groups) else [self.dim] * len(groups)
+        dims = parse_dims(self.dims, len(groups)) if self.dims else [self.dim] * len(groups)
         return [self._space(*pair, dim) for pair, dim in zip(columns, dims, strict=True)]
 
     def _tune(self, graph: ClickGraph, groups: list[str]) -> Array | None:
@@ -93,6 +93,13 @@ class MPLS(PLS):
 
     def _report(self) -> dict[str, Any]:
         return {**super()._report(), "weights": self.weights_.round(4).tolist()}
+
+
+def parse_dims(text: str, n_groups: int) -> list[int]:
+    dims = [int(d) if d.strip().isdecimal() else 0 for d in text.split(",")]
+    if len(dims) != n_groups or min(dims) < 1:
+        raise SettingError(f"dims must be {n_groups} whole numbers above 0, one for each view; got {text!r}")
+    return dims
 
 
 def closed_form(spaces: list[Space]) -> Array:

@@ -6,12 +6,14 @@ singular vectors are the maps: score = x' U S^p V' y, p = `sv_power` (the papers
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
 from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.log.readers import LogRecord
 from clickbridge.models.base import Array
 from clickbridge.models.latent import COUNTING, LatentModel, Space
 from clickbridge.numerics.svd import (
@@ -21,6 +23,7 @@ from clickbridge.numerics.svd import (
     ProductOperator,
     randomised_svd,
 )
+from clickbridge.types import Document
 from clickbridge.views.fields import HEADINGS
 
 CHEAP_PRODUCTS = 2e7
@@ -53,6 +56,13 @@ class PLS(LatentModel):
         self.spaces_ = [self._scaled(space)]
         self.notes_.append(f"{self.name}: views {group.replace('&', ', ')}; {self._dim_note(space)}")
         self._finish()
+
+    def update(self, log: Iterable[LogRecord] = (), docs: Iterable[Document] = (), remove: Iterable[str] = ()) -> Self:
+        """New clicks and documents with frozen features, from the old subspace: `models/update.py`."""
+        from clickbridge.models.update import update_pls
+
+        update_pls(self, log, docs, remove)
+        return self
 
     def _groups(self, graph: ClickGraph) -> list[str]:
         return default_views(graph) if self.views == "auto" else [v.strip() for v in self.views.split(",")]

@@ -22,6 +22,8 @@ from clickbridge.types import Document, Hit, Ranking, ResultList
 
 Images = Any
 """Rows of images: a sparse matrix or a dense array."""
+NOISE = 1e-6
+"""Dense images of unit features under orthonormal maps are of order 1; what is shorter than this is rounding."""
 
 
 class SFunction(Model):
@@ -113,13 +115,14 @@ class SFunction(Model):
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
         """By cosine of query images."""
         n = len(self.query_keys_)
-        items, scores, counts = self.query_index.search(self.unit_query(query), min(n, max(4 * k + 1, 50)))
+        depth = k + 1 if min_clicks <= 1 else n
+        items, scores, counts = self.query_index.search(self.unit_query(query), min(n, depth))
         key = as_key(query)
         found = zip(items[0, : counts[0]], scores[0, : counts[0]], strict=True)
         shown = [
             (self.query_keys_[i], float(s))
             for i, s in found
-            if self.query_keys_[i] != key and self.query_clicks_[i] >= min_clicks and s > 0
+            if self.query_keys_[i] != key and self.query_clicks_[i] >= min_clicks and s > NOISE
         ]
         return shown[:k]
 
@@ -134,7 +137,7 @@ class SFunction(Model):
         """By cosine of document images."""
         (number,) = self.doc_numbers([doc_id])
         ranking = _rankings(self.doc_ids_, *self._doc_index.search(self.unit_document(number), k + 1))[0]
-        return Ranking(tuple(hit for hit in ranking if hit.doc_id != doc_id)[:k])
+        return Ranking(tuple(hit for hit in ranking if hit.doc_id != doc_id and hit.score > NOISE)[:k])
 
     # --- files -----------------------------------------------------------------------------------
 
@@ -164,10 +167,12 @@ def row_norms(images: Images) -> Array:
 
 
 def unit_images(images: Images) -> Images:
-    """Rows of length 1; rows of length 0 stay."""
-    scale = 1 / np.where((norms := row_norms(images)) > 0, norms, 1.0)
+    """Rows of length 1; rows of length 0 stay. A dense row of rounding errors alone (an item outside the kept
+    dimensions) counts as one of length 0: at full length it would look like some arbitrary other."""
+    norms = row_norms(images)
     if sparse.issparse(images):
-        return sparse.csr_array(sparse.diags_array(scale) @ images)
+        return sparse.csr_array(sparse.diags_array(1 / np.where(norms > 0, norms, 1.0)) @ images)
+    scale = np.where(norms > NOISE, 1 / np.maximum(norms, NOISE), 0.0)
     return images * scale[:, None].astype(images.dtype)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,11 +46,20 @@ class LabelledLists:
 
 
 def shuffled(result: ResultList) -> ResultList:
-    """The same list in an order that depends on the query and the ids alone."""
+    """The same list in an order that depends on the query and the ids alone; what the order was stays as
+    scores, for a model that goes by it."""
     salt = result.query.encode()
     order = sorted(range(len(result.results)), key=lambda i: zlib.crc32(result.results[i].encode(), zlib.crc32(salt)))
     labels = result.labels or []
-    return replace(result, results=[result.results[i] for i in order], labels=[labels[i] for i in order])
+    scores = result.scores or [float(-i) for i in range(len(labels))]
+    return ResultList(
+        result.query_id,
+        result.query,
+        [result.results[i] for i in order],
+        [labels[i] for i in order],
+        [scores[i] for i in order],
+        result.vectors,
+    )
 
 
 def coordinate_ascent(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from clickbridge.errors import InputError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import clicked_queries, responses
 from clickbridge.io.artifact import Artifact, PartWriter
@@ -105,7 +106,7 @@ class Walk(Model):
         n_queries = len(self.query_keys_)
         number = self._doc_numbers.get(doc_id)
         if number is None:
-            return Ranking()
+            raise InputError(f"no document {doc_id!r} in the model: check the id")
         near = _top(sparse.csr_array(self.walk_from(np.array([n_queries + number]))[:, n_queries:]), k + 1)[0]
         return Ranking(tuple(Hit(self.doc_ids_[i], s) for i, s in near if i != number)[:k])
 

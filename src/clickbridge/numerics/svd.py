@@ -142,9 +142,10 @@ _TINY = {np.dtype(np.float32): 2e-6, np.dtype(np.float64): 1e-13}
 def orthonormal(block: Array) -> tuple[Array, Array]:
     """(q, r) with q r = block and q'q = 1, by Cholesky QR. May overwrite the block.
 
-    One pass squares the condition number. A small block for which that is too much goes to Householder QR,
-    which also drops columns that depend on others; a large one is divided by a factor of its shifted Gram
-    matrix, which brings the condition down, as often as needed (Fukaya et al. 2020).
+    One pass squares the condition number. A small block for which that is too much gets a pass in double
+    precision first (a float64 one: Householder QR), which also drops columns that depend on others; a large
+    one is divided by a factor of its shifted Gram matrix, which brings the condition down, as often as
+    needed (Fukaya et al. 2020).
     """
     block = np.ascontiguousarray(block)
     if not block.any():
@@ -162,7 +163,11 @@ def orthonormal(block: Array) -> tuple[Array, Array]:
         except linalg.LinAlgError:
             sound = False
         if not sound and block.size * block.shape[1] <= SMALL:
-            return _householder(block, total)
+            if block.dtype == np.float64:
+                return _householder(block, total)
+            block, r = _in_double(block)
+            total = r @ total
+            continue
         if not sound:
             shift = SAFETY * unit * float(np.trace(gram))
             r = linalg.cholesky(gram + np.eye(len(gram)) * shift)
@@ -179,11 +184,43 @@ def orthonormal(block: Array) -> tuple[Array, Array]:
 MOST_PASSES, SAFETY, SMALL = 4, 10.0, 2e10
 
 
+def _in_double(block: Array) -> tuple[Array, Array]:
+    """One pass in float64, back in float32. Directions under a millionth of the largest are dropped: they
+    are rounding errors of a float32 block."""
+    wide = block.astype(np.float64)
+    gram = _gram(wide)
+    try:
+        r = linalg.cholesky(gram)
+        diagonal = np.diag(r)
+        if diagonal.min() > diagonal.max() * 1e-6:
+            q = blas.dtrsm(1.0, np.asfortranarray(r), wide.T, trans_a=1, overwrite_b=1).T
+            return np.ascontiguousarray(q, dtype=block.dtype), r
+    except linalg.LinAlgError:
+        pass  # not of full rank: by eigenvectors, below
+    values, vectors = linalg.eigh(gram)
+    keep = values > values[-1] * 1e-12
+    roots = np.sqrt(values[keep])
+    q = wide @ (vectors[:, keep] / roots)
+    return np.ascontiguousarray(q, dtype=block.dtype), (vectors[:, keep] * roots).T
+
+
 def _householder(block: Array, total: Array) -> tuple[Array, Array]:
     q, r = np.linalg.qr(block)
-    diagonal = np.abs(np.diag(r))
-    keep = diagonal > diagonal.max() * 100 * float(np.finfo(block.dtype).eps)
+    keep, least = _independent(r)
+    if np.abs(r[~keep]).max(initial=0.0) > least:
+        # A dependent column stands before independent ones, which lean on its arbitrary direction: pivot.
+        q, pivoted, columns = linalg.qr(block, mode="economic", pivoting=True)
+        keep, _ = _independent(pivoted)
+        r = np.empty_like(pivoted)
+        r[:, columns] = pivoted
     return np.ascontiguousarray(q[:, keep]), (r[keep] @ total).astype(block.dtype)
+
+
+def _independent(r: Array) -> tuple[Array, float]:
+    """Which columns add a direction of their own, and the least that counts as one."""
+    diagonal = np.abs(np.diag(r))
+    least = float(diagonal.max()) * 100 * float(np.finfo(r.dtype).eps)
+    return diagonal > least, least
 
 
 def _gram(block: Array) -> Array:

@@ -31,16 +31,21 @@ def _walk(indptr, indices, data, out_weight, starts, stay, steps, threshold, fir
                 now[node] = 0.0
                 if mass < threshold:
                     continue
-                if after[node] == 0.0:
-                    touched_after[size_after] = node
-                    size_after += 1
-                after[node] += stay * mass
+                # Only what adds something is noted: a node noted at mass 0 would be noted again, past the end.
+                gain = stay * mass
+                if gain > 0.0:
+                    if after[node] == 0.0:
+                        touched_after[size_after] = node
+                        size_after += 1
+                    after[node] += gain
                 for p in range(indptr[node], indptr[node + 1]):
                     other = indices[p]
-                    if after[other] == 0.0:
-                        touched_after[size_after] = other
-                        size_after += 1
-                    after[other] += (1.0 - stay) * data[p] / out_weight[other] * mass
+                    gain = (1.0 - stay) * data[p] / out_weight[other] * mass
+                    if gain > 0.0:
+                        if after[other] == 0.0:
+                            touched_after[size_after] = other
+                            size_after += 1
+                        after[other] += gain
             now, after = after, now
             touched, touched_after = touched_after, touched
             size = size_after

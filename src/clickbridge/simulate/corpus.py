@@ -23,6 +23,10 @@ _SKIPPED = {
 }  # fmt: skip
 
 
+_ORIGINALS = {"sys.excepthook": "sys.__excepthook__", "sys.displayhook": "sys.__displayhook__"}
+"""Hooks that programs replace by their own: the original keeps the documentation."""
+
+
 def standard_library(extra: Iterable[str] = ()) -> list[Document]:
     """Modules, classes, functions and methods with a docstring; `extra` names are added if they were missed."""
     found: dict[str, str] = {}
@@ -38,7 +42,7 @@ def standard_library(extra: Iterable[str] = ()) -> list[Document]:
 
 def resolve(name: str) -> Any:
     """The object a dotted name stands for; names without a module are built in."""
-    parts = name.split(".")
+    parts = _ORIGINALS.get(name, name).split(".")
     for cut in range(len(parts), 0, -1):
         try:
             thing: Any = importlib.import_module(".".join(parts[:cut]))

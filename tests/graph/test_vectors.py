@@ -1,0 +1,88 @@
+"""Dense vectors that come with the data: into the GRAPH, back, and to the models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from clickbridge import PLS, ClickGraph, load
+from clickbridge.errors import InputError
+from clickbridge.types import Document, PairCount, ResultList
+
+DOCS = [Document(d, {"title": f"title {d}"}) for d in ("a", "b", "c")]
+LOG = [PairCount("red river", "a", 2), PairCount("stone", "b", 1), PairCount("", "c", 1, query_id="7")]
+ROWS = [
+    ("query", " red  RIVER ", [1.0, 2.0]),
+    ("query", "7", [0.0, 1.0]),
+    ("query", "nobody asked", [5.0, 5.0]),
+    ("doc", "a", [1.0, 0.0]),
+    ("doc", "c", [0.5, 0.5]),
+    ("doc", "nowhere", [9.0, 9.0]),
+    ("doc", "b", None),
+]
+
+
+def vector_file(path: Path, rows: list[Any] = ROWS) -> str:
+    side, ids, vectors = (list(column) for column in zip(*rows, strict=True))
+    pq.write_table(pa.table({"side": side, "id": ids, "vector": vectors}), path)
+    return str(path)
+
+
+def graph_with_vectors(folder: Path) -> ClickGraph:
+    return ClickGraph.build(LOG, DOCS, folder / "graph", vectors={"m": vector_file(folder / "m.parquet")})
+
+
+def test_vectors_stand_beside_their_items(tmp_path: Path) -> None:
+    graph = graph_with_vectors(tmp_path)
+    assert set(graph.vectors) == {"m"}
+    queries, docs = graph.vectors["m"]["query"], graph.vectors["m"]["doc"]
+    assert queries[graph.query_idx("red river")].tolist() == [1, 2]
+    assert queries[graph.query_idx("", "7")].tolist() == [0, 1]
+    assert np.isnan(queries[graph.query_idx("stone")]).all()
+    assert docs[graph.doc_idx("a")].tolist() == [1, 0]
+    assert docs[graph.doc_idx("c")].tolist() == [0.5, 0.5]
+    assert np.isnan(docs[graph.doc_idx("b")]).all()
+
+
+def test_vectors_survive_saving_and_splitting(tmp_path: Path) -> None:
+    graph = graph_with_vectors(tmp_path)
+    graph.save(tmp_path / "copy")
+    for other in (ClickGraph.open(tmp_path / "graph"), ClickGraph.open(tmp_path / "copy"), graph.hold_back(0.3).graph):
+        for side in ("query", "doc"):
+            np.testing.assert_array_equal(other.vectors["m"][side], graph.vectors["m"][side])
+    some = graph.vectors_of("query", np.array([1]))
+    np.testing.assert_array_equal(some["m"], graph.vectors["m"]["query"][[1]])
+    assert ClickGraph.build(LOG, DOCS).vectors == {}
+
+
+def test_a_model_uses_them(tmp_path: Path) -> None:
+    graph = graph_with_vectors(tmp_path)
+    model = PLS(views="dense:m", dim=2).fit(graph)
+    assert np.isfinite(model.score("red river", ["a", "b", "c"])).tolist() == [True, False, True]
+    assert (model.score("stone", ["a", "c"]) == -np.inf).all()
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    lists = [ResultList("1", "brand new", ["a", "c"], vectors={"m": [1.0, 2.0]})]
+    np.testing.assert_allclose(again.score_lists(lists)[0], model.score("red river", ["a", "c"]), atol=1e-6)
+
+
+def test_vectors_of_unlike_length(tmp_path: Path) -> None:
+    path = vector_file(tmp_path / "m.parquet", [("doc", "a", [1.0]), ("doc", "b", [1.0, 2.0])])
+    with pytest.raises(InputError, match=r"vectors must all have one length, got \[1, 2\]"):
+        ClickGraph.build(LOG, DOCS, vectors={"m": path})
+
+
+def test_files_that_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no file .*nowhere\.parquet: check --vectors m=FILE"):
+        ClickGraph.build(LOG, DOCS, vectors={"m": str(tmp_path / "nowhere.parquet")})
+    (tmp_path / "text").write_text("hello")
+    pq.write_table(pa.table({"side": ["doc"], "id": ["a"]}), tmp_path / "columns.parquet")
+    for name in ("text", "columns.parquet"):
+        with pytest.raises(InputError, match="must be Parquet with columns side, id, vector: check --vectors m"):
+            ClickGraph.build(LOG, DOCS, vectors={"m": str(tmp_path / name)})
+    assert not (tmp_path / "graph").exists()

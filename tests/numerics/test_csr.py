@@ -1,0 +1,60 @@
+"""Sparse times dense against plain NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from clickbridge.numerics.csr import csr_times_dense, nonzero_bounds
+
+
+def random_csr(rows: int, columns: int, density: float = 0.2, seed: int = 0) -> sparse.csr_array:
+    rng = np.random.default_rng(seed)
+    return sparse.csr_array(rng.standard_normal((rows, columns)) * (rng.random((rows, columns)) < density))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(7, 5), (1, 5), (7, 1), (0, 5), (7, 0), (0, 0)])
+@pytest.mark.parametrize("width", [0, 1, 3])
+def test_equals_dense_arithmetic(shape: tuple[int, int], width: int, dtype: Any) -> None:
+    a = random_csr(*shape)
+    dense = np.random.default_rng(1).standard_normal((shape[1], width)).astype(dtype)
+    found = csr_times_dense(a, dense)
+    assert found.dtype == dtype
+    assert found.shape == (shape[0], width)
+    np.testing.assert_allclose(found, a.toarray() @ dense, rtol=1e-5, atol=1e-6)
+
+
+def test_threads_change_nothing() -> None:
+    a = random_csr(150, 100, 0.8)
+    assert a.nnz > 10_000
+    dense = np.random.default_rng(1).standard_normal((100, 2))
+    one = csr_times_dense(a, dense, threads=1)
+    np.testing.assert_allclose(one, a.toarray() @ dense, rtol=1e-10)
+    for threads in (2, 3, 64):
+        assert csr_times_dense(a, dense, threads=threads).tobytes() == one.tobytes()
+
+
+def test_what_stood_in_the_output_is_forgotten() -> None:
+    a, dense = random_csr(6, 4), np.ones((4, 2))
+    out = np.full((6, 2), 99.0)
+    assert csr_times_dense(a, dense, out=out) is out
+    np.testing.assert_allclose(out, a.toarray() @ dense)
+
+
+def test_shapes_that_do_not_fit() -> None:
+    with pytest.raises(ValueError, match="do not fit"):
+        csr_times_dense(random_csr(3, 4), np.ones((5, 2)))
+
+
+def test_parts_cover_every_row_once() -> None:
+    heavy = np.concatenate([[0], np.full(5, 20_000), [20_001, 40_000]])
+    for parts in (1, 2, 3, 50):
+        bounds = nonzero_bounds(heavy, parts)
+        assert bounds[0] == 0
+        assert bounds[-1] == len(heavy) - 1
+        assert (np.diff(bounds) > 0).all()
+    assert nonzero_bounds(np.array([0]), 4) == [0, 0]
