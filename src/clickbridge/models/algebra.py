@@ -89,22 +89,15 @@ class Composite(Model):
         return "+".join(part.spec for part in self.parts)
 
     def _fit(self, graph: ClickGraph) -> None:
-        if self.weights != "auto":
-            self.tuned_["weights"] = self._parse()
-        if "weights" in self.tuned_:
-            fitted = [part.refit(graph) if part.tuned_ else part.fit(graph) for part in self._untuned()]
-        else:
-            self.tuned_["weights"] = self._learn(graph)
-            fitted = [part.refit(graph) for part in self.parts]
-        self.weights_ = self.tuned_["weights"]
-        for part in fitted:
-            self.notes_ += [note for note in part.notes_ if note not in self.notes_]
-        self._stack()
-
-    def _untuned(self) -> list[Model]:
+        refitting = "weights" in self.tuned_
+        if not refitting:
+            self.tuned_["weights"] = self._learn(graph) if self.weights == "auto" else self._parse()
+        parts_are_tuned = refitting or self.weights == "auto"
         for part in self.parts:
-            part.tuned_ = getattr(part, "tuned_", {})
-        return self.parts
+            (part.refit if parts_are_tuned else part.fit)(graph)
+            self.notes_ += [note for note in part.notes_ if note not in self.notes_]
+        self.weights_ = self.tuned_["weights"]
+        self._stack()
 
     def _stack(self) -> None:
         """What follows from the fitted parts."""

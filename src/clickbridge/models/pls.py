@@ -27,6 +27,7 @@ from clickbridge.types import Document
 from clickbridge.views.fields import HEADINGS
 
 CHEAP_PRODUCTS = 2e7
+"""Multiplications up to which W is formed to see whether it is smaller than its factors."""
 REPEATED = 0.5
 """Share of searches whose query occurs again, from which on clicks are features of a query by default."""
 
@@ -87,9 +88,8 @@ class PLS(LatentModel):
     def _operator(self, x: sparse.csr_array, y: sparse.csr_array, dtype: Any) -> Operator:
         r = self.weighted_responses()
         product = ProductOperator(x, r, y, dtype)
-        work = float((sparse.csr_array(abs(x)).T @ (r != 0) @ np.diff(y.indptr).astype(float) > 0).sum())
         operator: Operator = product
-        if work <= CHEAP_PRODUCTS and _products(x, r, y) <= CHEAP_PRODUCTS:
+        if _products(x, r, y) <= CHEAP_PRODUCTS:
             formed = sparse.csr_array(x.T @ r @ y)
             if formed.nnz < product.nnz:
                 operator = MatrixOperator(formed, dtype)

@@ -203,7 +203,23 @@ class ClickView(View):
         self._width = len(self._names)
 
 
-class IdView(View):
+class PlainView(View):
+    """A view that is known by its width alone."""
+
+    _width: int
+
+    @property
+    def width(self) -> int:
+        return self._width
+
+    def write(self, writer: PartWriter, prefix: str) -> None:
+        writer.array(prefix + ".width", np.array([self._width]))
+
+    def read(self, artifact: Artifact, prefix: str) -> None:
+        self._width = int(artifact.array(prefix + ".width")[0])
+
+
+class IdView(PlainView):
     """An item by itself alone: indicator features, with which PLS becomes LSI (11M, 4.2)."""
 
     kind = "id"
@@ -215,21 +231,11 @@ class IdView(View):
     def transform(self, source: Source) -> sparse.csr_array:
         return sparse.csr_array((source.n_items, self._width), dtype=np.float32)
 
-    @property
-    def width(self) -> int:
-        return self._width
-
     def feature(self, column: int) -> str:
         return f"number {column}"
 
-    def write(self, writer: PartWriter, prefix: str) -> None:
-        writer.array(prefix + ".width", np.array([self._width]))
 
-    def read(self, artifact: Artifact, prefix: str) -> None:
-        self._width = int(artifact.array(prefix + ".width")[0])
-
-
-class DenseView(View):
+class DenseView(PlainView):
     """Vectors that came with the data (`ingest --vectors NAME=FILE`)."""
 
     kind = "dense"
@@ -249,18 +255,8 @@ class DenseView(View):
             raise SettingError(f"view {self.name}: vectors of {self._width} numbers are needed, got {vectors.shape[1]}")
         return unit_rows(sparse.csr_array(np.nan_to_num(vectors).astype(np.float32)))
 
-    @property
-    def width(self) -> int:
-        return self._width
-
     def feature(self, column: int) -> str:
         return f"{self.argument}[{column}]"
-
-    def write(self, writer: PartWriter, prefix: str) -> None:
-        writer.array(prefix + ".width", np.array([self._width]))
-
-    def read(self, artifact: Artifact, prefix: str) -> None:
-        self._width = int(artifact.array(prefix + ".width")[0])
 
 
 KINDS: dict[str, type[View]] = {
