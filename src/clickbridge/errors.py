@@ -23,10 +23,6 @@ class MissingPart(ClickbridgeError):
     """A GRAPH lacks a part that was asked for."""
 
 
-class MissingExtra(ClickbridgeError):
-    """An optional library is not installed."""
-
-
 class NotSupported(ClickbridgeError):
     """A model cannot do what was asked of it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(slots=True)
@@ -52,8 +53,7 @@ class Reject:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     doc_id: str
     score: float
 
@@ -110,13 +110,6 @@ class ResultList:
     labels: list[float] | None = None
     scores: list[float] | None = None
     vectors: Mapping[str, Sequence[float]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Qrel:
-    query_id: str
-    doc_id: str
-    grade: float
 
 
 OPAQUE = "\x1f"

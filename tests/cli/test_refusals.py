@@ -91,7 +91,7 @@ def test_malformed_logs_leave_the_old_graph(call: Run, tiny: Path, monkeypatch: 
     ("docs", "line"),
     [
         ("nowhere.jsonl", "no file nowhere.jsonl: check the path"),
-        ("graph", "cannot read graph: Is a directory"),
+        ("model", "cannot read model: Is a directory"),
         ("qrels", f"5 of 5 {UNUSABLE} (line 1: not JSON"),
         ("log.jsonl", f"5 of 5 {UNUSABLE} (line 1: doc_id must be text, got null; line 2: "),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
@@ -79,6 +80,15 @@ def renames(columns: Sequence[str]) -> dict[str, str]:
     return pairs_of(
         [pair for text in columns for pair in text.split(",")], "--columns takes ours=theirs, as time=click_time"
     )
+
+
+def keep_apart(outputs: Sequence[object], inputs: Sequence[object]) -> None:
+    """Refuses to write over what is being read, or twice to one place."""
+    taken = {Path(str(path)).resolve() for path in inputs if path is not None and str(path) != "-"}
+    for output in (Path(str(path)).resolve() for path in outputs if path is not None):
+        if output in taken:
+            raise SettingError(f"{output} would be read and written, or written twice: choose another name")
+        taken.add(output)
 
 
 def pairs_of(words: Sequence[str], shape: str) -> dict[str, str]:

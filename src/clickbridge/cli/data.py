@@ -9,7 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, Seed, in_words, pairs_of, print_json, print_table, progress, renames, say
+from clickbridge.cli.console import (
+    Json,
+    Seed,
+    in_words,
+    keep_apart,
+    pairs_of,
+    print_json,
+    print_table,
+    progress,
+    renames,
+    say,
+)
 from clickbridge.errors import SettingError
 from clickbridge.settings import SETTINGS
 
@@ -43,14 +54,19 @@ def ingest(
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog, parse_share
 
+    keep_apart([out, rejects], [*logs, *docs])
     defaults = checked(min_clicks=min_clicks, min_users=min_users, response=response)
     dense = pairs_of(vectors, "--vectors takes NAME=FILE, as minilm=vectors.parquet")
     check_target(out, KIND)
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
         share = parse_share(max_rejects)
-        rejected = RejectLog(share, rejects or Path(scratch) / "rejects.jsonl")
+        # Documents are read first; what both lose goes to one file.
+        place = rejects or Path(scratch) / "rejects.jsonl"
+        if place.is_file():
+            place.unlink()
+        rejected = RejectLog(share, place, append=True)
         log = read_log(*logs, format=format, columns=renames(columns), time_unit=time_unit, rejects=rejected)
-        documents = read_docs(*docs, rejects=RejectLog(share))
+        documents = read_docs(*docs, rejects=RejectLog(share, place, append=True))
         graph = ClickGraph.build(log, documents, out, vectors=dense, defaults=defaults, progress=report)
     summary = {
         **graph.summary,
@@ -61,6 +77,9 @@ def ingest(
         say(f"fields that are not text were left out: {', '.join(sorted(documents.ignored))}")
     if graph.summary["repeated_documents"]:
         say(f"{graph.summary['repeated_documents']:,} documents repeat an id; the first of each counts")
+    if documents.rejects.count:
+        lost = documents.rejects
+        say(f"{lost.count:,} of {lost.lines:,} documents left out ({lost.first[0].reason}, …)")
     if rejected.count:
         kept = rejects or f"{out}/rejects.jsonl"
         say(f"{rejected.count:,} of {rejected.lines:,} lines left out ({rejected.first[0].reason}, …): see {kept}")
@@ -89,6 +108,7 @@ def split(
     from clickbridge.log.rejects import RejectLog, parse_share
     from clickbridge.log.split import split_log
 
+    keep_apart([train, lists], logs)
     rejects = RejectLog(parse_share(max_rejects))
     log = read_log(*logs, format=format, columns=renames(columns), time_unit=time_unit, rejects=rejects)
     report = asdict(split_log(log, at=at, by=by, train=train, lists=lists, seed=seed))

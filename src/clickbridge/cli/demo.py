@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clickbridge.cli.console import Seed, out, print_table, progress, say
+from clickbridge.errors import SettingError
 
 if TYPE_CHECKING:
     from clickbridge.models.sfunction import SFunction
@@ -34,6 +35,8 @@ def demo(
     from clickbridge.models.specs import build_model
     from clickbridge.simulate.demo import write_demo
 
+    if serve:
+        raise SettingError("there is no search page in this version: leave --serve out")
     start = time.perf_counter()
     with progress() as report:
         report("collecting the standard library's documentation, simulating searches", 0)

@@ -1,4 +1,4 @@
-"""Verbs around a model: models, fit, search."""
+"""Verbs around a model: models, fit, update, search, similar."""
 
 from __future__ import annotations
 
@@ -101,6 +101,11 @@ def update(
     if not (logs or docs or remove_docs):
         raise SettingError("update needs a log, --docs or --remove-docs")
     opened = load(model)
+    if "-" in (logs or []):
+        raise SettingError("update must know a log again by its bytes: give a file, not standard input")
+    for path in logs or []:
+        if not Path(path).is_file():
+            raise InputError(f"no file {path}: check the path")
     hashes = [file_sha256(Path(path)) for path in logs or []]
     for path, digest in zip(logs or [], hashes, strict=True):
         if digest in opened.applied_ and not again:
@@ -109,7 +114,12 @@ def update(
     log = read_log(
         *(logs or []), format=format, columns=renames(columns), time_unit=time_unit, rejects=RejectLog(share)
     )
-    gone = remove_docs.read_text(encoding="utf8").split() if remove_docs else []
+    gone = remove_docs.read_text(encoding="utf8", errors="replace").split() if remove_docs else []
+    if set(opened.doc_ids_) <= {*gone}:
+        raise InputError(f"{remove_docs} names every document of {model}: a model needs at least one")
+    unknown = len({*gone} - {*opened.doc_ids_})
+    if unknown:
+        say(f"{unknown:,} ids in {remove_docs} are not in the model")
     with progress() as report:
         report(f"updating {opened.spec}", 0)
         opened.update(log, read_docs(*docs, rejects=RejectLog(share)), gone)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, print_json, print_table, progress, say
+from clickbridge.cli.console import Json, keep_apart, print_json, print_table, progress, say
 from clickbridge.cli.models import ModelPath
 from clickbridge.errors import InputError, SettingError
 
@@ -27,6 +27,7 @@ def rank(
     from clickbridge.io.trec import write_run
     from clickbridge.models.base import load
 
+    keep_apart([out], [lists, model])
     opened, given = load(model), read_lists(lists)
     rankings = []
     with progress() as report:

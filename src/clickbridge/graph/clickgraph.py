@@ -98,10 +98,11 @@ class ClickGraph:
             if progress:
                 progress("merging", 0)
             summary = aggregator.finish(writer)
-            rejects = getattr(log, "rejects", None)
-            if rejects is not None and rejects.count and rejects.path is not None:
-                # A copy: the file may be the user's own, or on another disk.
-                writer.beside("rejects.jsonl", rejects.path)
+            for source in (docs, log):
+                rejects = getattr(source, "rejects", None)
+                if rejects is not None and rejects.count and rejects.path is not None:
+                    # A copy: the file may be the user's own, or on another disk.
+                    writer.beside("rejects.jsonl", rejects.path)
             for name, path in (vectors or {}).items():
                 write_vectors(writer, name, path)
             writer.commit(defaults=dict(defaults or {}), summary=summary.as_dict(), parts_present=aggregator.parts)

@@ -2,7 +2,7 @@
 
 Records are staged in batches with ids numbered per batch; DuckDB merges the batches' dictionaries into
 one sorted numbering and sums pairs, spilling to disk; then the batches are renumbered with NumPy. Memory
-is one batch plus DuckDB's budget, whatever the size of the log.
+is one batch, DuckDB's budget and the summed pairs; it does not grow with the lines of the log.
 """
 
 from __future__ import annotations

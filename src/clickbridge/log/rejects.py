@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import orjson
 
@@ -23,9 +23,12 @@ def parse_share(text: str) -> float:
 
 
 class RejectLog:
-    def __init__(self, max_share: float = 0.01, path: Path | None = None) -> None:
+    """Counts what one input lost. With `append`, the file may hold what another input lost already."""
+
+    def __init__(self, max_share: float = 0.01, path: Path | None = None, append: bool = False) -> None:
         self.max_share = max_share
         self.path = path
+        self.append = append
         self._file: BinaryIO | None = None
         self.reset()
 
@@ -41,13 +44,13 @@ class RejectLog:
         if len(self.first) < 3:
             self.first.append(reject)
         if self.path is not None:
-            self._file = self._file or self._open(self.path)
+            self._file = self._file or self._open(self.path, "ab" if self.append else "wb")
             self._file.write(orjson.dumps(reject, option=orjson.OPT_APPEND_NEWLINE))
 
     @staticmethod
-    def _open(path: Path) -> BinaryIO:
+    def _open(path: Path, mode: str) -> BinaryIO:
         try:
-            return path.open("wb")
+            return cast(BinaryIO, path.open(mode))
         except OSError as error:
             raise InputError(f"cannot write the rejects to {path}: {error.strerror}") from None
 

@@ -87,9 +87,10 @@ class LatentModel(SFunction):
             self.field_weights_ = document_field_weights(graph, self.fields, self.language, self.stop_words, self.seed)
         texts = {name: graph.field(name) for name in graph.field_names}
         query_texts = {"query": ["" if key.startswith(OPAQUE) else key for key in self.query_keys_]}
+        names = [title or doc_id for title, doc_id in zip(self.titles_, self.doc_ids_, strict=True)]
         vectors = graph.vectors_of("query", known.numbers), graph.vectors_of("doc", None)
         self.query_features_ = self.q_views_.fit(
-            Source(query_texts, len(known.keys), self.responses_, texts, self.titles_, vectors[0])
+            Source(query_texts, len(known.keys), self.responses_, texts, names, vectors[0])
         )
         clicks = sparse.csr_array(self.responses_.T)
         self.doc_features_ = self.d_views_.fit(

@@ -23,10 +23,10 @@ from clickbridge.views.view import Source
 
 
 def update_pls(model: PLS, log: Iterable[LogRecord], docs: Iterable[Document], remove: Iterable[str]) -> None:
-    for name, neutral in (("half_life", 0.0), ("min_clicks", 1), ("min_users", 1), ("max_clicks_per_user", 0)):
-        if getattr(model, name) != neutral:
-            raise NotSupported(f"{model.name} fitted with {name} cannot be updated click by click: fit it again")
     clicks, found = count_clicks(log)
+    for name, neutral in (("half_life", 0.0), ("min_clicks", 1), ("min_users", 1), ("max_clicks_per_user", 0)):
+        if clicks and getattr(model, name) != neutral:
+            raise NotSupported(f"{model.name} fitted with {name} cannot be updated click by click: fit it again")
     _drop_documents(model, set(remove))
     _add_documents(model, [*docs, *found])
     _add_clicks(model, clicks)
@@ -70,6 +70,8 @@ def _add_documents(model: PLS, documents: list[Document]) -> None:
     if known:
         places = np.array([model._doc_numbers[d.doc_id] for d in known])
         model.doc_features_ = _with_rows(model.doc_features_, places, rows[: len(known)])
+        changed = {model._doc_numbers[d.doc_id]: title_of(d) for d in known}
+        model.titles_ = [changed.get(n, title) for n, title in enumerate(model.titles_)]
     _append_documents(model, [d.doc_id for d in new], [title_of(d) for d in new], rows[len(known) :])
 
 
@@ -112,7 +114,8 @@ def _add_clicks(model: PLS, clicks: Counter[tuple[str, str]]) -> None:
     if model.response == "log":
         raw.data = np.log1p(raw.data)
     model.responses_ = raw.astype(np.float32)
-    np.add.at(model.query_clicks_, rows_, counts)
+    # A copy: what was loaded is mapped from a file and must not be written to.
+    model.query_clicks_ = model.query_clicks_ + np.bincount(rows_, counts, minlength=shape[0])
 
 
 def _decompose(model: PLS) -> None:

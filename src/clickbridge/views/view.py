@@ -193,7 +193,7 @@ class ClickView(View):
         return self._width
 
     def feature(self, column: int) -> str:
-        return f"click on {self._names[column]}"
+        return f"on {self._names[column]}"
 
     def write(self, writer: PartWriter, prefix: str) -> None:
         writer.strings(prefix + ".names", self._names)
