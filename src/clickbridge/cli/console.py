@@ -47,6 +47,8 @@ def in_words(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, float) and 0 < abs(value) < 1e-3:
+        return f"{value:.1e}"
     if isinstance(value, float):
         return f"{value:.4f}" if abs(value) < 10 else f"{value:,.1f}"
     if isinstance(value, Mapping):
