@@ -17,7 +17,7 @@ from clickbridge.errors import MissingPart
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import clicked_queries, responses
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, as_key
+from clickbridge.models.base import Array, known_number
 from clickbridge.models.explain import explanation
 from clickbridge.models.latent import COUNTING
 from clickbridge.models.lexical import VSM
@@ -75,7 +75,7 @@ class CosClick(SFunction):
         return {key: number for number, key in enumerate(self.query_keys_)}
 
     def map_queries(self, queries: Sequence[str]) -> sparse.csr_array:
-        numbers = np.array([self._query_numbers.get(as_key(q), -1) for q in queries], dtype=np.int64)
+        numbers = np.array([known_number(self._query_numbers, q) for q in queries], dtype=np.int64)
         rows = self.clicks_[np.where(numbers >= 0, numbers, 0)] if len(self.query_keys_) else self.clicks_[:0]
         out = sparse.csr_array(sparse.diags_array((numbers >= 0).astype(np.float32)) @ rows)
         out.eliminate_zeros()

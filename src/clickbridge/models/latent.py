@@ -19,7 +19,7 @@ from clickbridge.errors import MissingPart
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, as_key, query_of
+from clickbridge.models.base import Array, as_key, known_number, query_of
 from clickbridge.models.explain import Part, explanation
 from clickbridge.models.sfunction import Images, SFunction
 from clickbridge.models.tuning import document_field_weights
@@ -128,7 +128,7 @@ class LatentModel(SFunction):
     def query_features(self, queries: Sequence[str], vectors: dict[str, Array] | None = None) -> sparse.csr_array:
         """Known queries have all their views, the click view among them; new ones what their text allows."""
         keys = [as_key(query) for query in queries]
-        numbers = np.array([self._query_numbers.get(key, -1) for key in keys], dtype=np.int64)
+        numbers = np.array([known_number(self._query_numbers, key) for key in keys], dtype=np.int64)
         texts = ["" if key.startswith(OPAQUE) or n >= 0 else key for key, n in zip(keys, numbers, strict=True)]
         new = self.q_views_.transform(Source({"query": texts}, len(keys), vectors=vectors or {}))
         known = numbers >= 0

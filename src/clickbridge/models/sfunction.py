@@ -16,7 +16,7 @@ from clickbridge.errors import InputError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import clicked_queries
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, Model, as_key, check_k, query_of
+from clickbridge.models.base import Array, Model, as_key, check_k, edge_name, query_of
 from clickbridge.search.index import DenseIndex, Index, SparseIndex
 from clickbridge.types import Document, Hit, Ranking, ResultList
 
@@ -117,12 +117,12 @@ class SFunction(Model):
         n = len(self.query_keys_)
         depth = k + 1 if min_clicks <= 1 else n
         items, scores, counts = self.query_index.search(self.unit_query(query), min(n, depth))
-        key = as_key(query)
+        key = edge_name(as_key(query))
         found = zip(items[0, : counts[0]], scores[0, : counts[0]], strict=True)
         shown = [
-            (self.query_keys_[i], float(s))
+            (edge_name(self.query_keys_[i]), float(s))
             for i, s in found
-            if self.query_keys_[i] != key and self.query_clicks_[i] >= min_clicks and s > NOISE
+            if edge_name(self.query_keys_[i]) != key and self.query_clicks_[i] >= min_clicks and s > NOISE
         ]
         return shown[:k]
 

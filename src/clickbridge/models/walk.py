@@ -17,7 +17,7 @@ from clickbridge.errors import InputError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import clicked_queries, responses
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, Model, as_key, check_k, query_of
+from clickbridge.models.base import Array, Model, as_key, check_k, edge_name, known_number, query_of
 from clickbridge.models.latent import COUNTING
 from clickbridge.numerics.walk import backward_walk
 from clickbridge.types import Hit, Ranking, ResultList
@@ -63,7 +63,7 @@ class Walk(Model):
 
     def _from_queries(self, queries: Sequence[str]) -> tuple[Array, sparse.csr_array]:
         """Which queries are known, and the walks of those."""
-        numbers = np.array([self._query_numbers.get(as_key(q), -1) for q in queries], dtype=np.int64)
+        numbers = np.array([known_number(self._query_numbers, q) for q in queries], dtype=np.int64)
         return numbers >= 0, self.walk_from(numbers[numbers >= 0])
 
     def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
@@ -98,8 +98,8 @@ class Walk(Model):
         if not known[0]:
             return []
         near = _top(sparse.csr_array(walks[:, : len(self.query_keys_)]), 4 * k + 50)[0]
-        key = as_key(query)
-        shown = [(self.query_keys_[i], s) for i, s in near if self.query_clicks_[i] >= min_clicks]
+        key = edge_name(as_key(query))
+        shown = [(edge_name(self.query_keys_[i]), s) for i, s in near if self.query_clicks_[i] >= min_clicks]
         return [(name, s) for name, s in shown if name != key][:k]
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
