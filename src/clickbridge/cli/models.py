@@ -12,7 +12,6 @@ from clickbridge.cli.console import Json, Seed, print_json, print_table, progres
 from clickbridge.cli.data import Columns, Format, MaxRejects, TimeUnit, checked
 from clickbridge.errors import InputError, SettingError
 from clickbridge.settings import SETTINGS, parse_assignments
-from clickbridge.types import OPAQUE
 
 REASONS = 6
 ModelPath = Annotated[Path, typer.Argument(help="A MODEL folder.", show_default=False)]
@@ -179,7 +178,7 @@ def similar(
     opened = load(model)
     if query is not None:
         near = opened.similar_queries(readable(query), k, min_clicks)
-        rows = [{"query": name.lstrip(OPAQUE), "similarity": s} for name, s in near]
+        rows = [{"query": name, "similarity": s} for name, s in near]
     else:
         assert doc is not None
         hits = opened.similar_documents(doc, k)

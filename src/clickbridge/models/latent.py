@@ -19,7 +19,7 @@ from clickbridge.errors import MissingPart
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, as_key, known_number, query_of
+from clickbridge.models.base import Array, as_key, edge_name, known_number, query_of
 from clickbridge.models.explain import Part, explanation
 from clickbridge.models.sfunction import Images, SFunction
 from clickbridge.models.tuning import document_field_weights
@@ -194,7 +194,7 @@ class LatentModel(SFunction):
         best = np.argsort(-block, axis=None, kind="stable")[:TEACHERS]
         pairs = (np.unravel_index(i, block.shape) for i in best if block.flat[i] > 0)
         return tuple(
-            f"{self.query_keys_[rows[i]].lstrip(OPAQUE)} → {self.titles_[columns[j]] or self.doc_ids_[columns[j]]}"
+            f"{edge_name(self.query_keys_[rows[i]])} → {self.titles_[columns[j]] or self.doc_ids_[columns[j]]}"
             for i, j in pairs
         )
 
