@@ -7,9 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from clickbridge import ClickGraph
 from clickbridge.types import Document, Impression
+
+# The first example of a test may compile a loop: no deadline.
+settings.register_profile("clickbridge", deadline=None)
+settings.load_profile("clickbridge")
 
 DATA = Path(os.environ.get("CLICKBRIDGE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 

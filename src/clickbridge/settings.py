@@ -95,11 +95,33 @@ _TABLE: Iterable[Setting] = (
     Setting("precision", "float32", "arithmetic of the decomposition", choices=("float32", "float64")),
     Setting("combine", "tuned", "M-PLS: weights of the views through hold_back, or by eq. (5) of 11M",
             choices=("tuned", "closed")),
+    # RMLS
+    Setting("iterations", 3, "RMLS: passes over both sides; the papers' T is one less", 1, 10_000),
+    Setting("early_stop", False, "RMLS: choose the number of iterations, up to `iterations`, through hold_back"),
+    Setting("shrink", "density", "RMLS: thresholds by the share of a row to keep, by its root mean square, or "
+            "absolute (the papers)", choices=("density", "relative", "absolute")),
+    Setting("density", 0.02, "RMLS: share of a row that is kept (shrink=density)", 1e-6, 1),
+    Setting("beta", 0.1, "RMLS: threshold of query rows (shrink=absolute), or multiple of the row's root mean "
+            "square (relative)", 0, 1e9),
+    Setting("gamma", 0.1, "RMLS: the same for document rows", 0, 1e9),
+    Setting("theta_x", 1.0, "RMLS: length of the longest query row", 1e-6, 1e6),
+    Setting("theta_y", 1.0, "RMLS: length of the longest document row", 1e-6, 1e6),
+    Setting("balance", 0.0, "RMLS: power of the row and column sums that W is divided by", 0, 1),
+    Setting("decorrelate", 0.8, "RMLS: how far the latent dimensions are decorrelated before each threshold; "
+            "the papers have 0, 1 is fully", 0, 1),
+    Setting("norm_power", 0.5, "RMLS: a row's length is this power of its covariance; the papers have 0, all "
+            "rows alike", 0, 1),
+    Setting("start", "random", "RMLS: the first map at random, or from a decomposition", choices=("random", "svd")),
+    Setting("tolerance", 1e-4, "RMLS: stops when the objective changes by less, relatively", 0, 1),
+    Setting("plan", "auto", "RMLS: how products are done; auto takes the cheapest that fits in memory",
+            choices=("auto", "w-sparse", "w-dense", "factors")),
+    Setting("memory", 0.0, "GiB that RMLS may use; 0 is half of what is free", 0, 1e6),
     # random walk
     Setting("steps", 5, "random walk: number of steps", 1, 100),
     Setting("self_transition", 0.9, "random walk: probability to stay", 0, 0.999999),
     Setting("threshold", 1e-6, "random walk: smaller probabilities are dropped", 0, 1),
     # the machine
+    Setting("threads", 0, "threads; 0 is one for each core", 0, 1024),
     Setting("seed", 0, "seed of everything random", 0, 2**31 - 1),
 )  # fmt: skip
 

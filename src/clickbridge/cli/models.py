@@ -31,7 +31,7 @@ def models(json: Json = False) -> None:
 def fit(
     graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)],
     model: Annotated[str, typer.Option(help="A spec, as bm25 or bm25+lmir.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="The MODEL folder to write.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="The MODEL folder to write.", show_default=False)] = None,
     dim: Annotated[int | None, typer.Option(help=SETTINGS["dim"].help)] = None,
     fields: Annotated[str | None, typer.Option(help=SETTINGS["fields"].help)] = None,
     min_clicks: Annotated[int | None, typer.Option(help=SETTINGS["min_clicks"].help)] = None,
@@ -39,6 +39,7 @@ def fit(
     response: Annotated[str | None, typer.Option(help=SETTINGS["response"].help)] = None,
     half_life: Annotated[float | None, typer.Option(help=SETTINGS["half_life"].help)] = None,
     set: Annotated[list[str], typer.Option(help="key=value, for every part that has it; bm25.k1=2 for one.")] = [],  # noqa: B006
+    plan: Annotated[bool, typer.Option("--plan", help="Say what learning would cost, and stop (rmls).")] = False,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -57,7 +58,10 @@ def fit(
     known = {setting for name in parse_spec(model).names for setting in model_class(name).setting_names()}
     if seed and "seed" in known:
         settings["seed"] = seed
-    check_target(out, KIND)
+    if out is None and not plan:
+        raise SettingError("fit needs --out MODEL, the folder to write; only --plan goes without")
+    if out is not None:
+        check_target(out, KIND)
     opened = ClickGraph.open(graph)
     counting = {**opened.defaults, **counting}
     built = build_model(model, settings | {name: v for name, v in counting.items() if name in known})
@@ -65,8 +69,13 @@ def fit(
         # Thresholds are checked for every model, so that a slip shows even where clicks only tune weights.
         for note in responses(opened, **counting).notes:
             say(note)
+    if plan:
+        print_plans(built.plans(opened), json)
+        return
+    assert out is not None
     with progress() as report:
         report(f"fitting {model}", 0)
+        built.watch = lambda line: report(line, 0)
         built.fit(opened)
         built.save(out)
     for note in built.notes_:
@@ -76,6 +85,18 @@ def fit(
     else:
         shown = ((k, v) for k, v in built.report_.items() if v is not None and k not in ("notes", "parts"))
         print_table(f"{out}", ("", "value"), [(k, v) for k, v in shown])
+
+
+def print_plans(plans: list[dict[str, Any]], json: bool) -> None:
+    """The plan that `fit` would take is first."""
+    if json:
+        print_json(plans)
+        return
+    gib = 1 << 30
+    rows = [
+        (p["name"], p["operations"] / 1e9, p["bytes"] / gib, p["memory"] / gib, p["seconds"], p["tile"]) for p in plans
+    ]
+    print_table("", ("plan", "10^9 operations", "GiB moved", "GiB memory", "seconds, about", "columns"), rows)
 
 
 def update(

@@ -208,6 +208,10 @@ class Artifact:
         values = self._read(name + ".npy", lambda path: np.load(path, mmap_mode="r", allow_pickle=False))
         return values if values.size else np.array(values)
 
+    def has(self, name: str) -> bool:
+        """Whether there is an array of this name."""
+        return name + ".npy" in self.manifest["files"]
+
     def sparse(self, name: str) -> sparse.csr_array:
         parts = tuple(self.array(f"{name}.{p}") for p in ("data", "indices", "indptr"))
         rows, columns = (int(n) for n in self.array(name + ".shape"))

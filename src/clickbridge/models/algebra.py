@@ -89,6 +89,8 @@ class Composite(Model):
         return "+".join(part.spec for part in self.parts)
 
     def _fit(self, graph: ClickGraph) -> None:
+        for part in self.parts:
+            part.watch = self.watch
         refitting = "weights" in self.tuned_
         if not refitting:
             self.tuned_["weights"] = self._learn(graph) if self.weights == "auto" else self._parse()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import resource
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -41,6 +41,7 @@ MODELS: dict[str, str] = {
     "walk": "clickbridge.models.walk:Walk",
     "pls": "clickbridge.models.pls:PLS",
     "mpls": "clickbridge.models.mpls:MPLS",
+    "rmls": "clickbridge.models.rmls:RMLS",
 }
 """Every model that a spec can name, and where it lives. Adding a line here adds a model."""
 COMPOSITES: dict[str, str] = {
@@ -88,6 +89,8 @@ class Model:
     doc_ids_: list[str]
     titles_: list[str]
     report_: dict[str, Any]
+    watch: Callable[[str], None] = staticmethod(lambda line: None)
+    """Is told what a long `fit` is doing; the command line shows it."""
     applied_: Sequence[str] = ()
     """SHA-256 of the logs that updates took in."""
 
@@ -176,6 +179,10 @@ class Model:
 
     def _report(self) -> dict[str, Any]:
         return {}
+
+    def plans(self, graph: ClickGraph) -> list[dict[str, Any]]:
+        """What learning would cost, by each way it could be done, without doing it."""
+        raise NotSupported(f"{self.spec} has one way to learn and no plan to choose; rmls has")
 
     # --- using -----------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from clickbridge.models.explain import Part, explanation
 from clickbridge.models.sfunction import Images, SFunction
 from clickbridge.models.tuning import document_field_weights
 from clickbridge.numerics.csr import csr_times_dense
+from clickbridge.numerics.rows import Maps, SparseRows
 from clickbridge.types import OPAQUE, Document, Explanation, ResultList
 from clickbridge.views.stack import ViewStack, parse_views
 from clickbridge.views.view import Source
@@ -38,8 +39,8 @@ class Space:
 
     q_columns: Array
     d_columns: Array
-    l_x: Array
-    l_y: Array
+    l_x: Maps
+    l_y: Maps
     singular_values: Array
     residual: float
 
@@ -216,13 +217,15 @@ class LatentModel(SFunction):
         writer.array("field_weights", np.array(list(self.field_weights_.values()), dtype=np.float64))
         for name in ("query_features", "doc_features", "responses"):
             writer.sparse(name, getattr(self, name + "_"))
-        writer.array("images", self.images_)
+        (writer.sparse if sparse.issparse(self.images_) else writer.array)("images", self.images_)
         writer.array("query_slots", self.query_slots_)
         writer.array("doc_slots", self.doc_slots_)
         writer.array("residuals", np.array([space.residual for space in self.spaces_]))
         for number, space in enumerate(self.spaces_):
-            for name in ("q_columns", "d_columns", "l_x", "l_y", "singular_values"):
+            for name in ("q_columns", "d_columns", "singular_values"):
                 writer.array(f"space.{number}.{name}", getattr(space, name))
+            for name in ("l_x", "l_y"):
+                write_maps(writer, f"space.{number}.{name}", getattr(space, name))
 
     def _read(self, artifact: Artifact) -> None:
         self._read_queries(artifact)
@@ -232,14 +235,33 @@ class LatentModel(SFunction):
         self.field_weights_ = dict(zip(artifact.strings("field_names"), weights, strict=True))
         for name in ("query_features", "doc_features", "responses"):
             setattr(self, name + "_", artifact.sparse(name))
-        self.images_ = artifact.array("images")
+        self.images_ = artifact.array("images") if artifact.has("images") else artifact.sparse("images")
         self.query_slots_, self.doc_slots_ = artifact.array("query_slots"), artifact.array("doc_slots")
         self.scorable_ = np.diff(self.doc_features_.indptr) > 0
-        names = ("q_columns", "d_columns", "l_x", "l_y", "singular_values")
         self.spaces_ = []
         for number, residual in enumerate(artifact.array("residuals")):
-            arrays: dict[str, Any] = {name: artifact.array(f"space.{number}.{name}") for name in names}
-            self.spaces_.append(Space(**arrays, residual=float(residual)))
+            prefix = f"space.{number}."
+            arrays: dict[str, Any] = {
+                name: artifact.array(prefix + name) for name in ("q_columns", "d_columns", "singular_values")
+            }
+            maps: dict[str, Any] = {name: read_maps(artifact, prefix + name) for name in ("l_x", "l_y")}
+            self.spaces_.append(Space(**arrays, **maps, residual=float(residual)))
+
+
+def write_maps(writer: PartWriter, name: str, maps: Maps) -> None:
+    if not isinstance(maps, SparseRows):
+        writer.array(name, maps)
+        return
+    writer.array(name + ".width", np.array([maps.width]))
+    for part in ("indptr", "indices", "data"):
+        writer.array(f"{name}.{part}", getattr(maps, part))
+
+
+def read_maps(artifact: Artifact, name: str) -> Maps:
+    if artifact.has(name):
+        return artifact.array(name)
+    indptr, indices, data = (artifact.array(f"{name}.{part}") for part in ("indptr", "indices", "data"))
+    return SparseRows(indptr, indices, data, int(artifact.array(name + ".width")[0]))
 
 
 def list_vectors(lists: Sequence[ResultList], names: Sequence[str]) -> dict[str, Array]:

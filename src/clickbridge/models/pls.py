@@ -72,7 +72,7 @@ class PLS(LatentModel):
         clipped = f" (of {self.dim} asked for: the data has no more)" if space.dim < self.dim else ""
         return f"dim {space.dim}{clipped}, residual {space.residual:.1e}"
 
-    def _space(self, q_columns: Array, d_columns: Array, dim: int, start: Array | None = None) -> Space:
+    def _space(self, q_columns: Array, d_columns: Array, dim: int, start: Any = None) -> Space:
         """Unscaled maps: the singular vectors themselves."""
         x, y = self.query_features_[:, q_columns], self.doc_features_[:, d_columns]
         dtype = np.dtype(self.precision)

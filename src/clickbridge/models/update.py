@@ -127,7 +127,7 @@ def _decompose(model: PLS) -> None:
     weights = getattr(model, "weights_", np.ones(len(model.spaces_)))
     spaces = []
     for space, weight in zip(model.spaces_, weights, strict=True):
-        fresh = model._space(space.q_columns, space.d_columns, space.dim, start=np.asarray(space.l_y))
+        fresh = model._space(space.q_columns, space.d_columns, space.dim, start=space.l_y)
         spaces.append(model._scaled(fresh, float(weight)))
     model.spaces_ = spaces
     model._forget()

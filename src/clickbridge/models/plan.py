@@ -1,0 +1,185 @@
+"""How RMLS can do its products, and what each way costs: a small model of operations, bytes and memory.
+
+    w-sparse   W formed; maps as sparse rows; a row of W accumulates into one buffer that stays in the cache
+    w-dense    W formed; maps as dense arrays: no index to follow, but every number is read
+    factors    X'(R(Y L)): W never formed, dense products, as many columns at a time as memory allows
+
+Times are estimates from two rates of the machine, measured when asked for: bytes of memory a second and
+float32 operations a second of a matrix product.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.errors import SettingError
+
+PLANS = ("w-sparse", "w-dense", "factors")
+GIB = 1 << 30
+SAMPLED_ROWS = 200
+FLOAT, INDEX = 4, 4
+GATHER = 4.0
+"""Operations of a scattered add for one of a matrix product: what a sparse row costs over a dense one."""
+SCAN = 6.0
+"""Passes over a row of omega to threshold it, in operations a number."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What decides the cost. `nnz_w` is exact where W is small and estimated from sampled rows elsewhere."""
+
+    n_queries: int
+    n_docs: int
+    n_x: int
+    n_y: int
+    nnz_x: int
+    nnz_r: int
+    nnz_y: int
+    nnz_w: int
+    products: float
+    dim: int
+    iterations: int
+    kept: int
+    decorrelate: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Totals over all iterations; `memory` is the peak in bytes."""
+
+    name: str
+    operations: float
+    bytes: float
+    memory: float
+    seconds: float
+    tile: int
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Bytes and float32 operations a second."""
+
+    bandwidth: float
+    arithmetic: float
+
+
+def measure_rates() -> Rates:
+    """Memory by a sum over arrays larger than any cache, arithmetic by a matrix product; a moment each."""
+    a, b = (np.ones(1 << 25, dtype=np.float32) for _ in range(2))
+    c = np.ones((1024, 1024), dtype=np.float32)
+    return Rates(3 * a.nbytes / _fastest(lambda: np.add(a, b, out=a)), 2 * 1024**3 / _fastest(lambda: c @ c))
+
+
+def _fastest(work: Callable[[], Any], repeats: int = 3) -> float:
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def sizes_of(
+    x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, *, dim: int, iterations: int, kept: int,
+    decorrelate: bool, seed: int,
+) -> Sizes:  # fmt: skip
+    through = np.asarray((r != 0).astype(np.float64) @ np.diff(y.indptr).astype(np.float64))
+    products = float(np.diff(x.indptr) @ through)
+    return Sizes(
+        x.shape[0], y.shape[0], x.shape[1], y.shape[1], x.nnz, r.nnz, y.nnz, nonzeros_of_w(x, r, y, products, seed),
+        products, dim, iterations, kept, decorrelate,
+    )  # fmt: skip
+
+
+def nonzeros_of_w(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, products: float, seed: int) -> int:
+    """nnz(X' R Y) from a sample of its rows, stratified by the products each takes; exact where all are few."""
+    x_t = sparse.csr_array(x.T)
+    weight = np.asarray(abs(x_t) @ np.asarray((r != 0).astype(np.float64) @ np.diff(y.indptr).astype(np.float64)))
+    rows = np.flatnonzero(weight)
+    if len(rows) > SAMPLED_ROWS:
+        # Equal steps along the rows in order of their weight: every stratum is there.
+        by_weight = rows[np.argsort(weight[rows], kind="stable")]
+        offset = np.random.default_rng(seed).random()
+        picked = by_weight[((np.arange(SAMPLED_ROWS) + offset) * len(rows) / SAMPLED_ROWS).astype(int)]
+    else:
+        picked = rows
+    if not len(picked):
+        return 0
+    found = int(sparse.csr_array(x_t[picked] @ r @ y).nnz)
+    return min(int(found * len(rows) / len(picked)), int(products))
+
+
+def plans(sizes: Sizes, rates: Rates, budget: float) -> list[Plan]:
+    """Every plan with its cost, cheapest first; those over the budget last."""
+    made = [_w_plan(sizes, rates, dense=False), _w_plan(sizes, rates, dense=True), _factors(sizes, rates, budget)]
+    return sorted(made, key=lambda plan: (plan.memory > budget, plan.seconds))
+
+
+def choose(sizes: Sizes, rates: Rates, budget: float, wanted: str = "auto") -> Plan:
+    made = plans(sizes, rates, budget)
+    if wanted != "auto":
+        return next(plan for plan in made if plan.name == wanted)
+    if made[0].memory > budget:
+        least = min(made, key=lambda plan: plan.memory)
+        raise SettingError(
+            f"rmls needs {least.memory / GIB:.1f} GiB at least ({least.name}) and may use {budget / GIB:.1f}: "
+            "raise memory, or lower dim or density"
+        )
+    return made[0]
+
+
+def memory_budget(gib: float) -> float:
+    """Bytes that may be used: as set, or half of what the machine has free."""
+    if gib > 0:
+        return gib * GIB
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
+
+
+def _w_plan(s: Sizes, rates: Rates, *, dense: bool) -> Plan:
+    rows = s.n_x + s.n_y
+    formed = 2 * s.nnz_w * (FLOAT + INDEX) + s.nnz_x * (FLOAT + INDEX)
+    forming = s.products * GATHER * 4
+    if dense:
+        operations = 2 * 2.0 * s.nnz_w * s.dim
+        moved = 2.0 * s.nnz_w * s.dim * FLOAT + 2.0 * rows * s.dim * FLOAT
+        maps = rows * s.dim * FLOAT
+    else:
+        operations = 2 * 2.0 * s.nnz_w * s.kept * GATHER
+        moved = 2.0 * s.nnz_w * (s.kept * 6 + FLOAT + INDEX)
+        maps = rows * s.kept * 6
+    turning, small = _turning(s)
+    operations = s.iterations * (operations + SCAN * rows * s.dim + turning) + forming
+    moved = s.iterations * moved
+    memory = formed + 2 * maps + small + 8 * 2048 * s.dim * FLOAT
+    name = "w-dense" if dense else "w-sparse"
+    return Plan(name, operations, moved, memory, _seconds(operations, moved, rates), s.dim)
+
+
+def _factors(s: Sizes, rates: Rates, budget: float) -> Plan:
+    rows, nnz = s.n_x + s.n_y, s.nnz_x + s.nnz_r + s.nnz_y
+    turning, small = _turning(s)
+    fixed = 2 * nnz * (FLOAT + INDEX) + max(s.n_x, s.n_y) * s.dim * FLOAT + 2 * rows * s.kept * 6 + small
+    column = (s.n_queries + s.n_docs + rows) * FLOAT
+    tile = int(min(max((budget - fixed) // column, min(s.dim, 16)), s.dim))
+    operations = s.iterations * (2 * 2.0 * nnz * s.dim + SCAN * rows * s.dim + turning)
+    moved = s.iterations * 2.0 * (nnz * s.dim * FLOAT + (s.n_queries + s.n_docs + rows) * s.dim * FLOAT)
+    memory = fixed + tile * column
+    return Plan("factors", operations, moved, memory, _seconds(operations, moved, rates), tile)
+
+
+def _turning(s: Sizes) -> tuple[float, float]:
+    """Operations and memory of decorrelation: a Gram matrix, its power, and a product, for each side."""
+    if not s.decorrelate:
+        return 0.0, 0.0
+    return 4.0 * (s.n_x + s.n_y) * s.dim**2 + 2 * 20.0 * s.dim**3, 6.0 * s.dim**2 * 8
+
+
+def _seconds(operations: float, moved: float, rates: Rates) -> float:
+    return operations / rates.arithmetic + moved / rates.bandwidth

@@ -1,0 +1,249 @@
+"""One half of an RMLS iteration (Wu et al. 2013, Algorithm 2): new rows of one side's map from the other's.
+
+    omega_u = L' w_u                       the rows of W L
+    l_u = C_u soft(omega_u, beta)          eq. (5), (6); C_u gives the row its length
+
+Two steps beyond the paper, both off for the printed algorithm. *Decorrelation*: omega is multiplied by
+(omega' omega)^(-p/2) before the threshold, which keeps rows from all turning to one direction (p = 1 is the
+nearest matrix with orthonormal columns). *Norm power*: the length of a row is |omega_u|^k instead of the
+same for all, so that a feature seen once does not weigh as much as one seen a thousand times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import linalg, sparse
+
+from clickbridge.numerics.csr import csr_times_dense
+from clickbridge.numerics.rows import (
+    BLOCK_ROWS,
+    Maps,
+    SparseRows,
+    block_product,
+    compressed,
+    over_blocks,
+    row_blocks,
+    stacked,
+)
+from clickbridge.numerics.threads import kernel
+
+Array = np.ndarray[Any, Any]
+ABSOLUTE, RELATIVE, DENSITY = 0, 1, 2
+SMALLEST_EIGENVALUE = 1e-9
+"""Of the largest: what is below is rounding, and is not blown up by decorrelation."""
+
+
+@dataclass(frozen=True)
+class Shrinkage:
+    """How a row of omega becomes a row of a map. `value`: the threshold, a multiple of the row's root mean
+    square, or the share of a row to keep, by `mode`."""
+
+    mode: int
+    value: float
+    theta: float = 1.0
+    norm_power: float = 0.0
+    decorrelate: float = 0.0
+
+
+class Rows(Protocol):
+    """The rows of W L for one side, L the other side's map: given once by `load`, asked for by blocks."""
+
+    blocks: list[tuple[int, int]]
+
+    def load(self, maps: Maps) -> None: ...
+
+    def block(self, start: int, stop: int, out: Array) -> Array: ...
+
+
+class FormedRows:
+    """From W itself, one sparse row after the other into a buffer that stays in the cache."""
+
+    def __init__(self, w: sparse.csr_array) -> None:
+        self._w = w
+        self.blocks = row_blocks(w.indptr)
+
+    def load(self, maps: Maps) -> None:
+        self._maps = maps
+
+    def block(self, start: int, stop: int, out: Array) -> Array:
+        return block_product(self._w, self._maps, start, stop, out)
+
+
+class FactoredRows:
+    """From the factors: W L = A (M (B L)), W never formed. The two inner products are dense, `tile` columns
+    at a time; the outer one is kept."""
+
+    def __init__(self, outer: sparse.csr_array, middle: sparse.csr_array, inner: sparse.csr_array, tile: int) -> None:
+        self._outer, self._middle, self._inner, self._tile = outer, middle, inner, tile
+        self.blocks = row_blocks(outer.indptr)
+
+    def load(self, maps: Maps) -> None:
+        width = maps.shape[1]
+        if self._tile >= width:
+            whole = maps.dense() if isinstance(maps, SparseRows) else maps
+            self._omega = self._through(whole)
+            return
+        self._omega = np.empty((self._outer.shape[0], width), dtype=np.float32)
+        for start in range(0, width, self._tile):
+            stop = min(start + self._tile, width)
+            part = maps.dense(start, stop) if isinstance(maps, SparseRows) else maps[:, start:stop]
+            self._omega[:, start:stop] = self._through(np.ascontiguousarray(part))
+
+    def _through(self, part: Array) -> Array:
+        for matrix in (self._inner, self._middle, self._outer):
+            part = csr_times_dense(matrix, part)
+        return part
+
+    def block(self, start: int, stop: int, out: Array) -> Array:
+        block = out[: stop - start]
+        block[:] = self._omega[start:stop]
+        return block
+
+
+@dataclass(frozen=True)
+class Half:
+    """A side's new map, and what each latent dimension adds to the objective, sum_u l_u omega_u."""
+
+    maps: Maps
+    alignment: Array
+
+
+def half_iteration(rows: Rows, maps: Maps, how: Shrinkage, *, keep_dense: bool = False, threads: int = 0) -> Half:
+    """New rows of one side. `keep_dense` keeps the result as a dense array (the dense plan)."""
+    width = maps.shape[1]
+    rows.load(maps)
+    turn = decorrelation(_gram(rows, width, threads), how.decorrelate) if how.decorrelate else None
+
+    def work(bounds: tuple[int, int]) -> tuple[Maps, Array]:
+        raw = rows.block(*bounds, np.empty((BLOCK_ROWS, width), dtype=np.float32))
+        block = raw.copy() if turn is None else raw @ turn
+        _shrink(block, how.mode, how.value, how.theta, how.norm_power)
+        alignment = np.zeros(width)
+        _add_products(raw, block, alignment)
+        return (block if keep_dense else compressed(block)), alignment
+
+    made = list(over_blocks(rows.blocks, threads, work))
+    parts: list[Any] = [part for part, _ in made]
+    alignment = np.sum([a for _, a in made], axis=0) if made else np.zeros(width)
+    if keep_dense:
+        return Half(np.concatenate(parts) if parts else np.zeros((0, width), np.float32), alignment)
+    return Half(stacked(parts, width), alignment)
+
+
+def _gram(rows: Rows, width: int, threads: int) -> Array:
+    def work(bounds: tuple[int, int]) -> Array:
+        block = rows.block(*bounds, np.empty((BLOCK_ROWS, width), dtype=np.float32))
+        return block.T @ block
+
+    total = np.zeros((width, width))
+    for part in over_blocks(rows.blocks, threads, work):
+        total += part
+    return total
+
+
+def decorrelation(gram: Array, power: float) -> Array:
+    """gram^(-power/2), of directions that are there at all."""
+    values, vectors = linalg.eigh(gram)
+    if not len(values) or values[-1] <= 0:
+        return np.eye(len(gram), dtype=np.float32)
+    values = np.maximum(values / values[-1], SMALLEST_EIGENVALUE)
+    return ((vectors * values ** (-power / 2)) @ vectors.T).astype(np.float32)
+
+
+@kernel
+def _shrink(block, mode, value, theta, norm_power):  # type: ignore[no-untyped-def]
+    """Soft threshold and length of every row, in place."""
+    n_rows, width = block.shape
+    sizes = np.empty(width, dtype=np.float32)
+    for i in range(n_rows):
+        row = block[i]
+        squares = 0.0
+        for c in range(width):
+            squares += row[c] * row[c]
+        if squares == 0.0:
+            continue
+        threshold = value
+        if mode == RELATIVE:
+            threshold = value * np.sqrt(squares / width)
+        elif mode == DENSITY:
+            threshold = _kth_largest(row, int(value), sizes)
+        left = 0.0
+        for c in range(width):
+            size = abs(row[c]) - threshold
+            if size > 0:
+                row[c] = size if row[c] > 0 else -size
+                left += size * size
+            else:
+                row[c] = 0
+        if left > 0:
+            scale = theta * squares ** (0.5 * norm_power) / np.sqrt(left)
+            for c in range(width):
+                row[c] *= scale
+
+
+@kernel
+def _kth_largest(row, k, sizes):  # type: ignore[no-untyped-def]
+    """The (k + 1)-th largest absolute value, so that k at most are above it; 0 where there are not so many."""
+    n = 0
+    for c in range(len(row)):
+        if row[c] != 0:
+            sizes[n] = abs(row[c])
+            n += 1
+    if n <= k:
+        return 0.0
+    low, high = 0, n - 1
+    while low < high:
+        pivot = sizes[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while sizes[i] > pivot:
+                i += 1
+            while sizes[j] < pivot:
+                j -= 1
+            if i <= j:
+                sizes[i], sizes[j] = sizes[j], sizes[i]
+                i += 1
+                j -= 1
+        if k <= j:
+            high = j
+        elif k >= i:
+            low = i
+        else:
+            break
+    return sizes[k]
+
+
+@kernel
+def _add_products(one, two, out):  # type: ignore[no-untyped-def]
+    for i in range(one.shape[0]):
+        for c in range(one.shape[1]):
+            if two[i, c] != 0:
+                out[c] += one[i, c] * two[i, c]
+
+
+def kept(density: float, width: int) -> int:
+    """Entries a row keeps at a target density; one at least."""
+    return max(int(density * width), 1)
+
+
+def effective_rank(gram: Array) -> float:
+    """exp of the entropy of the eigenvalues of L'L, as shares: how many directions the rows really use."""
+    values = np.maximum(linalg.eigvalsh(gram), 0.0)
+    total = values.sum()
+    if total <= 0:
+        return 0.0
+    shares = values[values > 0] / total
+    return float(np.exp(-(shares * np.log(shares)).sum()))
+
+
+def cosine_to_constant(maps: SparseRows) -> float:
+    """How far all rows point one way: |sum of rows| over the sum of their lengths, 1 when collapsed."""
+    lengths = float(maps.row_norms().sum())
+    if lengths == 0:
+        return 0.0
+    total = np.zeros(maps.width)
+    np.add.at(total, maps.indices.astype(np.int64), maps.data)
+    return float(np.linalg.norm(total) / lengths)

@@ -1,0 +1,184 @@
+"""Sparse rows of bounded width, and the loops over blocks of rows that make them.
+
+A map L has a row for each feature and `width` latent dimensions, few of them used: int16 column numbers
+(where the width allows) and float32 values, 6 bytes a number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.numerics.threads import kernel
+
+Array = np.ndarray[Any, Any]
+BLOCK_ROWS = 2048
+"""Rows worked on at once. Fixed, so that results do not depend on the number of threads."""
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    indptr: Array
+    indices: Array
+    data: Array
+    width: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.indptr) - 1, self.width
+
+    @property
+    def nnz(self) -> int:
+        return len(self.indices)
+
+    @cached_property
+    def csr(self) -> sparse.csr_array:
+        return sparse.csr_array((self.data, self.indices.astype(np.int32), self.indptr), shape=self.shape)
+
+    def __getitem__(self, rows: Array) -> Array:
+        """Some rows, dense."""
+        return self.csr[rows].toarray()
+
+    def dense(self, start: int = 0, stop: int | None = None) -> Array:
+        """Columns `start` to `stop`, dense."""
+        stop = self.width if stop is None else stop
+        out = np.zeros((self.shape[0], stop - start), dtype=self.data.dtype)
+        _spread(self.indptr, self.indices, self.data, start, stop, out)
+        return out
+
+    def scaled(self, factor: float) -> SparseRows:
+        return SparseRows(self.indptr, self.indices, self.data * np.float32(factor), self.width)
+
+    def gram(self) -> Array:
+        """L'L."""
+        return (self.csr.T @ self.csr).toarray()
+
+    def row_norms(self) -> Array:
+        squares = np.add.reduceat(np.append(self.data.astype(np.float64) ** 2, 0.0), self.indptr[:-1])
+        return np.sqrt(np.where(np.diff(self.indptr) > 0, squares, 0.0))
+
+
+Maps = SparseRows | Array
+
+
+def index_type(width: int) -> Any:
+    return np.int16 if width <= np.iinfo(np.int16).max else np.int32
+
+
+def sparse_rows(matrix: Any) -> SparseRows:
+    """From a dense array or a SciPy matrix."""
+    csr = sparse.csr_array(matrix)
+    csr.eliminate_zeros()
+    width = int(csr.shape[1])
+    return SparseRows(csr.indptr.astype(np.int64), csr.indices.astype(index_type(width)), csr.data, width)
+
+
+def stacked(blocks: list[SparseRows], width: int, dtype: Any = np.float32) -> SparseRows:
+    """Blocks of rows, one below the other."""
+    if not blocks:
+        return SparseRows(np.zeros(1, np.int64), np.empty(0, index_type(width)), np.empty(0, dtype), width)
+    ends = np.cumsum([0, *(block.nnz for block in blocks)])
+    indptr = np.concatenate([[0], *(b.indptr[1:] + end for b, end in zip(blocks, ends[:-1], strict=True))])
+    return SparseRows(
+        indptr, np.concatenate([b.indices for b in blocks]), np.concatenate([b.data for b in blocks]), width
+    )
+
+
+def compressed(block: Array) -> SparseRows:
+    """The non-zeros of a dense block."""
+    counts = np.zeros(len(block), dtype=np.int64)
+    _count(block, counts)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    indices = np.empty(int(indptr[-1]), dtype=index_type(block.shape[1]))
+    data = np.empty(int(indptr[-1]), dtype=block.dtype)
+    _compress(block, indptr, indices, data)
+    return SparseRows(indptr, indices, data, block.shape[1])
+
+
+def row_blocks(indptr: Array, most: int = BLOCK_ROWS) -> list[tuple[int, int]]:
+    """Consecutive rows in blocks of at most `most` rows and about equal non-zeros."""
+    n_rows, nnz = len(indptr) - 1, int(indptr[-1])
+    share = max(2 * nnz * most // max(n_rows, 1), 1)
+    bounds = [0]
+    while bounds[-1] < n_rows:
+        heavy = int(np.searchsorted(indptr, indptr[bounds[-1]] + share, side="right")) - 1
+        bounds.append(min(max(heavy, bounds[-1] + 1), bounds[-1] + most, n_rows))
+    return list(pairwise(bounds))
+
+
+def over_blocks(blocks: list[tuple[int, int]], threads: int, work: Callable[[tuple[int, int]], Any]) -> Iterator[Any]:
+    """`work` on every block by a pool of threads; results in the order of the blocks."""
+    threads = min(threads or os.cpu_count() or 1, max(len(blocks), 1))
+    if threads <= 1:
+        yield from map(work, blocks)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(work, blocks)
+
+
+def block_product(a: sparse.csr_array, maps: Maps, start: int, stop: int, out: Array) -> Array:
+    """Rows `start` to `stop` of a @ maps, dense, into the first rows of `out`."""
+    block = out[: stop - start]
+    if isinstance(maps, SparseRows):
+        _times_sparse(a.indptr, a.indices, a.data, maps.indptr, maps.indices, maps.data, start, stop, block)
+    else:
+        _times_dense(a.indptr, a.indices, a.data, maps, start, stop, block)
+    return block
+
+
+@kernel
+def _times_sparse(indptr, indices, data, l_indptr, l_indices, l_data, start, stop, out):  # type: ignore[no-untyped-def]
+    for i in range(start, stop):
+        row = out[i - start]
+        row[:] = 0
+        for p in range(indptr[i], indptr[i + 1]):
+            value, j = data[p], indices[p]
+            for q in range(l_indptr[j], l_indptr[j + 1]):
+                row[l_indices[q]] += value * l_data[q]
+
+
+@kernel
+def _times_dense(indptr, indices, data, dense, start, stop, out):  # type: ignore[no-untyped-def]
+    width = dense.shape[1]
+    for i in range(start, stop):
+        row = out[i - start]
+        row[:] = 0
+        for p in range(indptr[i], indptr[i + 1]):
+            value, j = data[p], indices[p]
+            for c in range(width):
+                row[c] += value * dense[j, c]
+
+
+@kernel
+def _spread(indptr, indices, data, start, stop, out):  # type: ignore[no-untyped-def]
+    for i in range(out.shape[0]):
+        for p in range(indptr[i], indptr[i + 1]):
+            if start <= indices[p] < stop:
+                out[i, indices[p] - start] = data[p]
+
+
+@kernel
+def _count(block, counts):  # type: ignore[no-untyped-def]
+    for i in range(block.shape[0]):
+        n = 0
+        for c in range(block.shape[1]):
+            n += block[i, c] != 0
+        counts[i] = n
+
+
+@kernel
+def _compress(block, indptr, indices, data):  # type: ignore[no-untyped-def]
+    for i in range(block.shape[0]):
+        at = indptr[i]
+        for c in range(block.shape[1]):
+            if block[i, c] != 0:
+                indices[at], data[at] = c, block[i, c]
+                at += 1

@@ -1,0 +1,272 @@
+"""RMLS on GRAPHs: the printed algorithm step by step, plans, early stopping, updates, warnings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import clickbridge
+from clickbridge import ClickGraph
+from clickbridge.errors import NotSupported, SettingError
+from clickbridge.models import rmls as module
+from clickbridge.models.lexical import BM25
+from clickbridge.models.plan import PLANS, Rates, Sizes, choose, measure_rates, nonzeros_of_w, plans
+from clickbridge.models.rmls import RMLS
+from clickbridge.numerics.rows import SparseRows
+from clickbridge.types import Document, PairCount
+from oracles.arrays import dense
+from oracles.graphs import noisy_field_graph
+from oracles.latent import random_clicks, w_by_loops
+from oracles.rmls import algorithm_2
+
+PRINTED: dict[str, Any] = {
+    "shrink": "absolute", "decorrelate": 0, "norm_power": 0, "tolerance": 0, "fields": "title:2,body",
+    "language": "none", "views": "word",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("passes", [1, 2, 4])
+def test_printed_settings_are_the_papers_algorithm(passes: int) -> None:
+    model = RMLS(dim=6, iterations=passes, beta=1e-3, gamma=2e-3, theta_x=2.0, **PRINTED).fit(random_clicks(1))
+    x, y, r = (dense(m) for m in (model.query_features_, model.doc_features_, model.responses_))
+    w = w_by_loops(x, y, r, mean=True)
+    start = np.random.default_rng(0).standard_normal((y.shape[1], 6), dtype=np.float32)
+    l_x, l_y = algorithm_2(w, start.astype(np.float64), passes, 1e-3, 2e-3, theta_x=2.0)[-1]
+    (space,) = model.spaces_
+    assert isinstance(space.l_x, SparseRows)
+    np.testing.assert_allclose(space.l_x.dense(), l_x, atol=1e-4)
+    np.testing.assert_allclose(space.l_y.dense(), l_y, atol=1e-4)
+    expected = x @ l_x @ l_y.T @ y.T
+    for i, key in enumerate(model.query_keys_):
+        found = model.score(key, model.doc_ids_)
+        known = np.isfinite(found)
+        np.testing.assert_allclose(found[known], expected[i][known], atol=1e-3)
+    np.testing.assert_allclose(model.trace_[-1]["alignment"], np.sum(w * (l_x @ l_y.T)), rtol=1e-4)
+
+
+@pytest.mark.parametrize("settings", [{}, {"balance": 0.5}, {"shrink": "relative", "beta": 1, "gamma": 1},
+                                      {"decorrelate": 0, "density": 0.3}])  # fmt: skip
+def test_plans_give_the_same_scores(settings: dict[str, Any]) -> None:
+    graph = random_clicks(2)
+    scores = []
+    for plan in PLANS:
+        # Coordinates so small that the sign of a rounding error decides are left out: two passes, few dimensions.
+        model = RMLS(dim=4, iterations=2, density=0.5, plan=plan, fields="title:2,body", views="word")
+        model.set_params(**settings).fit(graph)
+        assert model.report_["plan"] == plan
+        scores.append(np.concatenate([model.score(key, model.doc_ids_) for key in model.query_keys_]))
+    for other in scores[1:]:
+        np.testing.assert_allclose(other, scores[0], atol=2e-3)
+
+
+def test_threads_do_not_change_a_bit() -> None:
+    graph = random_clicks(3)
+    made = [RMLS(dim=5, threads=threads, plan="w-sparse").fit(graph).spaces_[0].l_x for threads in (1, 2, 5)]
+    for maps in made[1:]:
+        np.testing.assert_array_equal(maps.dense(), made[0].dense())
+
+
+def test_the_report_follows_every_iteration() -> None:
+    lines: list[str] = []
+    model = RMLS(dim=6, iterations=3, tolerance=0, density=0.5)
+    model.watch = lines.append
+    model.fit(random_clicks(4))
+    trace = model.report_["trace"]
+    assert [row["iteration"] for row in trace] == [1, 2, 3]
+    assert all(0 < row["density"] <= 0.5 and 1 <= row["effective_rank"] <= 6 for row in trace)
+    assert model.report_["density"] == trace[-1]["density"]
+    assert len(lines) == 3
+    assert "effective rank" in lines[0]
+
+
+def test_a_collapse_is_said_in_words() -> None:
+    settings = PRINTED | {"beta": 0, "gamma": 0}
+    model = RMLS(dim=8, iterations=60, **settings).fit(random_clicks(5))
+    assert any("collapsed" in note for note in model.notes_)
+    fine = RMLS(dim=8, iterations=60, tolerance=0, views="word").fit(random_clicks(5))
+    assert not any("collapsed" in note for note in fine.notes_)
+
+
+def test_it_stops_when_nothing_changes() -> None:
+    model = RMLS(dim=3, iterations=500, tolerance=1e-3, density=1).fit(random_clicks(6))
+    assert len(model.trace_) < 500
+    assert model.spaces_[0].residual < 1e-3
+
+
+def test_early_stop_takes_the_best_held_back_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = noisy_field_graph(600)
+    values = iter([0.5, 0.7, 0.6, 0.65])
+    monkeypatch.setattr(module.LabelledLists, "ndcg", lambda self, scores: next(values))
+    model = RMLS(dim=20, iterations=4, early_stop=True, tolerance=0, fields="good,noise", views="word").fit(graph)
+    assert len(model.trace_) == 2
+    assert any("stops after 2 of 4" in note for note in model.notes_)
+
+
+def test_early_stop_needs_lists() -> None:
+    model = RMLS(dim=4, iterations=2, early_stop=True, tolerance=0).fit(random_clicks(7))
+    assert len(model.trace_) == 2
+    assert any("too few to stop early" in note for note in model.notes_)
+
+
+def test_start_from_a_decomposition() -> None:
+    model = RMLS(dim=5, start="svd", iterations=1, fields="title,body", views="word").fit(random_clicks(8))
+    assert model.spaces_[0].dim == 5
+    assert model.rank("apple river")
+
+
+def test_short_documents_have_sparse_images_and_the_same_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = noisy_field_graph(300, pages=False)
+    model = RMLS(dim=200, fields="good", views="word:good")
+    scores = {}
+    for share in (1.0, 0.0):
+        monkeypatch.setattr(module, "SPARSE_IMAGES", share)
+        model.fit(graph)
+        assert sparse.issparse(model.images_) == (share == 1.0)
+        scores[share] = [model.rank(f"w{i}x", 5) for i in range(20)]
+    for one, two in zip(scores[1.0], scores[0.0], strict=True):
+        # An inverted index finds what shares a dimension; a dense one also lists scores of exactly 0.
+        assert [hit.doc_id for hit in one if hit.score > 1e-6] == [hit.doc_id for hit in two if hit.score > 1e-6]
+
+
+@pytest.mark.parametrize("share", [1.0, 0.0])
+def test_files(share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SPARSE_IMAGES", share)
+    model = RMLS(dim=6).fit(random_clicks(9))
+    model.save(tmp_path / "m")
+    loaded = clickbridge.load(tmp_path / "m")
+    assert isinstance(loaded, RMLS)
+    assert sparse.issparse(loaded.images_) == (share == 1.0)
+    assert loaded.spaces_[0].l_x.indices.dtype == np.int16
+    for key in model.query_keys_[:5]:
+        np.testing.assert_array_equal(loaded.score(key, model.doc_ids_), model.score(key, model.doc_ids_))
+    assert loaded.report_["density"] == model.report_["density"]
+
+
+def test_update_agrees_with_a_refit_on_frozen_features() -> None:
+    """Warm iterations from the old maps: as near to a start from scratch on the same features as two starts
+    are to each other, and as good."""
+    log, docs = topic_log()
+    settings: dict[str, Any] = {"dim": 40, "density": 0.2, "views": "word", "fields": "title", "iterations": 3}
+    model = RMLS(**settings).fit(ClickGraph.build(log[::2] + log[1::4], docs))
+    model.update(log[3::4])
+    warm, (space,) = tops(model), model.spaces_
+    scratch = []
+    for seed in (0, 1):
+        model.seed = seed
+        model.spaces_ = [model._space(space.q_columns, space.d_columns, space.dim)]
+        model._forget()
+        model._finish()
+        scratch.append(tops(model))
+    assert overlap(warm, scratch[0]) >= overlap(*scratch) - 0.05
+    assert in_topic(warm) >= in_topic(scratch[0]) - 0.02
+    assert in_topic(warm) > 0.9
+
+
+def topic_log() -> tuple[list[PairCount], list[Document]]:
+    """Twenty topics of eight words; queries of two, documents of five; clicks stay within a topic."""
+    rng = np.random.default_rng(0)
+    words = [[f"t{t}w{i}" for i in range(8)] for t in range(20)]
+    docs = [Document(f"d{n}", {"title": " ".join(rng.choice(words[n % 20], 5, replace=False))}) for n in range(300)]
+    log = [
+        PairCount(" ".join(rng.choice(words[n % 20], 2, replace=False)), f"d{rng.integers(15) * 20 + n % 20}", 1)
+        for n in range(1200)
+    ]
+    return log, docs
+
+
+def tops(model: RMLS) -> list[set[str]]:
+    return [set(ranking.doc_ids) for ranking in model.rank_many([f"t{t}w{i}" for t in range(20) for i in range(8)], 5)]
+
+
+def in_topic(found: list[set[str]]) -> float:
+    """Share of found documents that are of the word's topic."""
+    return float(np.mean([int(d[1:]) % 20 == n // 8 for n, docs in enumerate(found) for d in docs]))
+
+
+def overlap(one: list[set[str]], two: list[set[str]]) -> float:
+    return float(np.mean([len(a & b) / 5 for a, b in zip(one, two, strict=True)]))
+
+
+def test_update_with_documents() -> None:
+    model = RMLS(dim=5, fields="title,body", views="word").fit(random_clicks(10))
+    model.update(docs=[Document("new", {"title": "apple river", "body": "stone cloud"})], remove=["d0"])
+    assert "new" in model.doc_ids_
+    assert "d0" not in model.doc_ids_
+    assert np.isfinite(model.score("apple", ["new"])).all()
+
+
+def test_settings_are_checked(small_graph: ClickGraph) -> None:
+    with pytest.raises(SettingError, match="density must be"):
+        RMLS(density=0).fit(small_graph)
+    with pytest.raises(SettingError, match="raise memory"):
+        RMLS(memory=1e-6).fit(small_graph)
+    assert RMLS(memory=1e-6, plan="w-dense").fit(small_graph).report_["plan"] == "w-dense"
+
+
+# --- what plans cost ------------------------------------------------------------------------------
+
+
+def test_plans_without_running(small_graph: ClickGraph) -> None:
+    found = RMLS(dim=3).plans(small_graph)
+    assert {row["name"] for row in found} == set(PLANS)
+    assert found[0]["name"] == RMLS(dim=3).fit(small_graph).report_["plan"]
+    assert RMLS(dim=3, plan="factors").plans(small_graph)[0]["name"] == "factors"
+    with pytest.raises(NotSupported, match="bm25"):
+        BM25().plans(small_graph)
+
+
+def sizes(**changes: Any) -> Sizes:
+    base: dict[str, Any] = {
+        "n_queries": 94_022, "n_docs": 111_631, "n_x": 95_000, "n_y": 112_000, "nnz_x": 376_000, "nnz_r": 163_000,
+        "nnz_y": 660_000, "nnz_w": 2_400_000, "products": 4e6, "dim": 1000, "iterations": 10, "kept": 20,
+        "decorrelate": False,
+    }  # fmt: skip
+    return Sizes(**base | changes)
+
+
+def test_sparse_factors_win_where_w_is_sparse() -> None:
+    rates = Rates(1e10, 1e11)
+    assert choose(sizes(), rates, 8e9).name == "w-sparse"
+    # A W of far more numbers than its factors is not formed.
+    assert choose(sizes(nnz_w=400_000_000, products=5e9), rates, 8e9).name == "factors"
+
+
+def test_columns_are_tiled_when_memory_is_short() -> None:
+    rates = Rates(1e10, 1e11)
+    wide = sizes(nnz_w=4_000_000_000, products=5e10)
+    roomy, tight = (next(p for p in plans(wide, rates, budget) if p.name == "factors") for budget in (16e9, 1e9))
+    assert roomy.tile == 1000
+    assert 16 <= tight.tile < 1000
+    assert tight.memory <= 1e9
+    with pytest.raises(SettingError, match="GiB at least"):
+        choose(wide, rates, 1e6)
+
+
+def test_cost_grows_with_the_work() -> None:
+    rates = Rates(1e10, 1e11)
+    for name in PLANS:
+        small, large = (
+            next(p for p in plans(s, rates, 1e12) if p.name == name) for s in (sizes(), sizes(dim=2000, iterations=20))
+        )
+        assert large.operations > small.operations
+        assert large.seconds > small.seconds
+
+
+def test_rates_are_of_this_machine() -> None:
+    rates = measure_rates()
+    assert 1e8 < rates.bandwidth < 1e13
+    assert 1e8 < rates.arithmetic < 1e15
+
+
+def test_nonzeros_are_estimated_from_sampled_rows() -> None:
+    rng = np.random.default_rng(0)
+    x, r, y = (sparse.random_array((n, m), density=d, format="csr", random_state=rng)
+               for n, m, d in ((2000, 3000, 0.002), (2000, 1500, 0.002), (1500, 2500, 0.004)))  # fmt: skip
+    exact = sparse.csr_array(x.T @ r @ y).nnz
+    assert nonzeros_of_w(x, r, y, 1e12, 0) == pytest.approx(exact, rel=0.2)
+    assert nonzeros_of_w(x[:, :100], r, y, 1e12, 0) == sparse.csr_array(x[:, :100].T @ r @ y).nnz
+    assert nonzeros_of_w(sparse.csr_array((5, 4)), sparse.csr_array((5, 3)), sparse.csr_array((3, 2)), 0, 0) == 0

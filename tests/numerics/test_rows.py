@@ -1,0 +1,69 @@
+"""Sparse rows against dense arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from clickbridge.numerics.rows import block_product, compressed, over_blocks, row_blocks, sparse_rows, stacked
+
+
+def holes(seed: int, n: int, m: int, share: float = 0.3) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal((n, m)) * (rng.random((n, m)) < share)).astype(np.float32)
+
+
+@given(st.integers(0, 99), st.integers(0, 9), st.integers(1, 12))
+def test_round_trip(seed: int, n: int, m: int) -> None:
+    matrix = holes(seed, n, m)
+    for rows in (compressed(matrix), sparse_rows(matrix), stacked([compressed(matrix[:2]), compressed(matrix[2:])], m)):
+        np.testing.assert_array_equal(rows.dense(), matrix)
+        assert rows.shape == matrix.shape
+        assert rows.nnz == np.count_nonzero(matrix)
+        assert rows.indices.dtype == np.int16
+        np.testing.assert_allclose(rows.gram(), matrix.T @ matrix, atol=1e-5)
+        np.testing.assert_allclose(rows.row_norms(), np.linalg.norm(matrix, axis=1), atol=1e-6)
+        np.testing.assert_array_equal(rows.dense(1, m), matrix[:, 1:])
+    np.testing.assert_array_equal(compressed(matrix)[np.arange(n)[::-1]], matrix[::-1])
+
+
+def test_wide_rows_have_wide_indices() -> None:
+    matrix = np.zeros((2, 40_000), dtype=np.float32)
+    matrix[1, -1] = 2
+    rows = compressed(matrix)
+    assert rows.indices.dtype == np.int32
+    assert rows.indices.tolist() == [39_999]
+
+
+def test_nothing() -> None:
+    empty = stacked([], 3)
+    assert empty.shape == (0, 3)
+    assert empty.dense().shape == (0, 3)
+    assert row_blocks(np.zeros(1, dtype=np.int64)) == []
+    assert list(over_blocks([], 2, lambda bounds: bounds)) == []
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_products(dense: bool) -> None:
+    a = sparse.csr_array(holes(1, 30, 20))
+    b = holes(2, 20, 7)
+    out = np.full((40, 7), np.nan, dtype=np.float32)
+    block = block_product(a, b if dense else sparse_rows(b), 5, 25, out)
+    np.testing.assert_allclose(block, (a.toarray() @ b)[5:25], atol=1e-5)
+
+
+@given(st.lists(st.integers(0, 50), max_size=200), st.integers(1, 20))
+def test_blocks_cover_all_rows_once(counts: list[int], most: int) -> None:
+    indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    blocks = row_blocks(indptr, most)
+    assert [row for start, stop in blocks for row in range(start, stop)] == list(range(len(counts)))
+    assert all(0 < stop - start <= most for start, stop in blocks)
+
+
+def test_results_keep_the_order_of_blocks() -> None:
+    blocks = [(i, i + 1) for i in range(50)]
+    for threads in (1, 3):
+        assert list(over_blocks(blocks, threads, lambda bounds: bounds[0])) == list(range(50))
