@@ -235,7 +235,8 @@ def effective_rank(gram: Array) -> float:
     total = values.sum()
     if total <= 0:
         return 0.0
-    shares = values[values > 0] / total
+    shares = values / total
+    shares = shares[shares > 0]
     return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
