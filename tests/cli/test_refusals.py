@@ -12,20 +12,20 @@ import pytest
 
 Run = Callable[..., Any]
 GOOD = b'{"query":"a b","results":["1","2"],"clicks":["1"]}\n'
-UNUSABLE = "lines are unusable, at most 0.01 of them may be"
+UNUSABLE = "lines are unusable, at most 1% of them may be"
 DAMAGED = "is damaged or cut short"
 
 TEN_MALFORMED_LOGS = {
-    "words.jsonl": (b"not json\n" * 20, f"20 of 20 {UNUSABLE} (line 1: not JSON: "),
+    "words.jsonl": (b"not json\n" * 20, f"20 of 20 {UNUSABLE} (words.jsonl line 1: not JSON: "),
     "cut.jsonl.gz": (gzip.compress(GOOD * 999)[:120], f"cut.jsonl.gz {DAMAGED} (Compressed file ended before "),
     "empty.tsv": (b"", "empty.tsv is empty"),
     "clicks.jsonl": (
         b'{"query":"a","results":["1"],"clicks":"1"}\n' * 20,
-        f"20 of 20 {UNUSABLE} (line 1: clicks must be a list of ids, got text; line 2: ",
+        f"20 of 20 {UNUSABLE} (clicks.jsonl line 1: clicks must be a list of ids, got text; clicks.jsonl line 2: ",
     ),
     "minus.tsv": (
         b"query\tdoc_id\tclicks\na\t1\t-1\n",
-        f"1 of 1 {UNUSABLE} (line 2: clicks must be a whole number from 0 to 2147483647, got '-1'): mend the input",
+        f"1 of 1 {UNUSABLE} (minus.tsv line 2: clicks must be a whole number from 0 to 2147483647, got '-1'): ",
     ),
     "columns.csv": (
         b"q,d\na,1\n",
@@ -35,24 +35,33 @@ TEN_MALFORMED_LOGS = {
     "cut.xml": (b'<sessiontrack><session num="1"><interaction>', "cut.xml is not sound XML (no element found: line 1"),
     "blank.jsonl": (
         b'{"query":"a","results":["1 2"],"clicks":[]}\n',
-        f"1 of 1 {UNUSABLE} (line 1: an id in results '1 2' is empty or has white space)",
+        f"1 of 1 {UNUSABLE} (blank.jsonl line 1: an id in results '1 2' is empty or has white space)",
     ),
     "binary": (b"\0\1\2\3", "cannot tell the format of binary: give --format sessions|triples|trec-session"),
 }
 MORE_MALFORMED_LOGS = {
     "silent.jsonl": (b'{"query":"a","results":[],"clicks":[]}\n', "the log has neither a shown result nor a click: "),
     "empty.jsonl": (b"", "the log has neither a shown result nor a click: is it the right file and format?"),
-    "latin.csv": (b"query,doc_id\n\xff\xfe,1\n", f"1 of 1 {UNUSABLE} (line 2: not UTF-8 or not CSV)"),
+    "latin.csv": (b"query,doc_id\n\xff\xfe,1\n", f"1 of 1 {UNUSABLE} (latin.csv line 2: not UTF-8 or not CSV)"),
     "time.jsonl": (
         b'{"query":"a","clicks":["1"],"time":"yesterday"}\n',
-        f"1 of 1 {UNUSABLE} (line 1: time 'yesterday' is neither ISO 8601 nor a number)",
+        f"1 of 1 {UNUSABLE} (time.jsonl line 1: time 'yesterday' is neither ISO 8601 nor a number)",
     ),
-    "wide.tsv": (b"query\tdoc_id\na\t1\t2\t3\n", f"1 of 1 {UNUSABLE} (line 2: 4 columns, the header has 2)"),
-    "anonymous.jsonl": (b'{"clicks":["1"]}\n', f"1 of 1 {UNUSABLE} (line 1: neither query nor query_id)"),
-    "deep.jsonl": (b"[" * 100_000, f"1 of 1 {UNUSABLE} (line 1: not JSON: "),
-    "long.jsonl": (b'{"query":"%s","clicks":["1"]}' % (b"a" * 5000), f"1 of 1 {UNUSABLE} (line 1: query has 5000 "),
+    "wide.tsv": (b"query\tdoc_id\na\t1\t2\t3\n", f"1 of 1 {UNUSABLE} (wide.tsv line 2: 4 columns, the header has 2)"),
+    "anonymous.jsonl": (
+        b'{"clicks":["1"]}\n',
+        f"1 of 1 {UNUSABLE} (anonymous.jsonl line 1: neither query nor query_id)",
+    ),
+    "deep.jsonl": (b"[" * 100_000, f"1 of 1 {UNUSABLE} (deep.jsonl line 1: not JSON: "),
+    "long.jsonl": (
+        b'{"query":"%s","clicks":["1"]}' % (b"a" * 5000),
+        f"1 of 1 {UNUSABLE} (long.jsonl line 1: query has 5000 ",
+    ),
     "cut.tsv.zst": (b"\x28\xb5\x2f\xfd\x00\x58", f"cut.tsv.zst {DAMAGED}"),
-    "one-in-fifty.jsonl": (GOOD * 49 + b"{}\n", f"1 of 50 {UNUSABLE} (line 50: neither query nor query_id)"),
+    "one-in-fifty.jsonl": (
+        GOOD * 49 + b"{}\n",
+        f"1 of 50 {UNUSABLE} (one-in-fifty.jsonl line 50: neither query nor query_id)",
+    ),
 }
 
 
@@ -92,8 +101,8 @@ def test_malformed_logs_leave_the_old_graph(call: Run, tiny: Path, monkeypatch: 
     [
         ("nowhere.jsonl", "no file nowhere.jsonl: check the path"),
         ("model", "cannot read model: Is a directory"),
-        ("qrels", f"5 of 5 {UNUSABLE} (line 1: not JSON"),
-        ("log.jsonl", f"5 of 5 {UNUSABLE} (line 1: doc_id must be text, got null; line 2: "),
+        ("qrels", f"5 of 5 {UNUSABLE} (qrels line 1: not JSON"),
+        ("log.jsonl", f"5 of 5 {UNUSABLE} (log.jsonl line 1: doc_id must be text, got null; log.jsonl line 2: "),
     ],
 )
 def test_malformed_documents(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch, docs: str, line: str) -> None:

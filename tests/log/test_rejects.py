@@ -43,13 +43,19 @@ def test_above_the_share_the_line_names_count_and_first_three_reasons(tmp_path: 
         list(read_log(written(tmp_path / "log.jsonl", GOOD * 6 + bad)))
     line = str(refusal.value)
     assert "\n" not in line
-    assert line.startswith(
-        "4 of 10 lines are unusable, at most 0.01 of them may be (line 7: neither query nor query_id; "
-    )
-    assert "line 8: not JSON" in line
+    assert line.startswith("4 of 10 lines are unusable, at most 1% of them may be (")
+    assert f"({tmp_path}/log.jsonl line 7: neither query nor query_id; " in line
+    assert f"; {tmp_path}/log.jsonl line 8: not JSON" in line
     assert "line 9: no clicks" in line
     assert "line 10" not in line
     assert "--max-rejects" in line
+
+
+def test_the_line_names_the_file_among_several_and_the_limit_as_written(tmp_path: Path) -> None:
+    good, bad = written(tmp_path / "good.jsonl", GOOD * 9), written(tmp_path / "bad.jsonl", GOOD + "{}\n" * 3)
+    for limit in ("2.5%", "0.025", 0.025):
+        with pytest.raises(InputError, match=rf"at most {limit} of them may be \({bad} line 2: neither"):
+            list(read_log(good, bad, rejects=RejectLog(limit)))
 
 
 def test_the_share_can_be_raised_and_lowered(tmp_path: Path) -> None:

@@ -52,21 +52,20 @@ def ingest(
     from clickbridge.io.artifact import check_target
     from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
-    from clickbridge.log.rejects import RejectLog, parse_share
+    from clickbridge.log.rejects import RejectLog
 
     keep_apart([out, rejects], [*logs, *docs])
     defaults = checked(min_clicks=min_clicks, min_users=min_users, response=response)
     dense = pairs_of(vectors, "--vectors takes NAME=FILE, as minilm=vectors.parquet")
     check_target(out, KIND)
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
-        share = parse_share(max_rejects)
         # Documents are read first; what both lose goes to one file.
         place = rejects or Path(scratch) / "rejects.jsonl"
         if place.is_file():
             place.unlink()
-        rejected = RejectLog(share, place, append=True)
+        rejected = RejectLog(max_rejects, place, append=True)
         log = read_log(*logs, format=format, columns=renames(columns), time_unit=time_unit, rejects=rejected)
-        documents = read_docs(*docs, rejects=RejectLog(share, place, append=True))
+        documents = read_docs(*docs, rejects=RejectLog(max_rejects, place, append=True))
         graph = ClickGraph.build(log, documents, out, vectors=dense, defaults=defaults, progress=report)
     summary = {
         **graph.summary,
@@ -105,11 +104,11 @@ def split(
 ) -> None:
     """Cut a log into a training log and click-labelled lists, where there are no judgments."""
     from clickbridge.log.readers import read_log
-    from clickbridge.log.rejects import RejectLog, parse_share
+    from clickbridge.log.rejects import RejectLog
     from clickbridge.log.split import split_log
 
     keep_apart([train, lists], logs)
-    rejects = RejectLog(parse_share(max_rejects))
+    rejects = RejectLog(max_rejects)
     log = read_log(*logs, format=format, columns=renames(columns), time_unit=time_unit, rejects=rejects)
     report = asdict(split_log(log, at=at, by=by, train=train, lists=lists, seed=seed))
     if json:

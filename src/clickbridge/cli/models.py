@@ -115,7 +115,7 @@ def update(
     from clickbridge.io.artifact import file_sha256
     from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
-    from clickbridge.log.rejects import RejectLog, parse_share
+    from clickbridge.log.rejects import RejectLog
     from clickbridge.models.base import load
 
     if not (logs or docs or remove_docs):
@@ -130,9 +130,8 @@ def update(
     for path, digest in zip(logs or [], hashes, strict=True):
         if digest in opened.applied_ and not again:
             raise InputError(f"{path} was taken into {model} before: give a new log, or --again")
-    share = parse_share(max_rejects)
     log = read_log(
-        *(logs or []), format=format, columns=renames(columns), time_unit=time_unit, rejects=RejectLog(share)
+        *(logs or []), format=format, columns=renames(columns), time_unit=time_unit, rejects=RejectLog(max_rejects)
     )
     gone = remove_docs.read_text(encoding="utf8", errors="replace").split() if remove_docs else []
     if set(opened.doc_ids_) <= {*gone}:
@@ -142,7 +141,7 @@ def update(
         say(f"{unknown:,} ids in {remove_docs} are not in the model")
     with progress() as report:
         report(f"updating {opened.spec}", 0)
-        opened.update(log, read_docs(*docs, rejects=RejectLog(share)), gone)
+        opened.update(log, read_docs(*docs, rejects=RejectLog(max_rejects)), gone)
         opened.applied_ = [*opened.applied_, *hashes]
         opened.save(model)
     summary = {"model": opened.spec, "documents": len(opened.doc_ids_), "logs taken in": len(opened.applied_)}

@@ -22,11 +22,17 @@ def parse_share(text: str) -> float:
     return share
 
 
-class RejectLog:
-    """Counts what one input lost. With `append`, the file may hold what another input lost already."""
+def file_name(path: str) -> str:
+    return "standard input" if path == "-" else path
 
-    def __init__(self, max_share: float = 0.01, path: Path | None = None, append: bool = False) -> None:
-        self.max_share = max_share
+
+class RejectLog:
+    """Counts what one input lost; `limit` is the share that may be lost, as `1%` or 0.01. With `append`, the file
+    may hold what another input lost already."""
+
+    def __init__(self, limit: str | float = "1%", path: Path | None = None, append: bool = False) -> None:
+        self.limit = str(limit)
+        self.max_share = parse_share(self.limit)
         self.path = path
         self.append = append
         self._file: BinaryIO | None = None
@@ -63,8 +69,8 @@ class RejectLog:
         """Ends the file; refuses where more than the allowed share of lines was left out."""
         self.end_file()
         if self.count > self.max_share * max(self.lines, 1):
-            reasons = "; ".join(f"line {r.line}: {r.reason}" for r in self.first)
+            reasons = "; ".join(f"{file_name(r.source)} line {r.line}: {r.reason}" for r in self.first)
             raise InputError(
-                f"{self.count:,} of {self.lines:,} lines are unusable, at most {self.max_share:.3g} of them may be "
+                f"{self.count:,} of {self.lines:,} lines are unusable, at most {self.limit} of them may be "
                 f"({reasons}): mend the input, or raise --max-rejects"
             )
