@@ -105,7 +105,7 @@ def test_the_training_log_ingests_to_the_same_graph(tmp_path: Path) -> None:
         assert getattr(one.pairs, name).tolist() == pytest.approx(getattr(two.pairs, name).tolist(), nan_ok=True)
 
 
-def test_a_table_becomes_a_line_a_click_and_lists_have_others_to_rank_against(tmp_path: Path) -> None:
+def test_a_table_written_as_jsonl_becomes_a_line_a_click_and_lists_have_others_to_rank_against(tmp_path: Path) -> None:
     rows = ["query,doc_id,clicks,when", "a,01,3,1", "b,02,1,2", "c,03,0,3", "a,02,2,10", "c,04,0,11", "d,01,1,12"]
     (tmp_path / "log.csv").write_text("\n".join(rows))
     report = cut(tmp_path, str(tmp_path / "log.csv"), "1970-01-01T00:00:05", columns={"time": "when"})
@@ -116,6 +116,64 @@ def test_a_table_becomes_a_line_a_click_and_lists_have_others_to_rank_against(tm
     ]
     lists = {lst.query: (lst.results, lst.labels) for lst in read_lists(str(tmp_path / "test.lists.jsonl"))}
     assert lists == {"a": (["01", "02"], [0.0, 1.0]), "d": (["01", "02"], [1.0, 0.0])}
+
+
+ROWS = [
+    "query,doc_id,clicks,impressions,user,time",
+    'A  b,01,3,9,"u ""1"", x",1.5', 'a b,01,2,4,"u ""1"", x",1.5', "a b,01,2,,other,1.5", "c,02,0,7,,2",
+    "d,09,1,1,,30",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.parquet", "t.csv.gz", "t.tsv.gz", "t.pq"])
+def test_a_table_stays_a_table_with_equal_rows_summed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "log.csv").write_text("\n".join(ROWS))
+    report = cut(tmp_path, str(tmp_path / "log.csv"), "1970-01-01T00:00:05", train=name)
+    assert (report.train_lines, report.notes) == (4, [])
+    assert list(read_log(str(tmp_path / name))) == [
+        PairCount("a b", "01", 5, 13, user='u "1", x', time=1.5),
+        PairCount("a b", "01", 2, None, user="other", time=1.5),
+        PairCount("c", "02", 0, 7, time=2.0),
+    ]
+
+
+def test_columns_that_hold_nothing_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("query_id,doc_id\n" + "".join(f"q{i},d{i % 2}\n" * 2 for i in range(20)))
+    cut(tmp_path, str(tmp_path / "log.csv"), "50%", "query", train="t.tsv")
+    head, *rows = (tmp_path / "t.tsv").read_text().splitlines()
+    assert head == "query\tquery_id\tdoc_id\tclicks"
+    assert all(row.endswith("\t2") for row in rows)
+    assert len(rows) == len({row.split("\t")[1] for row in rows})
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_pages_written_as_a_table_keep_clicks_and_impressions(tmp_path: Path, name: str) -> None:
+    source = log_of(tmp_path / "log.jsonl", *(page | {"clicks": [*page["clicks"], "outside"]} for page in pages(50)))
+    report = cut(tmp_path, source, "80%", train=name)
+    assert report.notes == [f"{tmp_path / name} is a table: 40 result pages became counts; .jsonl keeps them"]
+    early = [r for r in read_log(source) if r.time < 39.5 * DAY]  # type: ignore[union-attr, operator]
+    one, two = ClickGraph.build(read_log(str(tmp_path / name))), ClickGraph.build(early)
+    for column in ("clicks", "impressions", "users", "last"):
+        known = one.pairs.clicks > 0
+        assert getattr(one.pairs, column)[known].tolist() == getattr(two.pairs, column).tolist()
+
+
+def test_many_rows_keep_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clickbridge.log.writers.BATCH_ROWS", 7)
+    (tmp_path / "log.csv").write_text(
+        "query,doc_id,time\n" + "".join(f"q{i % 50},d,1\n" for i in range(100)) + "x,e,9\n"
+    )
+    cut(tmp_path, str(tmp_path / "log.csv"), "1970-01-01T00:00:05", train="t.csv")
+    assert list(read_log(str(tmp_path / "t.csv"))) == [PairCount(f"q{i}", "d", 2, time=1.0) for i in range(50)]
+
+
+def test_what_a_table_cannot_hold_is_refused(tmp_path: Path) -> None:
+    source = log_of(tmp_path / "log.jsonl", *(page | {"user": "a\tb"} for page in pages()))
+    with pytest.raises(InputError, match=r"a TSV file cannot hold 'a\\tb': write the log as .csv"):
+        cut(tmp_path, source, "80%", train="t.tsv")
+    with pytest.raises(SettingError, match=r"Parquet is packed already: name it .*/t.parquet$"):
+        cut(tmp_path, source, "80%", train="t.parquet.gz")
+    assert [p.name for p in tmp_path.iterdir()] == ["log.jsonl"]
 
 
 def test_the_most_clicked_documents_are_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,10 @@ def ingest(
 def split(
     logs: Logs,
     at: Annotated[str, typer.Option(help="Where to cut: a share like 80%, or a date.", show_default=False)],
-    train: Annotated[str, typer.Option(help="Training log to write (.jsonl or .jsonl.gz).", show_default=False)],
+    train: Annotated[
+        str,
+        typer.Option(help="Training log to write: .jsonl, .csv, .tsv, .parquet.", show_default=False),
+    ],
     lists: Annotated[str, typer.Option(help="Click-labelled LISTS to write.", show_default=False)],
     by: Annotated[str, typer.Option(help="time, or query (whole queries by a hash of their text).")] = "time",
     format: Format = "auto",
@@ -111,10 +114,13 @@ def split(
     rejects = RejectLog(max_rejects)
     log = read_log(*logs, format=format, columns=renames(columns), time_unit=time_unit, rejects=rejects)
     report = asdict(split_log(log, at=at, by=by, train=train, lists=lists, seed=seed))
+    for note in report["notes"]:
+        say(note)
     if json:
         print_json(report)
     else:
-        print_table("", ("", "value"), [(name.replace("_", " "), value) for name, value in report.items()])
+        rows = [(name.replace("_", " "), value) for name, value in report.items() if name != "notes"]
+        print_table("", ("", "value"), rows)
 
 
 def stats(

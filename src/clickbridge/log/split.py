@@ -1,9 +1,8 @@
 """`split`: a training log and click-labelled lists, for people without judgments.
 
-Two passes over the files. The training part is written back as `sessions` lines (or `triples` rows) that
-`ingest` reads; the held part becomes one list a query: every result it was shown there, label 1 where
-clicked. A log without shown results gets, beside the clicked documents, the training part's most clicked
-ones to be ranked against.
+Two passes over the files. The training part is written back as a log that `ingest` reads; the held part
+becomes one list a query: every result it was shown there, label 1 where clicked. A log without shown results
+gets, beside the clicked documents, the training part's most clicked ones to be ranked against.
 """
 
 from __future__ import annotations
@@ -11,19 +10,18 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
-import orjson
 
 from clickbridge.errors import InputError, SettingError
-from clickbridge.io.files import written_aside
 from clickbridge.io.lists import write_lists
 from clickbridge.log.clean import RecordError, clean_time
 from clickbridge.log.readers import LogReader
+from clickbridge.log.writers import log_writer
 from clickbridge.types import Document, Impression, PairCount, ResultList, query_key
 
 DISTRACTORS = 50
@@ -36,6 +34,7 @@ class SplitReport:
     lists: int = 0
     by: str = "time"
     at: str = ""
+    notes: list[str] = field(default_factory=list)
 
 
 def split_log(log: LogReader, *, at: str, by: str, train: str, lists: str, seed: int = 0) -> SplitReport:
@@ -54,13 +53,13 @@ def _split(log: LogReader, cut: _TimeCut | _HashCut, report: SplitReport, train:
     texts: dict[str, Impression | PairCount] = {}
     popular: Counter[str] = Counter()
     has_results = False
-    with written_aside(train) as out:
+    with log_writer(train) as out:
         for record in log:
             if isinstance(record, Document):
                 continue
             if not cut.holds(record):
                 report.train_lines += 1
-                _write(out, record)
+                out.add(record)
                 if isinstance(record, Impression):
                     popular.update(record.clicks)
                 elif record.clicks:
@@ -82,6 +81,8 @@ def _split(log: LogReader, cut: _TimeCut | _HashCut, report: SplitReport, train:
                 f"--at {report.at} leaves {report.train_lines} lines to train on and {report.held_lines} to test: "
                 "move the cut"
             )
+        if out.pages_lost:
+            report.notes.append(f"{train} is a table: {out.pages_lost:,} result pages became counts; .jsonl keeps them")
         others = [] if has_results else [doc_id for doc_id, _ in popular.most_common(DISTRACTORS)]
         kept = list(_lists(shown, texts, others))
         if not kept:
@@ -104,19 +105,6 @@ def _lists(shown: dict[str, dict[str, float]], records: dict[str, Any], others: 
             # A query known by its id alone keeps that id: it is how a model finds it.
             query_id = record.query_id if not record.query else next(free)
             yield ResultList(query_id, record.query, results, grades)
-
-
-def _write(out: BinaryIO, record: Impression | PairCount) -> None:
-    fields = {name: getattr(record, name) for name in record.__slots__}
-    if isinstance(record, PairCount):
-        # A row of a table becomes session lines without results, one a click.
-        n_lines, doc_id, _ = (fields.pop(name) for name in ("clicks", "doc_id", "impressions"))
-        fields["clicks"] = [doc_id]
-    else:
-        n_lines = 1
-    line = orjson.dumps({k: v for k, v in fields.items() if v is not None and v != ""})
-    for _ in range(n_lines):
-        out.write(line + b"\n")
 
 
 class _TimeCut:
