@@ -23,6 +23,10 @@ class MissingPart(ClickbridgeError):
     """A GRAPH lacks a part that was asked for."""
 
 
+class NotFitted(ClickbridgeError, AttributeError):
+    """A model was used before `fit`. An AttributeError too, so that `hasattr` answers."""
+
+
 class NotSupported(ClickbridgeError):
     """A model cannot do what was asked of it."""
 

@@ -39,6 +39,14 @@ def test_ingest_from_standard_input(command: Run, tmp_path: Path) -> None:
     assert ClickGraph.open(tmp_path / "g").doc_ids == ["1", "2"]
 
 
+@pytest.mark.parametrize("words", ["ingest - --docs - --out g", "ingest - - --out g", "update g --docs - --docs -"])
+def test_standard_input_is_read_once(command: Run, tmp_path: Path, words: str) -> None:
+    result = command(*words.split(), stdin=GOOD.encode(), cwd=tmp_path)
+    line = "clickbridge: standard input can be read once: give - for one input and files for the others\n"
+    assert (result.code, result.out, result.err) == (2, "", line)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_ingest_says_what_it_left_out(command: Run, tiny: Path) -> None:
     (tiny / "more.jsonl").write_text("bad line\n")
     line = (

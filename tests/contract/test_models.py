@@ -16,7 +16,7 @@ import pytest
 
 import clickbridge
 from clickbridge import ClickGraph, build_model
-from clickbridge.errors import InputError, MissingPart, NotSupported, SettingError
+from clickbridge.errors import ArtifactError, InputError, MissingPart, NotFitted, NotSupported, SettingError
 from clickbridge.models.base import MODELS, Model, model_class
 from clickbridge.models.sfunction import SFunction
 from clickbridge.settings import SETTINGS
@@ -25,7 +25,7 @@ from oracles.arrays import dense
 
 SPECS = [*MODELS, "bm25+lmir", "bm25+pls", "bm25+walk", "given+bm25"]
 GIVES_ORDER = {"given", "given+bm25"}
-PER_LIST = {"bm25+walk"}
+PER_LIST = {"bm25+walk", "given+bm25"}
 """Sums that standardise scores over a list: a document's score depends on the others."""
 QUERIES = ["ny pizza", "big apple", "pizza in rome", "eternal bagels unheardof"]
 NOBODY_KNOWS = "zzzqqq xxyyzz"
@@ -54,6 +54,39 @@ def unscored_stay_behind(ids: list[str], scores: np.ndarray[Any, Any]) -> list[s
     scored = [i for i in range(len(ids)) if scores[i] > -np.inf]
     scored.sort(key=lambda i: -scores[i])
     return [ids[i] for i in scored] + [ids[i] for i in range(len(ids)) if scores[i] == -np.inf]
+
+
+@every_spec
+@pytest.mark.parametrize(
+    "use", ["score", "rank", "rank_many", "rerank", "similar_queries", "similar_documents", "save"]
+)
+def test_before_fit_one_line_says_to_fit(spec: str, use: str, tmp_path: Path) -> None:
+    """The given order needs no fit to be kept, and what a model can never do it says first."""
+    model = build_model(spec)
+    arguments = {"score": ("a", ["b"]), "rerank": ("a", ["b"]), "rank_many": (["a"],), "save": (tmp_path / "model",)}
+    if spec == "given" and use in ("score", "rerank"):
+        return
+    with pytest.raises((NotFitted, NotSupported)) as refusal:
+        getattr(model, use)(*arguments.get(use, ("a",)))
+    if isinstance(refusal.value, NotFitted):
+        lines = [f"{name} has learned nothing yet: fit it first" for name in (spec, *spec.split("+"))]
+        assert str(refusal.value) in lines
+    else:
+        assert getattr(type(model), use) is getattr(Model, use)
+    assert list(tmp_path.iterdir()) == []
+    assert not hasattr(model, "doc_ids_")
+
+
+@every_spec
+def test_a_manifest_that_lacks_something_is_refused(spec: str, fitted: Callable[[str], Model], tmp_path: Path) -> None:
+    fitted(spec).save(tmp_path / "model")
+    file = tmp_path / "model" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    needed = ["params", "report", *(["parts"] if "+" in spec else [])]
+    for key in needed:
+        file.write_text(json.dumps({name: value for name, value in manifest.items() if name != key}))
+        with pytest.raises(ArtifactError, match=f"the manifest of {tmp_path}/model has no {key}: fit the model again"):
+            clickbridge.load(tmp_path / "model")
 
 
 # --- settings ----------------------------------------------------------------------------------------
@@ -256,8 +289,8 @@ def test_any_query_is_answered(spec: str, query: str, fitted: Callable[[str], Mo
 @pytest.mark.parametrize("query", [*QUERIES, NOBODY_KNOWS])
 def test_rank_is_sorted_known_and_distinct_or_refused(spec: str, query: str, fitted: Callable[[str], Model]) -> None:
     model = fitted(spec)
-    if spec in GIVES_ORDER:
-        with pytest.raises(NotSupported, match="given"):
+    if type(model).rank is Model.rank:
+        with pytest.raises(NotSupported, match=f"{spec} re-ranks given lists; it cannot search"):
             model.rank(query)
         return
     ranking = model.rank(query, k=10)

@@ -81,8 +81,24 @@ def test_the_given_order_can_be_a_part(small_graph: ClickGraph) -> None:
     expected = standardised(np.array([3.0, 2.0, 1.0])) + 0.5 * standardised(model.parts[1].score("pizza", ids))
     np.testing.assert_allclose(model.score("pizza", ids), expected)
     assert model.rerank("unheardof", ids).doc_ids == ids
-    with pytest.raises(NotSupported, match="given re-ranks given lists"):
+
+
+def test_a_sum_with_the_given_order_searches_through_its_other_parts(small_graph: ClickGraph) -> None:
+    """Where nothing is given in any order, the given order has no say."""
+    model: Any = build_model("given+bm25", {"weights": "5,1"}).fit(small_graph)
+    bm25 = model.parts[1]
+    for query in ("pizza", "ny pizza", "eternal city"):
+        assert model.rank(query).doc_ids == bm25.rank(query).doc_ids
+    assert model.rank("unheardof").doc_ids == []
+    assert [q for q, _ in model.similar_queries("pizza")] == [q for q, _ in bm25.similar_queries("pizza")]
+
+
+def test_a_sum_of_parts_that_cannot_search_says_so(small_graph: ClickGraph) -> None:
+    model = LinearSum([Given(), Given()], weights="1,1").fit(small_graph)
+    with pytest.raises(NotSupported, match=r"given\+given re-ranks given lists; none of its parts can search"):
         model.rank("pizza")
+    with pytest.raises(NotSupported, match=r"given\+given has no similarity of queries"):
+        model.similar_queries("pizza")
 
 
 def test_weights_with_a_part_that_cannot_search() -> None:

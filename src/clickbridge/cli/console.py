@@ -85,7 +85,9 @@ def renames(columns: Sequence[str]) -> dict[str, str]:
 
 
 def keep_apart(outputs: Sequence[object], inputs: Sequence[object]) -> None:
-    """Refuses to write over what is being read, or twice to one place."""
+    """Refuses to write over what is being read, twice to one place, or to read standard input twice."""
+    if sum(str(path) == "-" for path in inputs) > 1:
+        raise SettingError("standard input can be read once: give - for one input and files for the others")
     taken = {Path(str(path)).resolve() for path in inputs if path is not None and str(path) != "-"}
     for output in (Path(str(path)).resolve() for path in outputs if path is not None):
         if output in taken:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, Seed, print_json, print_table, progress, renames, say
+from clickbridge.cli.console import Json, Seed, keep_apart, print_json, print_table, progress, renames, say
 from clickbridge.cli.data import Columns, Format, MaxRejects, TimeUnit, checked
 from clickbridge.errors import InputError, SettingError
 from clickbridge.settings import SETTINGS, parse_assignments
@@ -120,6 +120,7 @@ def update(
 
     if not (logs or docs or remove_docs):
         raise SettingError("update needs a log, --docs or --remove-docs")
+    keep_apart([], docs)
     opened = load(model)
     if "-" in (logs or []):
         raise SettingError("update must know a log again by its bytes: give a file, not standard input")

@@ -1,17 +1,19 @@
 """`a+b` where a part is not an S-function (a walk): scores are added list by list.
 
-Each part's scores are standardised over the list; what a part cannot score adds nothing. To search, the
-parts' best documents are pooled first. Weights are learned through `hold_back`.
+Each part's scores are standardised over the list; what a part cannot score adds nothing. To search, the best
+documents of the parts that can search are pooled first. Weights are learned through `hold_back`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 
 import numpy as np
 
+from clickbridge.errors import NotSupported
 from clickbridge.models.algebra import Composite
-from clickbridge.models.base import Array, check_k, order
+from clickbridge.models.base import Array, Model, check_k, order
 from clickbridge.types import Ranking, ResultList
 
 LEAST_POOL, POOL_FACTOR = 100, 5
@@ -40,10 +42,16 @@ class LinearSum(Composite):
 
     def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
         check_k(k)
+        if not self.searching:
+            raise NotSupported(f"{self.spec} re-ranks given lists; none of its parts can search the collection")
         depth = max(LEAST_POOL, POOL_FACTOR * k)
-        found = [part.rank_many(queries, depth) for part in self.parts]
+        found = [part.rank_many(queries, depth) for part in self.searching]
         pools = [list(dict.fromkeys(d for r in rankings for d in r.doc_ids)) for rankings in zip(*found, strict=True)]
-        lists = [ResultList("", query, sorted(pool)) for query, pool in zip(queries, pools, strict=True)]
+        # Nothing was given in any order, so all were given alike: the order of the ids must not count.
+        lists = [
+            ResultList("", query, sorted(pool), scores=[0.0] * len(pool))
+            for query, pool in zip(queries, pools, strict=True)
+        ]
         ranked = [order(r.results, s) for r, s in zip(lists, self.score_lists(lists), strict=True)]
         return [Ranking(tuple(hit for hit in ranking[:k] if np.isfinite(hit.score))) for ranking in ranked]
 
@@ -51,9 +59,12 @@ class LinearSum(Composite):
         return self.rank_many([query], k)[0]
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """Similarities of the parts, each over its largest, weighted."""
+        """Similarities of the parts that have one, each over its largest, weighted."""
         totals: dict[str, float] = {}
-        for part, weight in zip(self.parts, self.weights_, strict=True):
+        able = [type(part).similar_queries is not Model.similar_queries for part in self.parts]
+        if not any(able):
+            return super().similar_queries(query, k, min_clicks)
+        for part, weight in compress(zip(self.parts, self.weights_, strict=True), able):
             near = part.similar_queries(query, max(50, 4 * k), min_clicks)
             largest = max((s for _, s in near), default=1.0) or 1.0
             for name, s in near:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from clickbridge.errors import InputError, MissingPart
+from clickbridge.errors import ArtifactError, InputError, MissingPart
 from clickbridge.graph.dense import Vectors, read_vectors, write_vectors
 from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs, read_part, write_part
 from clickbridge.io.artifact import Artifact, ArtifactWriter, open_artifact
@@ -112,7 +112,8 @@ class ClickGraph:
     def open(cls, path: str | Path) -> ClickGraph:
         artifact = open_artifact(path, KIND)
         pairs = read_part(artifact, "pairs", Pairs)
-        assert pairs is not None
+        if pairs is None:
+            raise ArtifactError(f"the manifest of {path} has no pairs: ingest again")
         return cls(
             _Keys(artifact),
             artifact.table("docs"),

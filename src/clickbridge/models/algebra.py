@@ -101,6 +101,11 @@ class Composite(Model):
         self.weights_ = self.tuned_["weights"]
         self._stack()
 
+    @property
+    def searching(self) -> list[Model]:
+        """The parts that can search: the others (the given order) re-rank what these find."""
+        return [part for part in self.parts if type(part).rank is not Model.rank]
+
     def _stack(self) -> None:
         """What follows from the fitted parts."""
 
@@ -120,9 +125,7 @@ class Composite(Model):
         for part in self.parts:
             part.fit(held.graph)
             self.notes_ += part.notes_
-        # A part that cannot search (the given order) adds nothing to the pool.
-        searching = [part for part in self.parts if type(part).rank is not Model.rank]
-        rankers = [lambda query, k, part=part: part.rank(query, k).doc_ids for part in searching]
+        rankers = [lambda query, k, part=part: part.rank(query, k).doc_ids for part in self.searching]
         lists = LabelledLists(held.lists(rankers))
         start = np.ones(len(self.parts))
         if len(lists) < MIN_USABLE:
@@ -168,7 +171,7 @@ class Composite(Model):
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> Self:
         numbers = sorted(artifact.manifest["parts"], key=int)
-        model = cls([model_of(artifact.part(number)) for number in numbers], **artifact.manifest["params"])
+        model = cls([model_of(artifact.part(number)) for number in numbers], **cls._saved_params(artifact))
         model._restore(artifact)
         model.weights_ = artifact.array("weights")
         model._stack()

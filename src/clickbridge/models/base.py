@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from clickbridge.errors import ArtifactError, NotSupported, SettingError
+from clickbridge.errors import ArtifactError, NotFitted, NotSupported, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.artifact import Artifact, ArtifactWriter, PartWriter, open_artifact
 from clickbridge.log.clean import normalise_query
@@ -135,6 +135,15 @@ class Model:
     @property
     def spec(self) -> str:
         return self.name
+
+    if not TYPE_CHECKING:  # a checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for what is not there: before `fit`, all that is learned and what follows from it."""
+            learned = (name.endswith("_") and not name.startswith("__")) or hasattr(type(self), name)
+            if learned and "doc_ids_" not in self.__dict__:
+                raise NotFitted(f"{self.spec} has learned nothing yet: fit it first")
+            return object.__getattribute__(self, name)  # raises, with the reason that brought us here
 
     # --- learning --------------------------------------------------------------------------------
 
@@ -264,18 +273,22 @@ class Model:
 
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> Self:
-        params = artifact.manifest["params"]
-        model = cls(**{name: params[name] for name in cls.settings if name in params})
+        model = cls(**cls._saved_params(artifact))
         model._restore(artifact)
         model._read(artifact)
         return model
+
+    @classmethod
+    def _saved_params(cls, artifact: Artifact) -> dict[str, Any]:
+        params = artifact.manifest["params"]
+        return {name: params[name] for name in cls.settings if name in params}
 
     def _restore(self, artifact: Artifact) -> None:
         """What every model has."""
         self.report_ = artifact.manifest["report"]
         self.applied_ = list(artifact.manifest.get("applied", []))
         self.tuned_ = {}
-        self.notes_ = list(self.report_["notes"])
+        self.notes_ = list(self.report_.get("notes", []))
         self.doc_ids_ = artifact.strings("doc_ids")
         self.titles_ = artifact.strings("titles")
 
@@ -323,6 +336,10 @@ def model_of(artifact: Artifact) -> Model:
     name = artifact.manifest.get("model")
     if name not in MODELS and name not in COMPOSITES:
         raise ArtifactError(f"{artifact.path} is a {name!r} model, which this clickbridge does not know: update it")
+    needed = ("params", "report", "parts") if name in COMPOSITES else ("params", "report")
+    for key in needed:
+        if not isinstance(artifact.manifest.get(key), dict):
+            raise ArtifactError(f"the manifest of {artifact.path} has no {key}: fit the model again")
     return model_class(str(name)).from_artifact(artifact)
 
 
