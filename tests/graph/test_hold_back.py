@@ -130,6 +130,52 @@ def test_by_query_takes_whole_queries() -> None:
     assert twice.sum() == pytest.approx((~taken).sum() / 2, abs=1)
 
 
+@pytest.mark.parametrize("name", ["pages without times", "counts", "counts with users", "both"])
+def test_by_click_holds_back_whole_queries_too(name: str) -> None:
+    """Half of what is held back are queries that the rest does not know; `new_queries` says how much."""
+    graph = graph_of(name)
+
+    def new(share: float) -> tuple[int, float]:
+        held = graph.hold_back(0.4, by="click", seed=2, new_queries=share)
+        taken, left = clicks_of(graph, held), held.graph.matrix(rows="queries").toarray()
+        return int(((taken.sum(axis=1) > 0) & (left.sum(axis=1) == 0)).sum()), taken.sum() / (taken + left).sum()
+
+    whole, some = new(1.0), new(0.5)
+    assert whole[0] > some[0] > 0
+    assert new(0.0)[0] < some[0]
+    assert all(0.2 < new(share)[1] < 0.6 for share in (0.0, 0.5, 1.0))
+    default = clicks_of(graph, graph.hold_back(0.4, by="click", seed=2))
+    assert (default == clicks_of(graph, graph.hold_back(0.4, by="click", seed=2, new_queries=0.5))).all()
+
+
+def test_a_log_of_two_queries_is_not_halved() -> None:
+    graph = ClickGraph.build([PairCount("q", "a", 500), PairCount("r", "b", 500)])
+    assert clicks_of(graph, graph.hold_back(0.1, by="click")).sum() < 150
+
+
+def test_tuning_sees_new_queries_where_queries_repeat() -> None:
+    """A part that only remembers answers every known query: judged by those alone, one that reads words would get
+    no weight."""
+    words = [f"w{i}" for i in range(400)]
+    docs = [Document(f"d{i}", {"title": f"{word} {words[i - 1]}"}) for i, word in enumerate(words)]
+    log = [Impression(w, [f"d{i - 1}" if i else "d399", f"d{i}"], [f"d{i}"]) for i, w in enumerate(words)] * 8
+    graph = ClickGraph.build(log, docs)
+    assert choose(graph) == "click"
+    shares = {}
+    for share in (0.0, 0.5):
+        held = graph.hold_back(new_queries=share)
+        known = {graph.query_keys[q] for q in held.graph.pairs.query}
+        shares[share] = np.mean([r.query not in known for r in held.lists()])
+    assert shares[0.0] < 0.05
+    assert 0.3 < shares[0.5] < 0.7
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+def test_a_share_of_new_queries_outside_is_refused(share: float) -> None:
+    with pytest.raises(SettingError, match="new_queries must be from 0 to 1; got"):
+        graph_of("pages").hold_back(new_queries=share)
+
+
 def test_the_hash_is_of_the_text_alone() -> None:
     one, two = ClickGraph.build(pages(40)), ClickGraph.build(pages(40) + counts(40))
     by_text = dict(zip(two.query_keys, query_hash(two, 7), strict=True))

@@ -242,11 +242,11 @@ class ClickGraph:
 
         return merge_graphs(self, other)
 
-    def hold_back(self, fraction: float = 0.1, by: str = "auto", seed: int = 0):  # type: ignore[no-untyped-def]
+    def hold_back(self, fraction: float = 0.1, by: str = "auto", seed: int = 0, **more: float):  # type: ignore[no-untyped-def]
         """Splits off part of the clicks for tuning: see `clickbridge.graph.hold_back`."""
         from clickbridge.graph.hold_back import hold_back
 
-        return hold_back(self, fraction, by, seed)
+        return hold_back(self, fraction, by, seed, **more)
 
 
 class _Keys(Sequence[str]):

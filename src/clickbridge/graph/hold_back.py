@@ -1,7 +1,8 @@
 """One hold-back serves every tuner, early stopper and cross-fit.
 
 What is held back: the last part by time where times exist; else whole queries by a hash of their text if
-most queries occur once; else single clicks at random. The rest is a GRAPH over the same queries and
+most queries occur once; else single clicks at random, and for a share of them whole queries: a log of repeated
+queries would otherwise judge nothing but what is known already. The rest is a GRAPH over the same queries and
 documents; what was held back becomes lists with labels.
 """
 
@@ -11,6 +12,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
@@ -21,6 +23,8 @@ from clickbridge.types import ResultList
 
 MIN_USABLE = 50
 POOL = 50
+NEW_QUERIES = 0.5
+"""Of what is held back by click, the share that are whole queries; measured in docs/hold_back.md."""
 Ranker = Callable[[str, int], list[str]]
 
 
@@ -73,20 +77,23 @@ class HoldBack:
         return out
 
 
-def hold_back(graph: ClickGraph, fraction: float = 0.1, by: str = "auto", seed: int = 0) -> HoldBack:
+def hold_back(
+    graph: ClickGraph, fraction: float = 0.1, by: str = "auto", seed: int = 0, *, new_queries: float = NEW_QUERIES
+) -> HoldBack:
+    """`new_queries` is for `by="click"` alone: the share of the held-back part that are whole queries."""
     if not 0 < fraction < 1:
         raise SettingError(f"fraction must be between 0 and 1; got {fraction}")
+    if not 0 <= new_queries <= 1:
+        raise SettingError(f"new_queries must be from 0 to 1; got {new_queries}")
     if by == "auto":
         by = choose(graph)
     if by == "time":
         return _by_time(graph, fraction)
     if by == "query":
-        # The share is of the queries that have events here: a rest can be held back from once more.
-        hashes = query_hash(graph, seed)
-        drop = hashes < np.quantile(hashes[_present(graph)], fraction)
+        drop = _some_queries(graph, fraction, seed, "linear")
         return _split_events(graph, by, lambda part: drop[part.query], lambda pairs: drop[pairs.query])
     if by == "click":
-        return _by_click(graph, fraction, seed)
+        return _by_click(graph, fraction, seed, new_queries)
     raise SettingError(f"by must be auto, time, query or click; got {by!r}")
 
 
@@ -111,6 +118,14 @@ def _present(graph: ClickGraph) -> Array:
     if not len(present):
         raise InputError("hold_back needs at least one query: the GRAPH has none")
     return present
+
+
+def _some_queries(graph: ClickGraph, share: float, seed: int, method: Literal["linear", "lower"]) -> Array:
+    """Which queries are held back whole: those of the smallest hashes. The share is of the queries that have
+    events here, so that a rest can be held back from once more."""
+    hashes = query_hash(graph, seed)
+    drop: Array = hashes < np.quantile(hashes[_present(graph)], share, method=method)
+    return drop
 
 
 def query_hash(graph: ClickGraph, seed: int) -> Array:
@@ -140,18 +155,24 @@ def _by_time(graph: ClickGraph, fraction: float) -> HoldBack:
     return _split_events(graph, "time", late, None)
 
 
-def _by_click(graph: ClickGraph, fraction: float, seed: int) -> HoldBack:
+def _by_click(graph: ClickGraph, fraction: float, seed: int, new_queries: float) -> HoldBack:
+    """Whole queries for the share `new_queries`; of the others single events, so that the fraction holds."""
     rng = np.random.default_rng(seed)
+    whole = np.zeros(graph.n_queries, dtype=bool)
+    if new_queries and len(graph.pairs):
+        # "lower": of a few queries, none rather than one that is most of the log.
+        whole = _some_queries(graph, fraction * new_queries, seed, "lower")
+    thinned = fraction * (1 - new_queries) / (1 - fraction * new_queries)
     if graph.impressions is None and graph.clicks is None:
         pairs = graph.pairs
-        taken = rng.binomial(pairs.clicks, fraction)
+        taken = np.where(whole[pairs.query], pairs.clicks, rng.binomial(pairs.clicks, thinned))
         return HoldBack(
             graph.with_pairs(_with_clicks(pairs, pairs.clicks - taken)),
             "click",
             None,
             _with_clicks(pairs, taken),
         )
-    return _split_events(graph, "click", lambda part: rng.random(len(part)) < fraction, None)
+    return _split_events(graph, "click", lambda part: whole[part.query] | (rng.random(len(part)) < thinned), None)
 
 
 def _split_events(
