@@ -115,6 +115,8 @@ def test_malformed_documents(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("words", "line"),
     [
+        ("ingest log.jsonl --out new --min-clicks 4", "min_clicks 4 keeps 0 of 5 pairs; try --min-clicks 1"),
+        ("ingest log.jsonl --out graph --min-users 9", "min_clicks 1 and min_users 9 keeps 0 of 5 pairs; try"),
         ("ingest nowhere.jsonl --out new", "no file nowhere.jsonl: check the path"),
         ("ingest log.jsonl --out none/new", "none is not a folder: create it first, or write elsewhere"),
         ("stats nowhere", "no graph at nowhere: give the folder that was written with --out"),

@@ -115,6 +115,28 @@ def test_time_units(unit: str, ticks: int) -> None:
     assert clean_time(3 * ticks, time_scale(unit)) == pytest.approx(3.0)
 
 
+@pytest.mark.parametrize(
+    ("value", "unit", "says"),
+    [
+        (1700000000000, "s", "time 1700000000000 is in the year 55841: is the unit ms?"),
+        ("1700000000000", "s", "time '1700000000000' is in the year 55841: is the unit ms?"),
+        (1700000000000000, "s", "is the unit us?"),
+        (1700000000000000, "ms", "is the unit us?"),
+        (1700000000000000000, "ms", "is the unit ns?"),
+        (1e30, "ns", "check it"),
+    ],
+)
+def test_a_time_far_ahead_names_the_unit_it_may_have(value: Any, unit: str, says: str) -> None:
+    with pytest.raises(RecordError) as refusal:
+        clean_time(value, time_scale(unit))
+    assert str(refusal.value).endswith(says)
+
+
+def test_a_date_far_ahead_is_taken() -> None:
+    assert clean_time("2999-01-01", 1.0) == datetime(2999, 1, 1, tzinfo=UTC).timestamp()
+    assert clean_time(1700000000000, time_scale("ms")) == 1.7e9
+
+
 def test_an_unknown_time_unit_is_refused() -> None:
     with pytest.raises(SettingError, match="--time-unit must be one of s, ms, us, ns; got 'h'"):
         time_scale("h")

@@ -201,9 +201,10 @@ def test_lines_without_a_time_are_trained_on(tmp_path: Path) -> None:
     assert (report.train_lines, report.held_lines) == (81, 20)
 
 
-def test_times_in_another_unit_than_said_do_not_stop_it(tmp_path: Path) -> None:
-    source = log_of(tmp_path / "log.jsonl", *(page | {"time": 1.7e15 + page["time"]} for page in pages()))
-    assert cut(tmp_path, source, "80%").held_lines == 20
+def test_times_in_another_unit_than_said_stop_it(tmp_path: Path) -> None:
+    source = log_of(tmp_path / "log.jsonl", *(page | {"time": 1.7e12 + page["time"]} for page in pages()))
+    with pytest.raises(InputError, match=r"line 1: time 1700000000000.0 is in the year 55841: is the unit ms\?"):
+        cut(tmp_path, source, "80%")
 
 
 def test_rejects_are_counted_once(tmp_path: Path) -> None:

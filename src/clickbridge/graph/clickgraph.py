@@ -9,6 +9,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +21,7 @@ from scipy import sparse
 from clickbridge.errors import ArtifactError, InputError, MissingPart
 from clickbridge.graph.dense import Vectors, read_vectors, write_vectors
 from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs, read_part, write_part
-from clickbridge.io.artifact import Artifact, ArtifactWriter, open_artifact
+from clickbridge.io.artifact import Artifact, ArtifactWriter, PartWriter, open_artifact
 from clickbridge.log.aggregate import LogAggregator
 from clickbridge.log.clean import normalise_query
 from clickbridge.log.pair_sums import PairSums, connect
@@ -98,6 +99,8 @@ class ClickGraph:
             if progress:
                 progress("merging", 0)
             summary = aggregator.finish(writer)
+            if defaults:
+                _check_thresholds(writer, defaults)
             for source in (docs, log):
                 rejects = getattr(source, "rejects", None)
                 if rejects is not None and rejects.count and rejects.path is not None:
@@ -247,6 +250,17 @@ class ClickGraph:
         from clickbridge.graph.hold_back import hold_back
 
         return hold_back(self, fraction, by, seed, **more)
+
+
+def _check_thresholds(writer: PartWriter, defaults: Mapping[str, Any]) -> None:
+    """Refuses defaults that would leave a model nothing to learn from."""
+    from clickbridge.graph.responses import kept_pairs
+
+    names = [f.name for f in fields(Pairs) if writer.has(f"pairs.{f.name}.npy")]
+    pairs = Pairs(**{name: np.load(writer.written(f"pairs.{name}.npy"), mmap_mode="r") for name in names})
+    limits = {name: defaults[name] for name in ("min_clicks", "min_users") if name in defaults}
+    if limits:
+        kept_pairs(pairs, **limits)
 
 
 class _Keys(Sequence[str]):

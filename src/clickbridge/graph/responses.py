@@ -12,7 +12,7 @@ from scipy import sparse
 
 from clickbridge.errors import InputError, MissingPart
 from clickbridge.graph.clickgraph import ClickGraph, time_or_nan
-from clickbridge.graph.parts import Array
+from clickbridge.graph.parts import Array, Pairs
 
 DAY = 86400.0
 
@@ -39,6 +39,16 @@ def responses(
         graph, note = without_robots(graph, max_clicks_per_user)
         notes.append(note)
     pairs = graph.pairs
+    keep, dropped = kept_pairs(pairs, min_clicks, min_users)
+    notes += dropped
+    values = decayed_clicks(graph, half_life) if half_life else pairs.clicks.astype(np.float64)
+    # log(1 + t), not log t: a single click must not count for nothing.
+    values = np.log1p(values) if response == "log" else values
+    return Responses(graph.matrix(rows="queries", values=np.where(keep, values, 0.0)), notes)
+
+
+def kept_pairs(pairs: Pairs, min_clicks: int = 1, min_users: int = 1) -> tuple[Array, list[str]]:
+    """Which pairs the thresholds keep, and a line where they drop over half of the clicks."""
     keep = pairs.clicks >= min_clicks
     limits = [f"min_clicks {min_clicks}"]
     if min_users > 1:
@@ -55,12 +65,7 @@ def responses(
             raise InputError("no click is left to learn from: ingest a log with clicks, or raise max_clicks_per_user")
         remedy = "--min-clicks 1" + (" --min-users 1" if min_users > 1 else "")
         raise InputError(f"{' and '.join(limits)} keeps 0 of {clicked:,} pairs; try {remedy}")
-    if kept < total / 2:
-        notes.append(f"{' and '.join(limits)} drops {total - kept:,} of {total:,} clicks")
-    values = decayed_clicks(graph, half_life) if half_life else pairs.clicks.astype(np.float64)
-    # log(1 + t), not log t: a single click must not count for nothing.
-    values = np.log1p(values) if response == "log" else values
-    return Responses(graph.matrix(rows="queries", values=np.where(keep, values, 0.0)), notes)
+    return keep, [f"{' and '.join(limits)} drops {total - kept:,} of {total:,} clicks"] if kept < total / 2 else []
 
 
 def without_robots(graph: ClickGraph, max_clicks: int) -> tuple[ClickGraph, str]:

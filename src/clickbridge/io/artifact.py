@@ -48,6 +48,9 @@ class PartWriter:
         self._paths[name] = self.folder / f"{stem}.{self.generation}{dot}{suffix}"
         return self._paths[name]
 
+    def has(self, name: str) -> bool:
+        return name in self._paths
+
     def written(self, name: str) -> Path:
         """Where the file called `name` was written before the commit."""
         return self._paths[name]

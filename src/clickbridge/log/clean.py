@@ -12,6 +12,9 @@ from clickbridge.errors import SettingError
 from clickbridge.types import Impression, PairCount
 
 MAX_QUERY = 4096
+YEAR = 365.2425 * 86400
+END_OF_TIME = (2200 - 1970) * YEAR
+"""A number that means a time after the year 2200 has another unit than was said."""
 TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -41,8 +44,10 @@ def clean_time(value: Any, scale: float) -> float | None:
     """Seconds since 1970: from ISO 8601 (no zone means UTC) or from epoch units."""
     if value is None or value == "":
         return None
+    number = None
     try:
-        seconds = _seconds(value) if isinstance(value, date) else float(value) * scale
+        number = None if isinstance(value, date) else float(value)
+        seconds = _seconds(value) if number is None else number * scale
     except (TypeError, ValueError, OverflowError):
         try:
             seconds = _seconds(datetime.fromisoformat(value))
@@ -50,6 +55,10 @@ def clean_time(value: Any, scale: float) -> float | None:
             raise RecordError(f"time {value!r} is neither ISO 8601 nor a number") from None
     if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 0:
         raise RecordError(f"time {value!r} is not a time since 1970")
+    if number is not None and seconds >= END_OF_TIME:
+        fits = [unit for unit, size in TIME_UNITS.items() if number * size < END_OF_TIME]
+        hint = f"is the unit {fits[0]}?" if fits else "check it"
+        raise RecordError(f"time {value!r} is in the year {1970 + seconds / YEAR:.0f}: {hint}")
     return seconds
 
 

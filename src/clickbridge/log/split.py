@@ -110,10 +110,7 @@ def _lists(shown: dict[str, dict[str, float]], records: dict[str, Any], others: 
 class _TimeCut:
     def __init__(self, cut: float) -> None:
         self.cut = cut
-        try:
-            self.label = datetime.fromtimestamp(cut, UTC).isoformat()
-        except (ValueError, OverflowError, OSError):  # beyond the year 9999: a wrong --time-unit
-            self.label = f"{cut:.0f} s"
+        self.label = datetime.fromtimestamp(cut, UTC).isoformat()
 
     def holds(self, record: Impression | PairCount) -> bool:
         return record.time is not None and record.time > self.cut
