@@ -119,3 +119,13 @@ OPAQUE = "\x1f"
 def query_key(query: str, query_id: str | None) -> str:
     """A query's identity: its normalised text; where there is none, its id as one opaque token."""
     return query or OPAQUE + (query_id or "")
+
+
+def text_of_key(key: str) -> str:
+    """The text of a query; empty for one known by its id alone."""
+    return "" if key.startswith(OPAQUE) else key
+
+
+def edge_name(key: str) -> str:
+    """How a query is called outside: by its text, or by its id where it has none."""
+    return key.removeprefix(OPAQUE)

@@ -127,6 +127,7 @@ def test_malformed_documents(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPa
         ("fit notext --model vsm+lmir --out new", "vsm needs document text: ingest with --docs"),
         ("fit graph --model bm25 --out new --min-clicks 4", "min_clicks 4 keeps 0 of 5 pairs; try --min-clicks 1"),
         ("fit graph --model given --out new --min-users 9", "min_clicks 1 and min_users 9 keeps 0 of 5 pairs; try"),
+        ("similar model --doc nowhere", "no document 'nowhere' in the model: check the id"),
         ("search graph pizza", "graph is a graph; a model is needed here"),
         ("search given pizza", "given re-ranks given lists; it cannot search the collection by itself"),
         ("rank model --lists qrels --out new", "qrels, line 1: not JSON: "),

@@ -174,6 +174,16 @@ def hashed(wanted: dict[str, Any]) -> dict[str, Any]:
     return wanted | {"pages": pages}
 
 
+def test_records_made_by_hand_are_normalised() -> None:
+    log = [Impression("NY  Pizza", ["a", "b"], ["a"]), PairCount("ny pizza ", "a"), PairCount("", "b", query_id="Q7")]
+    graph = ClickGraph.build(log)
+    assert graph.query_names == ["Q7", "ny pizza"]
+    assert graph.query_texts == ["", "ny pizza"]
+    assert graph.pairs.clicks.tolist() == [1, 2]
+    assert graph.query_idx("NY pizza") == 1
+    assert log[0].query == "NY  Pizza", "what was handed in stays as it is"
+
+
 @given(logs())
 @few(20)
 def test_a_graph_is_what_counting_gives(raws: list[Raw]) -> None:
@@ -211,7 +221,7 @@ def test_events_alone_give_the_same_pairs(raws: list[Raw]) -> None:
 @few(5)
 def test_saved_and_opened_it_is_the_same(raws: list[Raw]) -> None:
     docs = [Document("01", {"title": "leading", "body": "zero"}), Document("unseen", {"title": "x"})]
-    graph = ClickGraph.build(records(raws), docs, defaults={"min_clicks": 2})
+    graph = ClickGraph.build(records(raws), docs, defaults={"response": "log"})
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "graph"
         graph.save(place)

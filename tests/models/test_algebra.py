@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import clickbridge
-from clickbridge import BM25, LMIR, VSM, ClickGraph, Product, Scaled, Sum
+from clickbridge import BM25, LMIR, VSM, ClickGraph, Product, Scaled, Sum, build_model
 from clickbridge.errors import SettingError
-from clickbridge.types import Document
+from clickbridge.types import Document, Impression
 from oracles.arrays import dense
 from oracles.graphs import graph_of, noisy_field_graph, random_docs
 
@@ -156,3 +156,39 @@ def test_a_sum_survives_saving(small_graph: ClickGraph, tmp_path: Path) -> None:
         assert clickbridge.load(tmp_path / "model" / "parts" / number).rank("city") == model.parts[int(number)].rank(
             "city"
         )
+
+
+def repeated(seed: int = 0) -> ClickGraph:
+    """Repeated queries of two words, answered by the documents that have them in the title."""
+    rng = np.random.default_rng(seed)
+    words = [f"w{i}" for i in range(30)]
+    docs, log = [], []
+    for i in range(200):
+        pair = " ".join(rng.choice(words, 2, replace=False))
+        docs.append(Document(f"d{i}", {"title": pair, "body": " ".join(rng.choice(words, 6))}))
+        page = Impression(pair, [f"d{(i + 7) % 200}", f"d{i}", f"d{(i + 3) % 200}"], [f"d{i}"])
+        log += [page] * int(rng.integers(3, 9))
+    return ClickGraph.build(log, docs)
+
+
+def test_a_sum_says_each_thing_once_and_of_the_whole_log() -> None:
+    graph = repeated()
+    model = build_model("bm25+pls", {"dim": 20, "min_clicks": 4}).fit(graph)
+    kinds = [note.split("(")[0].split(" clicks")[0] for note in model.notes_]
+    starts = [" ".join(kind.split()[:3]) for kind in kinds]
+    assert len(starts) == len(set(starts)), model.notes_
+    assert sum("held-back lists" in note and note.startswith("weights ") for note in model.notes_) == 1
+    assert any(note.startswith("bm25: field weights") for note in model.notes_)
+    assert any(note.startswith("pls: field weights") for note in model.notes_), "a latent model says its own"
+    again = build_model("pls", {"dim": 20, "min_clicks": 4}).fit(graph)
+    assert [note for note in model.notes_ if note.startswith("pls: views")] == [
+        note for note in again.notes_ if note.startswith("pls: views")
+    ]
+
+
+def test_the_report_of_a_sum_is_by_part() -> None:
+    report = build_model("bm25+pls", {"dim": 20}).fit(repeated()).report_
+    assert report["dim"] == {"bm25": None, "pls": 20}
+    assert report["views"]["bm25"] == ["word"]
+    assert set(report["views"]["pls"]) == {"query", "document"}
+    assert set(report["weights"]) == {"bm25", "pls"}

@@ -199,7 +199,8 @@ def test_transitivity_of_a_fitted_model() -> None:
 def test_weights_are_tuned_where_there_are_lists() -> None:
     graph = noisy_field_graph(600)
     model = MPLS(dim=30, views="word:good,word:noise", fields="good,noise", language="none").fit(graph)
-    assert any("weights tuned to nDCG@5" in note for note in model.notes_)
+    assert sum("weights tuned to nDCG@5" in note for note in model.notes_) == 1
+    assert list(model.report_["weights"].values()) == pytest.approx(model.weights_.tolist(), abs=1e-4)
     np.testing.assert_allclose(np.linalg.norm(model.weights_), 1)
     tuned = model.weights_.copy()
     model.refit(graph)

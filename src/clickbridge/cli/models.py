@@ -65,10 +65,10 @@ def fit(
     opened = ClickGraph.open(graph)
     counting = {**opened.defaults, **counting}
     built = build_model(model, settings | {name: v for name, v in counting.items() if name in known})
-    if counting:
-        # Thresholds are checked for every model, so that a slip shows even where clicks only tune weights.
-        for note in responses(opened, **counting).notes:
-            say(note)
+    # Thresholds are checked for every model, so that a slip shows even where clicks only tune weights.
+    said = responses(opened, **counting).notes if counting else []
+    for note in said:
+        say(note)
     if plan:
         print_plans(built.plans(opened), json)
         return
@@ -79,7 +79,8 @@ def fit(
         built.fit(opened)
         built.save(out)
     for note in built.notes_:
-        say(note)
+        if note not in said:
+            say(note)
     if json:
         print_json(built.report_)
     else:
@@ -202,6 +203,8 @@ def similar(
         rows = [{"query": name, "similarity": s} for name, s in near]
     else:
         assert doc is not None
+        if doc not in opened.doc_ids_:
+            raise InputError(f"no document {doc!r} in the model: check the id")
         hits = opened.similar_documents(doc, k)
         rows = [{"doc_id": h.doc_id, "similarity": h.score, "title": opened.title(h.doc_id)} for h in hits]
     if json:

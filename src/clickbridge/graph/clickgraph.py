@@ -9,7 +9,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -25,8 +25,8 @@ from clickbridge.io.artifact import Artifact, ArtifactWriter, PartWriter, open_a
 from clickbridge.log.aggregate import LogAggregator
 from clickbridge.log.clean import normalise_query
 from clickbridge.log.pair_sums import PairSums, connect
-from clickbridge.log.readers import LogRecord
-from clickbridge.types import OPAQUE, Document, query_key
+from clickbridge.log.readers import LogReader, LogRecord
+from clickbridge.types import Document, edge_name, query_key, text_of_key
 
 KIND = "graph"
 MEMORY_MB = 1024
@@ -90,7 +90,9 @@ class ClickGraph:
                 aggregator.add_document(document)
                 if progress and count % 10_000 == 0:
                     progress("documents", count)
-            for count, record in enumerate(log, 1):
+            # A reader normalises queries; records made by hand may hold them as they were typed.
+            clean = log if isinstance(log, LogReader) else map(_normalised, log)
+            for count, record in enumerate(clean, 1):
                 aggregator.add(record)
                 if progress and count % 20_000 == 0:
                     progress("log lines", count)
@@ -195,7 +197,12 @@ class ClickGraph:
     @cached_property
     def query_texts(self) -> list[str]:
         """Text of every query; empty for one known by its id alone."""
-        return ["" if key.startswith(OPAQUE) else key for key in self.query_keys]
+        return [text_of_key(key) for key in self.query_keys]
+
+    @cached_property
+    def query_names(self) -> list[str]:
+        """How every query is called: by its text, or by its id where it has none. `query_keys` mark the latter."""
+        return [edge_name(key) for key in self.query_keys]
 
     def field(self, name: str) -> list[str]:
         """The text of one field for every document, empty where it has none."""
@@ -250,6 +257,13 @@ class ClickGraph:
         from clickbridge.graph.hold_back import hold_back
 
         return hold_back(self, fraction, by, seed, **more)
+
+
+def _normalised(record: LogRecord) -> LogRecord:
+    if isinstance(record, Document):
+        return record
+    query = normalise_query(record.query)
+    return record if query == record.query else replace(record, query=query)
 
 
 def _check_thresholds(writer: PartWriter, defaults: Mapping[str, Any]) -> None:

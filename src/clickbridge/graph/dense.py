@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from clickbridge.errors import InputError
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.log.clean import normalise_query
-from clickbridge.types import OPAQUE
+from clickbridge.types import edge_name
 
 Vectors = dict[str, dict[str, np.ndarray[Any, Any]]]
 """By name, then by side (`query`, `doc`): one row an item, NaN where it has none."""
@@ -37,7 +37,7 @@ def write_vectors(writer: PartWriter, name: str, path: str) -> None:
         keys = pq.read_table(writer.written(file), columns=[column])[column].to_pylist()
         out = np.full((len(keys), widths.copy().pop()), np.nan, dtype=np.float32)
         for number, key in enumerate(keys):
-            vector = chosen.get(key) or chosen.get(key.removeprefix(OPAQUE))
+            vector = chosen.get(key) or chosen.get(edge_name(key))
             if vector is not None:
                 out[number] = vector
         writer.array(f"vectors.{name}.{side}", out)

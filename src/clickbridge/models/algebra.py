@@ -94,10 +94,13 @@ class Composite(Model):
         refitting = "weights" in self.tuned_
         if not refitting:
             self.tuned_["weights"] = self._learn(graph) if self.weights == "auto" else self._parse()
+            self.tuned_["notes"] = self.notes_
+        self.notes_ = []
         parts_are_tuned = refitting or self.weights == "auto"
         for part in self.parts:
             (part.refit if parts_are_tuned else part.fit)(graph)
             self.notes_ += [note for note in part.notes_ if note not in self.notes_]
+        self.notes_ += self.tuned_["notes"]
         self.weights_ = self.tuned_["weights"]
         self._stack()
 
@@ -124,7 +127,6 @@ class Composite(Model):
         held = graph.hold_back(seed=self.seed)
         for part in self.parts:
             part.fit(held.graph)
-            self.notes_ += part.notes_
         rankers = [lambda query, k, part=part: part.rank(query, k).doc_ids for part in self.searching]
         lists = LabelledLists(held.lists(rankers))
         start = np.ones(len(self.parts))
@@ -161,7 +163,8 @@ class Composite(Model):
 
     def _report(self) -> dict[str, Any]:
         weights = {part.spec: float(w) for part, w in zip(self.parts, self.weights_, strict=True)}
-        return {"weights": weights, "parts": [part.report_ for part in self.parts]}
+        by_part = {name: {part.spec: part.report_[name] for part in self.parts} for name in ("dim", "views")}
+        return {**by_part, "weights": weights, "parts": [part.report_ for part in self.parts]}
 
     def _write(self, writer: PartWriter) -> None:
         writer.array("weights", self.weights_)

@@ -62,11 +62,6 @@ def as_key(query: str) -> str:
     return query if query.startswith(OPAQUE) else normalise_query(query)
 
 
-def edge_name(key: str) -> str:
-    """How a query is called outside: by its text, or by its id where it has none."""
-    return key.removeprefix(OPAQUE)
-
-
 def known_number(numbers: Mapping[str, int], query: str) -> int:
     """A known query's number by its text or, where no text is like that, by its id; -1 for an unknown one."""
     key = as_key(query)

@@ -43,7 +43,7 @@ class CosWord(VSM):
 
     def learn_weights(self, graph: ClickGraph, counts: FieldCounts) -> tuple[Array, str]:
         """BM25F's: the length of a document is not known from the few words that tuning looks at."""
-        weights = document_field_weights(graph, "auto", self.language, self.stop_words, self.seed)
+        weights = document_field_weights(graph, "auto", self.language, self.stop_words, self.seed, self)
         return np.array([weights[name] for name in counts.names]), f"{self.name}: field weights as bm25 learned them"
 
 

@@ -19,13 +19,13 @@ from clickbridge.errors import MissingPart
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, as_key, edge_name, known_number, query_of
+from clickbridge.models.base import Array, as_key, known_number, query_of
 from clickbridge.models.explain import Part, explanation
 from clickbridge.models.sfunction import Images, SFunction
 from clickbridge.models.tuning import document_field_weights
 from clickbridge.numerics.csr import csr_times_dense
 from clickbridge.numerics.rows import Maps, SparseRows
-from clickbridge.types import OPAQUE, Document, Explanation, ResultList
+from clickbridge.types import Document, Explanation, ResultList, edge_name, text_of_key
 from clickbridge.views.stack import ViewStack, parse_views
 from clickbridge.views.view import Source
 
@@ -85,9 +85,11 @@ class LatentModel(SFunction):
         self.d_views_ = ViewStack(_union(d for _, d in terms), self.language, self.stop_words)
         self.field_weights_ = {}
         if graph.field_names and any(view.of_text for view in self.d_views_.views):
-            self.field_weights_ = document_field_weights(graph, self.fields, self.language, self.stop_words, self.seed)
+            self.field_weights_ = document_field_weights(
+                graph, self.fields, self.language, self.stop_words, self.seed, self
+            )
         texts = {name: graph.field(name) for name in graph.field_names}
-        query_texts = {"query": ["" if key.startswith(OPAQUE) else key for key in self.query_keys_]}
+        query_texts = {"query": [text_of_key(key) for key in self.query_keys_]}
         names = [title or doc_id for title, doc_id in zip(self.titles_, self.doc_ids_, strict=True)]
         vectors = graph.vectors_of("query", known.numbers), graph.vectors_of("doc", None)
         self.query_features_ = self.q_views_.fit(
@@ -130,7 +132,7 @@ class LatentModel(SFunction):
         """Known queries have all their views, the click view among them; new ones what their text allows."""
         keys = [as_key(query) for query in queries]
         numbers = np.array([known_number(self._query_numbers, key) for key in keys], dtype=np.int64)
-        texts = ["" if key.startswith(OPAQUE) or n >= 0 else key for key, n in zip(keys, numbers, strict=True)]
+        texts = ["" if n >= 0 else text_of_key(key) for key, n in zip(keys, numbers, strict=True)]
         new = self.q_views_.transform(Source({"query": texts}, len(keys), vectors=vectors or {}))
         known = numbers >= 0
         if not known.any():

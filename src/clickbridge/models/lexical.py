@@ -21,7 +21,7 @@ from clickbridge.models.base import Array, as_key, title_of
 from clickbridge.models.explain import explanation
 from clickbridge.models.sfunction import SFunction, stack_rows
 from clickbridge.models.tuning import learn_field_weights
-from clickbridge.types import OPAQUE, Document, Explanation
+from clickbridge.types import Document, Explanation, text_of_key
 from clickbridge.views.fields import FieldCounts, count_fields, parse_fields
 from clickbridge.views.text import Analyzer
 from clickbridge.views.word import Vocabulary, WordCounter
@@ -62,12 +62,11 @@ class LexicalModel(SFunction):
         self._count_collection(counts)
         if given:
             self.field_weights_ = np.array(list(given.values()))
-        elif "field_weights" in self.tuned_:
-            self.field_weights_ = self.tuned_["field_weights"]
         else:
-            self.field_weights_, note = self.learn_weights(graph, counts)
-            self.tuned_["field_weights"] = self.field_weights_
-            self.notes_.append(note)
+            if "field_weights" not in self.tuned_:
+                self.tuned_["field_weights"], self.tuned_["note"] = self.learn_weights(graph, counts)
+            self.field_weights_ = self.tuned_["field_weights"]
+            self.notes_.append(self.tuned_["note"])
         self._weigh_collection(counts)
         self.scorable_ = counts.lengths @ self.field_weights_ > 0
         self.images_ = self.document_map(counts, self.field_weights_)
@@ -104,7 +103,7 @@ class LexicalModel(SFunction):
         raise NotImplementedError
 
     def map_queries(self, queries: Sequence[str]) -> sparse.csr_array:
-        texts = ("" if key.startswith(OPAQUE) else key for key in map(as_key, queries))
+        texts = (text_of_key(as_key(query)) for query in queries)
         return self.query_map(self._counter.count(texts))
 
     def map_new(self, documents: Sequence[Document]) -> sparse.csr_array:

@@ -19,7 +19,7 @@ from clickbridge.models.base import Array
 from clickbridge.models.latent import COUNTING, LatentModel, Space
 from clickbridge.models.tuning import document_field_weights
 from clickbridge.numerics.svd import SVD, MatrixOperator, randomised_svd
-from clickbridge.types import OPAQUE
+from clickbridge.types import text_of_key
 from clickbridge.views.stack import ViewStack
 from clickbridge.views.view import Source
 
@@ -60,14 +60,16 @@ class LSIDocTerm(LSI):
         if not graph.field_names:
             raise MissingPart(f"{self.name} needs document text: ingest with --docs")
         texts = {name: graph.field(name) for name in graph.field_names}
-        self.field_weights_ = document_field_weights(graph, self.fields, self.language, self.stop_words, self.seed)
+        self.field_weights_ = document_field_weights(
+            graph, self.fields, self.language, self.stop_words, self.seed, self
+        )
         self.d_views_ = ViewStack(["word"], self.language, self.stop_words)
         self.doc_features_ = self.d_views_.fit(Source(texts, graph.n_docs, field_weights=self.field_weights_))
         # The query is a short document: the same words, the same idf.
         self.q_views_ = ViewStack(["word"], self.language, self.stop_words)
         self.q_views_.views = self.d_views_.views
         self._know(clicked_queries(graph, graph.matrix(rows="queries")))
-        known = ["" if key.startswith(OPAQUE) else key for key in self.query_keys_]
+        known = [text_of_key(key) for key in self.query_keys_]
         self.query_features_ = self.q_views_.transform(Source({"query": known}, len(known)))
         svd = self._decompose(sparse.csr_array(self.doc_features_.T))
         relative = svd.s / max(float(svd.s[0]), 1e-30)

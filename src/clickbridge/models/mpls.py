@@ -34,14 +34,17 @@ class MPLS(PLS):
     dims: str
 
     weights_: Array
+    group_names_: list[str]
 
     def _fit(self, graph: ClickGraph) -> None:
         groups = self._groups(graph)
         if self.combine == "tuned" and "weights" not in self.tuned_ and len(groups) > 1:
             self.tuned_["weights"] = self._tune(graph, groups)
-        notes = self.notes_
+            # What the fit on the rest said of thresholds and fields is said again, of the whole, below.
+            self.tuned_["note"], self.notes_ = self.notes_[-1], []
         spaces = self._spaces(graph, groups)
-        self.notes_ = notes + [note for note in self.notes_ if note not in notes]
+        self.notes_ += [self.tuned_["note"]] if "note" in self.tuned_ else []
+        self.group_names_ = groups
         self.weights_ = self.tuned_.get("weights", closed_form(spaces))
         self.spaces_ = [self._scaled(s, w) for s, w in zip(spaces, self.weights_, strict=True)]
         words = ", ".join(f"{g}:{w:.3g}" for g, w in zip(groups, self.weights_, strict=True))
@@ -92,7 +95,10 @@ class MPLS(PLS):
         return weights / np.linalg.norm(weights)
 
     def _report(self) -> dict[str, Any]:
-        return {**super()._report(), "weights": self.weights_.round(4).tolist()}
+        return {
+            **super()._report(),
+            "weights": dict(zip(self.group_names_, self.weights_.round(4).tolist(), strict=True)),
+        }
 
 
 def parse_dims(text: str, n_groups: int) -> list[int]:

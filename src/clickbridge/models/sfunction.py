@@ -16,9 +16,9 @@ from clickbridge.errors import InputError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import clicked_queries
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, Model, as_key, check_k, edge_name, query_of
+from clickbridge.models.base import Array, Model, as_key, check_k, query_of
 from clickbridge.search.index import DenseIndex, Index, SparseIndex
-from clickbridge.types import Document, Hit, Ranking, ResultList
+from clickbridge.types import Document, Hit, Ranking, ResultList, edge_name
 
 Images = Any
 """Rows of images: a sparse matrix or a dense array."""

@@ -17,6 +17,7 @@ from clickbridge.types import ResultList
 from clickbridge.views.fields import FieldCounts, default_weights, parse_fields
 
 if TYPE_CHECKING:
+    from clickbridge.models.base import Model
     from clickbridge.models.lexical import LexicalModel
 
 Array = np.ndarray[Any, Any]
@@ -152,9 +153,9 @@ def _pool_ranker(model: LexicalModel, counts: FieldCounts, weights: Array) -> Ca
 
 
 def document_field_weights(
-    graph: ClickGraph, fields: str, language: str, stop_words: str, seed: int
+    graph: ClickGraph, fields: str, language: str, stop_words: str, seed: int, owner: Model
 ) -> dict[str, float]:
-    """Field weights for views of document text: as given, or as BM25F learns them."""
+    """Field weights for views of document text: as given, or as BM25F learns them, noted by the `owner`."""
     from clickbridge.models.lexical import BM25
 
     if fields != "auto":
@@ -162,4 +163,5 @@ def document_field_weights(
     if len(graph.field_names) == 1:
         return {graph.field_names[0]: 1.0}
     probe = BM25(language=language, stop_words=stop_words, seed=seed).fit(graph)
+    owner.notes_ += [f"{owner.name}: {note.removeprefix(f'{probe.name}: ')}" for note in probe.notes_]
     return dict(zip(probe.field_names_, probe.field_weights_.tolist(), strict=True))

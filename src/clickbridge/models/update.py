@@ -17,7 +17,7 @@ from clickbridge.errors import NotSupported
 from clickbridge.log.readers import LogRecord
 from clickbridge.models.base import Array, title_of
 from clickbridge.models.pls import PLS
-from clickbridge.types import OPAQUE, Document, Impression, PairCount, query_key
+from clickbridge.types import Document, Impression, PairCount, query_key, text_of_key
 from clickbridge.views.stack import ViewStack
 from clickbridge.views.view import Source
 
@@ -94,7 +94,7 @@ def _add_clicks(model: PLS, clicks: Counter[tuple[str, str]]) -> None:
     if fresh:
         model.query_keys_ = [*model.query_keys_, *fresh]
         model.query_clicks_ = np.append(model.query_clicks_, np.zeros(len(fresh)))
-        texts = ["" if key.startswith(OPAQUE) else key for key in fresh]
+        texts = [text_of_key(key) for key in fresh]
         rows = model.q_views_.transform(Source({"query": texts}, len(fresh)))
         model.query_features_ = sparse.csr_array(sparse.vstack([model.query_features_, rows], format="csr"))
         model.query_slots_ = np.append(model.query_slots_, np.full(len(fresh), -1))
@@ -121,7 +121,7 @@ def _add_clicks(model: PLS, clicks: Counter[tuple[str, str]]) -> None:
 def _decompose(model: PLS) -> None:
     """Click features of both sides from the new responses, then every space from its old subspace."""
     by_query, by_doc = model.responses_, sparse.csr_array(model.responses_.T)
-    query_texts = {"query": ["" if key.startswith(OPAQUE) else key for key in model.query_keys_]}
+    query_texts = {"query": [text_of_key(key) for key in model.query_keys_]}
     model.query_features_ = _with_clicks(model.q_views_, model.query_features_, by_query, model.doc_slots_, {})
     model.doc_features_ = _with_clicks(model.d_views_, model.doc_features_, by_doc, model.query_slots_, query_texts)
     weights = getattr(model, "weights_", np.ones(len(model.spaces_)))

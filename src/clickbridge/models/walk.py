@@ -17,10 +17,10 @@ from clickbridge.errors import InputError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import clicked_queries, responses
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, Model, as_key, check_k, edge_name, known_number, query_of
+from clickbridge.models.base import Array, Model, as_key, check_k, known_number, query_of
 from clickbridge.models.latent import COUNTING
 from clickbridge.numerics.walk import backward_walk
-from clickbridge.types import Hit, Ranking, ResultList
+from clickbridge.types import Hit, Ranking, ResultList, edge_name
 
 
 class Walk(Model):
