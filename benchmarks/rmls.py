@@ -95,7 +95,7 @@ def default(m: Matrices, dim: int, threads: int) -> tuple[Any, Any]:
     model = RMLS(dim=dim, threads=threads, tolerance=0)
     model.tuned_, model.query_features_, model.doc_features_ = {}, m["x"], m["y"]
     model.weighted_responses = lambda: m["r"]  # type: ignore[method-assign]
-    space = model._space(np.arange(m["x"].shape[1]), np.arange(m["y"].shape[1]), dim)
+    space = model.learn_space(np.arange(m["x"].shape[1]), np.arange(m["y"].shape[1]), dim)
     return space.l_x, space.l_y
 
 

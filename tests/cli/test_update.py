@@ -35,10 +35,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("spec", ["pls", "bm25+pls"])
+@pytest.mark.parametrize("spec", ["pls", "bm25+pls", "bm25+walk"])
 def test_update_takes_in_a_log_once(folder: Path, spec: str) -> None:
     model, today = folder / "model", folder / "today.jsonl"
-    run("fit", folder / "graph", "--model", spec, "--out", model, "--set", "views=word,click")
+    run("fit", folder / "graph", "--model", spec, "--out", model)
     today.write_text('{"query":"red river","results":["a","b"],"clicks":["b"]}\n')  # a query it knows already
     run("update", model, today)
     assert "before" in run("update", model, today, code=1).stderr
@@ -55,8 +55,8 @@ def test_update_takes_in_a_log_once(folder: Path, spec: str) -> None:
 
 def test_update_refuses_what_it_cannot_do(folder: Path) -> None:
     model = folder / "model"
-    run("fit", folder / "graph", "--model", "walk", "--out", model)
-    assert "walk cannot be updated" in run("update", model, folder / "log.jsonl", code=1).stderr
+    run("fit", folder / "graph", "--model", "given", "--out", model)
+    assert "given cannot be updated" in run("update", model, folder / "log.jsonl", code=1).stderr
     assert "needs a log" in run("update", model, code=2).stderr
     assert "no file" in run("update", model, folder / "nowhere.jsonl", code=1).stderr
     assert "standard input" in run("update", model, "-", code=2).stderr

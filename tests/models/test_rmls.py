@@ -157,7 +157,7 @@ def test_update_agrees_with_a_refit_on_frozen_features() -> None:
     scratch = []
     for seed in (0, 1):
         model.seed = seed
-        model.spaces_ = [model._space(space.q_columns, space.d_columns, space.dim)]
+        model.spaces_ = [model.learn_space(space.q_columns, space.d_columns, space.dim)]
         model._forget()
         model._finish()
         scratch.append(tops(model))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clickbridge import MPLS, PLS, ClickGraph, build_model, load
-from clickbridge.errors import NotSupported
-from clickbridge.models.update import _decompose
+from clickbridge import MPLS, PLS, ClickGraph, LSIDocTerm, build_model, load
+from clickbridge.errors import InputError, NotSupported
+from clickbridge.models.base import MODELS, Model, model_class
+from clickbridge.models.update import Updatable
 from clickbridge.types import Document, Impression, PairCount
+from oracles.arrays import dense
 
 RNG = np.random.default_rng(5)
 WORDS = [f"word{i}" for i in range(40)]
@@ -33,9 +35,9 @@ def graph() -> ClickGraph:
 
 def from_scratch(model: PLS) -> np.ndarray:
     """Images of a cold start over the model's own features."""
-    cold = [model._space(s.q_columns, s.d_columns, s.dim) for s in model.spaces_]
+    cold = [model.learn_space(s.q_columns, s.d_columns, s.dim) for s in model.spaces_]
     weights = getattr(model, "weights_", np.ones(len(cold)))
-    model.spaces_ = [model._scaled(s, float(w)) for s, w in zip(cold, weights, strict=True)]
+    model.spaces_ = [model.scaled_space(s, float(w)) for s, w in zip(cold, weights, strict=True)]
     model._finish()
     return model.images_
 
@@ -72,18 +74,85 @@ def test_nothing_new_changes_nothing(graph: ClickGraph) -> None:
     np.testing.assert_allclose(before, after, atol=1e-4)
 
 
-@pytest.mark.parametrize("spec", ["bm25", "pls", "bm25+pls"])
+CAN = [name for name in MODELS if name != "given"]
+TODAY = pages(120, 150)
+TODAY_AND_BEFORE = [*pages(0, 120), *TODAY]
+BROUGHT = [Document("new", {"title": "word1 word2"}), Document("d3", {"title": "word7 word7"})]
+GONE = ["d5", "d6"]
+
+
+def after(log: list[Impression]) -> ClickGraph:
+    """What a fit after the update would see."""
+    left = [Impression(p.query, p.results, [c for c in p.clicks if c not in GONE], user=p.user) for p in log]
+    changed = {d.doc_id: d for d in [*DOCS, *BROUGHT] if d.doc_id not in GONE}
+    return ClickGraph.build([p for p in left if p.clicks], changed.values())
+
+
+@pytest.mark.parametrize("name", CAN)
+def test_every_model_that_learns_can_be_updated(name: str) -> None:
+    assert model_class(name).update is not Model.update
+
+
+@pytest.mark.parametrize("response", ["clicks", "log"])
+@pytest.mark.parametrize(("spec", "tolerance"), [("walk", 1e-6), ("cos-click", 1e-6), ("lsi-qd", 2e-4)])
+def test_models_without_features_equal_a_refit(spec: str, tolerance: float, response: str, graph: ClickGraph) -> None:
+    """Nothing is frozen, so an update is a fit on all that there now is."""
+    settings = {"response": response} | ({"dim": 8, "precision": "float64"} if spec == "lsi-qd" else {})
+    model = build_model(spec, settings).fit(graph).update(TODAY, BROUGHT, GONE)
+    fresh = build_model(spec, settings).fit(after(TODAY_AND_BEFORE))
+    assert sorted(model.doc_ids_) == sorted(fresh.doc_ids_)
+    assert sorted(model.query_keys_) == sorted(fresh.query_keys_)  # type: ignore[attr-defined]
+    ids = fresh.doc_ids_
+    for key in [*fresh.query_keys_[:40], "word1 never asked"]:  # type: ignore[attr-defined]
+        np.testing.assert_allclose(model.score(key, ids), fresh.score(key, ids), atol=tolerance)
+        likeness = [[s for _, s in m.similar_queries(key, 3)] for m in (model, fresh)]
+        np.testing.assert_allclose(*likeness, atol=tolerance)
+    clicks = dict(zip(model.query_keys_, model.query_clicks_, strict=True))  # type: ignore[attr-defined]
+    assert clicks == pytest.approx(dict(zip(fresh.query_keys_, fresh.query_clicks_, strict=True)))  # type: ignore[attr-defined]
+
+
+def test_lsi_of_documents_agrees_with_a_cold_start_on_frozen_words(graph: ClickGraph) -> None:
+    settings = {"dim": 8, "precision": "float64", "fields": "title", "sv_power": 0.5}
+    model = build_model("lsi-dt", settings).fit(graph).update(TODAY, BROUGHT, GONE)
+    assert isinstance(model, LSIDocTerm)
+    # The oracle: a dense decomposition of the documents as the frozen words have them.
+    there = after(TODAY_AND_BEFORE)
+    ids = there.doc_ids
+    a = dense(model.new_features([Document(d, {"title": t}) for d, t in zip(ids, there.field("title"), strict=True)])).T
+    u, s, _ = np.linalg.svd(a, full_matrices=False)
+    u, s = u[:, :8], s[:8]
+    for key in model.query_keys_[:20]:
+        x = dense(model.query_features([key]))[0]
+        expected = (x @ u) * (s / s[0]) ** (0.5 - 1) / s[0] @ (u.T @ a)
+        np.testing.assert_allclose(model.score(key, ids), expected, atol=1e-4)
+    assert sorted(model.query_keys_) == sorted(there.query_keys)
+
+
+@pytest.mark.parametrize("spec", [*CAN, "bm25+pls", "bm25+walk", "pls+cos-click", "lsi-qd+cos-click"])
 def test_documents_come_change_and_go(spec: str, graph: ClickGraph, tmp_path) -> None:  # type: ignore[no-untyped-def]
     model = build_model(spec, {"weights": "1,1"} if "+" in spec else {}).fit(graph)
-    model.update([], [Document("new", {"title": "word1 word2"}), Document("d3", {"title": "word7 word7"})], ["d5"])
-    assert "new" in model.doc_ids_
-    assert "d5" not in model.doc_ids_
-    assert "d5" not in model.rank("word1 word2", 50).doc_ids
-    if spec == "bm25":
+    model.save(tmp_path / "before")
+    model = load(tmp_path / "before")  # arrays mapped from files, which nothing may write to
+    again_there = Document("d6", {"title": "word1 word2"})
+    model.update([*TODAY, PairCount("word1 word2", "d6", 3)], [*BROUGHT, again_there], GONE)
+    assert model.title("d3") == "word7 word7"
+    assert model.title("new") == "word1 word2"
+    assert len(set(model.doc_ids_)) == len(model.doc_ids_) == 29
+    assert not set(GONE) & set(model.doc_ids_), "what is removed stays away, whatever else names it"
+    key = TODAY[0].query
+    for query in (key, "word1 word2"):
+        assert not set(GONE) & set(model.rank(query, 50).doc_ids)
+        assert set(model.rank(query, 50).doc_ids) <= set(model.doc_ids_)
+    assert np.isfinite(model.score(key, model.doc_ids_)).any()
+    if spec in ("vsm", "bm25", "lmir", "cos-word"):
         assert model.rank("word1 word2", 3).doc_ids[0] == "new"
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
-    np.testing.assert_array_equal(again.score("word1", model.doc_ids_), model.score("word1", model.doc_ids_))
+    for query in (key, "word1"):
+        np.testing.assert_array_equal(again.score(query, model.doc_ids_), model.score(query, model.doc_ids_))
+    if isinstance(model, Updatable):
+        with pytest.raises(InputError, match="removes every document: a model needs at least one"):
+            model.update([], [], model.doc_ids_)
 
 
 def test_a_clicked_document_without_text_is_known_by_its_clicks(graph: ClickGraph) -> None:
@@ -104,5 +173,5 @@ def test_what_is_not_additive_is_refused(setting: dict[str, float], graph: Click
 def test_decomposing_again_is_stable(graph: ClickGraph) -> None:
     model = PLS(dim=8, views="word,click", precision="float64").fit(graph)
     first = model.images_.copy()
-    _decompose(model)
+    model.relearn()
     np.testing.assert_allclose(np.abs(model.images_), np.abs(first), atol=1e-3)

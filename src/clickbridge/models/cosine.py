@@ -23,6 +23,7 @@ from clickbridge.models.latent import COUNTING
 from clickbridge.models.lexical import VSM
 from clickbridge.models.sfunction import SFunction, make_index, unit_images
 from clickbridge.models.tuning import document_field_weights
+from clickbridge.models.update import Updatable
 from clickbridge.types import Document, Explanation
 from clickbridge.views.fields import FieldCounts
 from clickbridge.views.view import unit_rows
@@ -47,7 +48,7 @@ class CosWord(VSM):
         return np.array([weights[name] for name in counts.names]), f"{self.name}: field weights as bm25 learned them"
 
 
-class CosClick(SFunction):
+class CosClick(Updatable, SFunction):
     """What people chose for the very same query before. Unseen queries have no score."""
 
     name = "cos-click"
@@ -55,40 +56,38 @@ class CosClick(SFunction):
     paper = "11M (Cos_B)"
     settings = COUNTING
 
-    clicks_: sparse.csr_array
-
     def _fit(self, graph: ClickGraph) -> None:
         counted = responses(graph, **{name: getattr(self, name) for name in COUNTING})
         self.notes_ += counted.notes
         known = clicked_queries(graph, counted.matrix)
-        self.query_keys_, self.query_clicks_ = known.keys, known.clicks
-        self.clicks_ = unit_rows(known.matrix)
-        self._finish()
+        self.query_keys_, self.query_clicks_, self.responses_ = known.keys, known.clicks, known.matrix
+        self.relearn()
 
-    def _finish(self) -> None:
-        n_docs = self.clicks_.shape[1]
+    def relearn(self) -> None:
+        """A document is its own indicator; all else is in the clicks."""
+        n_docs = self.responses_.shape[1]
         self.images_ = sparse.csr_array(sparse.eye_array(n_docs, dtype=np.float32, format="csr"))
         self.scorable_ = np.ones(n_docs, dtype=bool)
 
     @cached_property
-    def _query_numbers(self) -> dict[str, int]:
-        return {key: number for number, key in enumerate(self.query_keys_)}
+    def _clicks(self) -> sparse.csr_array:
+        return unit_rows(self.responses_)
 
     def map_queries(self, queries: Sequence[str]) -> sparse.csr_array:
         numbers = np.array([known_number(self._query_numbers, q) for q in queries], dtype=np.int64)
-        rows = self.clicks_[np.where(numbers >= 0, numbers, 0)] if len(self.query_keys_) else self.clicks_[:0]
+        rows = self._clicks[np.where(numbers >= 0, numbers, 0)] if len(self.query_keys_) else self._clicks[:0]
         out = sparse.csr_array(sparse.diags_array((numbers >= 0).astype(np.float32)) @ rows)
         out.eliminate_zeros()
         return out
 
     def map_new(self, documents: Sequence[Document]) -> sparse.csr_array:
         """A new document has no clicks yet."""
-        return sparse.csr_array((len(documents), self.clicks_.shape[1]), dtype=np.float32)
+        return sparse.csr_array((len(documents), self.responses_.shape[1]), dtype=np.float32)
 
     @cached_property
     def _doc_index(self) -> Any:
         """Documents are alike where the same queries led to them."""
-        by_doc = unit_images(sparse.csr_array(self.clicks_.T))
+        by_doc = unit_images(sparse.csr_array(self._clicks.T))
         return make_index(by_doc, np.diff(by_doc.indptr) > 0)
 
     def unit_document(self, number: int) -> sparse.csr_array:
@@ -106,9 +105,9 @@ class CosClick(SFunction):
 
     def _write(self, writer: PartWriter) -> None:
         self._write_queries(writer)
-        writer.sparse("clicks", self.clicks_)
+        writer.sparse("responses", self.responses_)
 
     def _read(self, artifact: Artifact) -> None:
         self._read_queries(artifact)
-        self.clicks_ = artifact.sparse("clicks")
-        self._finish()
+        self.responses_ = artifact.sparse("responses")
+        self.relearn()

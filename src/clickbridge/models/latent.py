@@ -23,9 +23,10 @@ from clickbridge.models.base import Array, as_key, known_number, query_of
 from clickbridge.models.explain import Part, explanation
 from clickbridge.models.sfunction import Images, SFunction
 from clickbridge.models.tuning import document_field_weights
+from clickbridge.models.update import FrozenFeatures, texts_of
 from clickbridge.numerics.csr import csr_times_dense
 from clickbridge.numerics.rows import Maps, SparseRows
-from clickbridge.types import Document, Explanation, ResultList, edge_name, text_of_key
+from clickbridge.types import Document, Explanation, ResultList, edge_name
 from clickbridge.views.stack import ViewStack, parse_views
 from clickbridge.views.view import Source
 
@@ -49,7 +50,7 @@ class Space:
         return len(self.singular_values)
 
 
-class LatentModel(SFunction):
+class LatentModel(FrozenFeatures, SFunction):
     """Subclasses say how spaces are learned from X, R and Y."""
 
     language: str
@@ -62,15 +63,8 @@ class LatentModel(SFunction):
     half_life: float
     max_clicks_per_user: int
 
-    q_views_: ViewStack
-    d_views_: ViewStack
     field_weights_: dict[str, float]
-    query_features_: sparse.csr_array
-    doc_features_: sparse.csr_array
-    responses_: sparse.csr_array
     spaces_: list[Space]
-    query_slots_: Array
-    doc_slots_: Array
 
     # --- features --------------------------------------------------------------------------------
 
@@ -89,7 +83,7 @@ class LatentModel(SFunction):
                 graph, self.fields, self.language, self.stop_words, self.seed, self
             )
         texts = {name: graph.field(name) for name in graph.field_names}
-        query_texts = {"query": [text_of_key(key) for key in self.query_keys_]}
+        query_texts = {"query": texts_of(self.query_keys_)}
         names = [title or doc_id for title, doc_id in zip(self.titles_, self.doc_ids_, strict=True)]
         vectors = graph.vectors_of("query", known.numbers), graph.vectors_of("doc", None)
         self.query_features_ = self.q_views_.fit(
@@ -124,16 +118,11 @@ class LatentModel(SFunction):
 
     # --- maps ------------------------------------------------------------------------------------
 
-    @cached_property
-    def _query_numbers(self) -> dict[str, int]:
-        return {key: number for number, key in enumerate(self.query_keys_)}
-
     def query_features(self, queries: Sequence[str], vectors: dict[str, Array] | None = None) -> sparse.csr_array:
         """Known queries have all their views, the click view among them; new ones what their text allows."""
         keys = [as_key(query) for query in queries]
         numbers = np.array([known_number(self._query_numbers, key) for key in keys], dtype=np.int64)
-        texts = ["" if n >= 0 else text_of_key(key) for key, n in zip(keys, numbers, strict=True)]
-        new = self.q_views_.transform(Source({"query": texts}, len(keys), vectors=vectors or {}))
+        new = self.new_query_features(["" if n >= 0 else key for key, n in zip(keys, numbers, strict=True)], vectors)
         known = numbers >= 0
         if not known.any():
             return new
@@ -151,6 +140,10 @@ class LatentModel(SFunction):
         vectors = list_vectors(lists, [view.argument for view in self.q_views_.views if view.kind == "dense"])
         features = self.query_features([query_of(result) for result in lists], vectors)
         return self._apply(features, "q_columns", "l_x")
+
+    def new_query_features(self, keys: Sequence[str], vectors: dict[str, Array] | None = None) -> sparse.csr_array:
+        """Features of new queries, as far as their text and their vectors give them."""
+        return self.q_views_.transform(Source({"query": texts_of(keys)}, len(keys), vectors=vectors or {}))
 
     def new_features(self, documents: Sequence[Document]) -> sparse.csr_array:
         """Features of new documents, as far as their text gives them."""

@@ -46,7 +46,7 @@ class MPLS(PLS):
         self.notes_ += [self.tuned_["note"]] if "note" in self.tuned_ else []
         self.group_names_ = groups
         self.weights_ = self.tuned_.get("weights", closed_form(spaces))
-        self.spaces_ = [self._scaled(s, w) for s, w in zip(spaces, self.weights_, strict=True)]
+        self.spaces_ = [self.scaled_space(s, w) for s, w in zip(spaces, self.weights_, strict=True)]
         words = ", ".join(f"{g}:{w:.3g}" for g, w in zip(groups, self.weights_, strict=True))
         self.notes_.append(f"{self.name}: views {words}; residual {max(s.residual for s in spaces):.1e}")
         self._finish()
@@ -66,14 +66,17 @@ class MPLS(PLS):
     def _spaces(self, graph: ClickGraph, groups: list[str]) -> list[Space]:
         """Unscaled spaces of all groups; k_i is `dims`, or `dim` for each."""
         columns = self._learn_features(graph, groups)
-        dims = parse_dims(self.dims, len(groups)) if self.dims else [self.dim] * len(groups)
-        return [self._space(*pair, dim) for pair, dim in zip(columns, dims, strict=True)]
+        dims = self.space_dims(len(groups))
+        return [self.learn_space(*pair, dim) for pair, dim in zip(columns, dims, strict=True)]
+
+    def space_dims(self, n_spaces: int) -> list[int]:
+        return parse_dims(self.dims, n_spaces) if self.dims else super().space_dims(n_spaces)
 
     def _tune(self, graph: ClickGraph, groups: list[str]) -> Array | None:
         """Weights by nDCG@5 on held-back lists, the spaces learned from the rest."""
         held = graph.hold_back(seed=self.seed)
         spaces = self._spaces(held.graph, groups)
-        self.spaces_ = [self._scaled(s, w) for s, w in zip(spaces, closed_form(spaces), strict=True)]
+        self.spaces_ = [self.scaled_space(s, w) for s, w in zip(spaces, closed_form(spaces), strict=True)]
         self._finish()
         lists = LabelledLists(held.lists([lambda query, k: self.rank(query, k).doc_ids]))
         self._forget()
@@ -82,7 +85,7 @@ class MPLS(PLS):
             return closed_form(spaces)
         columns = []
         for space in spaces:
-            self.spaces_ = [self._scaled(space)]
+            self.spaces_ = [self.scaled_space(space)]
             self._finish()
             scores = np.concatenate(self.score_lists(lists.lists))
             columns.append(np.where(np.isfinite(scores), scores, 0.0))

@@ -6,14 +6,12 @@ singular vectors are the maps: score = x' U S^p V' y, p = `sv_power` (the papers
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.log.readers import LogRecord
 from clickbridge.models.base import Array
 from clickbridge.models.latent import COUNTING, LatentModel, Space
 from clickbridge.numerics.svd import (
@@ -23,7 +21,6 @@ from clickbridge.numerics.svd import (
     ProductOperator,
     randomised_svd,
 )
-from clickbridge.types import Document
 from clickbridge.views.fields import HEADINGS
 
 CHEAP_PRODUCTS = 2e7
@@ -53,26 +50,33 @@ class PLS(LatentModel):
     def _fit(self, graph: ClickGraph) -> None:
         group = "&".join(self._groups(graph))
         columns = self._learn_features(graph, [group])[0]
-        space = self._space(*columns, self.dim)
-        self.spaces_ = [self._scaled(space)]
+        space = self.learn_space(*columns, self.dim)
+        self.spaces_ = [self.scaled_space(space)]
         self.notes_.append(f"{self.name}: views {group.replace('&', ', ')}; {self._dim_note(space)}")
         self._finish()
 
-    def update(self, log: Iterable[LogRecord] = (), docs: Iterable[Document] = (), remove: Iterable[str] = ()) -> Self:
-        """New clicks and documents with frozen features, from the old subspace: `models/update.py`."""
-        from clickbridge.models.update import update_pls
-
-        update_pls(self, log, docs, remove)
-        return self
+    def relearn(self) -> None:
+        """Click features anew, then every space from its old subspace; the weights of the views stay."""
+        self.refresh_clicks()
+        weights = getattr(self, "weights_", np.ones(len(self.spaces_)))
+        spaces = []
+        for space, weight, dim in zip(self.spaces_, weights, self.space_dims(len(weights)), strict=True):
+            fresh = self.learn_space(space.q_columns, space.d_columns, dim, start=space.l_y)
+            spaces.append(self.scaled_space(fresh, float(weight)))
+        self.spaces_ = spaces
+        self._finish()
 
     def _groups(self, graph: ClickGraph) -> list[str]:
         return default_views(graph) if self.views == "auto" else [v.strip() for v in self.views.split(",")]
+
+    def space_dims(self, n_spaces: int) -> list[int]:
+        return [self.dim] * n_spaces
 
     def _dim_note(self, space: Space) -> str:
         clipped = f" (of {self.dim} asked for: the data has no more)" if space.dim < self.dim else ""
         return f"dim {space.dim}{clipped}, residual {space.residual:.1e}"
 
-    def _space(self, q_columns: Array, d_columns: Array, dim: int, start: Any = None) -> Space:
+    def learn_space(self, q_columns: Array, d_columns: Array, dim: int, start: Any = None) -> Space:
         """Unscaled maps: the singular vectors themselves."""
         x, y = self.query_features_[:, q_columns], self.doc_features_[:, d_columns]
         dtype = np.dtype(self.precision)
@@ -97,7 +101,7 @@ class PLS(LatentModel):
             return operator
         return CorrectedOperator(operator, *centring(x, r, y, self.centre))
 
-    def _scaled(self, space: Space, weight: float = 1.0) -> Space:
+    def scaled_space(self, space: Space, weight: float = 1.0) -> Space:
         """S^(p/2) and the square root of the weight into both maps."""
         relative = space.singular_values / max(float(space.singular_values[0]) if space.dim else 1.0, 1e-30)
         scale = (np.sqrt(weight) * relative ** (self.sv_power / 2)).astype(np.float32)

@@ -87,14 +87,14 @@ class RMLS(PLS):
         if self.early_stop and "iterations" not in self.tuned_:
             self.tuned_["iterations"] = self._stop_at(graph)
         group = "&".join(self._groups(graph))
-        space = self._space(*self._learn_features(graph, [group])[0], self.dim)
+        space = self.learn_space(*self._learn_features(graph, [group])[0], self.dim)
         self.spaces_ = [space]
         words = f"{self.name}: views {group.replace('&', ', ')}; plan {self.plan_.name}; {self._dim_note(space)}"
         self.notes_.append(f"{words}, density {self.map_density:.4f}")
         self._warn()
         self._finish()
 
-    def _space(self, q_columns: Array, d_columns: Array, dim: int, start: Any = None) -> Space:
+    def learn_space(self, q_columns: Array, d_columns: Array, dim: int, start: Any = None) -> Space:
         self.trace_ = []
         steps = self.tuned_.get("iterations", self.iterations)
         spaces = self._iterate(q_columns, d_columns, dim, start)
@@ -105,7 +105,7 @@ class RMLS(PLS):
                 break
         return space
 
-    def _scaled(self, space: Space, weight: float = 1.0) -> Space:
+    def scaled_space(self, space: Space, weight: float = 1.0) -> Space:
         return space
 
     def _iterate(self, q_columns: Array, d_columns: Array, dim: int, start: Maps | None) -> Iterator[Space]:

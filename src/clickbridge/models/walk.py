@@ -17,13 +17,14 @@ from clickbridge.errors import InputError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import clicked_queries, responses
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, Model, as_key, check_k, known_number, query_of
+from clickbridge.models.base import Array, as_key, check_k, known_number, query_of
 from clickbridge.models.latent import COUNTING
+from clickbridge.models.update import Updatable
 from clickbridge.numerics.walk import backward_walk
 from clickbridge.types import Hit, Ranking, ResultList, edge_name
 
 
-class Walk(Model):
+class Walk(Updatable):
     """Known queries only; scores are probabilities over the nodes a walk may have begun at."""
 
     name = "walk"
@@ -35,25 +36,20 @@ class Walk(Model):
     self_transition: float
     threshold: float
 
-    clicks_: sparse.csr_array
-    query_keys_: list[str]
-    query_clicks_: Array
-
     def _fit(self, graph: ClickGraph) -> None:
         counted = responses(graph, **{name: getattr(self, name) for name in COUNTING})
         self.notes_ += counted.notes
         known = clicked_queries(graph, counted.matrix)
-        self.query_keys_, self.query_clicks_ = known.keys, known.clicks
-        self.clicks_ = known.matrix
+        self.query_keys_, self.query_clicks_, self.responses_ = known.keys, known.clicks, known.matrix
+
+    def relearn(self) -> None:
+        """A walk learns nothing beyond the clicks themselves."""
 
     @cached_property
     def _adjacency(self) -> sparse.csr_array:
         """Queries first, then documents."""
-        return sparse.csr_array(sparse.block_array([[None, self.clicks_], [self.clicks_.T, None]], format="csr"))
-
-    @cached_property
-    def _query_numbers(self) -> dict[str, int]:
-        return {key: number for number, key in enumerate(self.query_keys_)}
+        clicks = self.responses_
+        return sparse.csr_array(sparse.block_array([[None, clicks], [clicks.T, None]], format="csr"))
 
     def walk_from(self, nodes: Array) -> sparse.csr_array:
         """Start probabilities, each row summing to 1 (a uniform prior over starts)."""
@@ -116,12 +112,12 @@ class Walk(Model):
     def _write(self, writer: PartWriter) -> None:
         writer.strings("queries", self.query_keys_)
         writer.array("query_clicks", self.query_clicks_)
-        writer.sparse("clicks", self.clicks_)
+        writer.sparse("responses", self.responses_)
 
     def _read(self, artifact: Artifact) -> None:
         self.query_keys_ = artifact.strings("queries")
         self.query_clicks_ = artifact.array("query_clicks")
-        self.clicks_ = artifact.sparse("clicks")
+        self.responses_ = artifact.sparse("responses")
 
 
 def _top(rows: sparse.csr_array, k: int) -> list[list[tuple[int, float]]]:

@@ -44,15 +44,16 @@ class Analyzer:
         self.language = language
         self._stem = None if language == "none" else Stemmer.Stemmer(language).stemWord
         self._stop_words = STOP_WORDS.get(language, frozenset()) if stop_words == "drop" else frozenset()
-        self._kept = _Memo(self._analyse_kept)
-        self._all = _Memo(self._analyse)
+        # A raw token's terms, stop words dropped where asked for, and all of them; each is worked out once.
+        self.kept_terms = _Memo(self._analyse_kept)
+        self.all_terms = _Memo(self._analyse)
 
     def terms(self, text: str, url: bool = False) -> list[str]:
         """The terms of one text, in order, repeated as often as they occur."""
         tokens = tokens_of(url_words(text) if url else text)
-        out = [term for terms in map(self._kept.__getitem__, tokens) for term in terms]
+        out = [term for terms in map(self.kept_terms.__getitem__, tokens) for term in terms]
         if not out and tokens:
-            out = [term for terms in map(self._all.__getitem__, tokens) for term in terms]
+            out = [term for terms in map(self.all_terms.__getitem__, tokens) for term in terms]
         return out
 
     def _analyse_kept(self, token: str) -> tuple[str, ...]:

@@ -35,15 +35,15 @@ class WordCounter:
         self.analyzer = analyzer
         self.vocabulary = vocabulary
         find: Callable[[str], int | None] = vocabulary.get if frozen else vocabulary.number
-        self._kept = _Columns(analyzer._kept.__getitem__, find)
-        self._all = _Columns(analyzer._all.__getitem__, find)
+        self._kept = _Columns(analyzer.kept_terms.__getitem__, find)
+        self._all = _Columns(analyzer.all_terms.__getitem__, find)
 
     def columns(self, text: str, url: bool = False) -> list[int]:
         """Column numbers of a text's terms, in order."""
         tokens = tokens_of(url_words(text) if url else text)
         out = [column for columns in map(self._kept.__getitem__, tokens) for column in columns]
         # Empty may mean 'stop words alone' (keep them) or 'unknown words alone' (nothing to keep).
-        if not out and tokens and not any(map(self.analyzer._kept.__getitem__, tokens)):
+        if not out and tokens and not any(map(self.analyzer.kept_terms.__getitem__, tokens)):
             out = [column for columns in map(self._all.__getitem__, tokens) for column in columns]
         return out
 
