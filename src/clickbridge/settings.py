@@ -95,6 +95,9 @@ _TABLE: Iterable[Setting] = (
     Setting("precision", "float32", "arithmetic of the decomposition", choices=("float32", "float64")),
     Setting("combine", "tuned", "M-PLS: weights of the views through hold_back, or by eq. (5) of 11M",
             choices=("tuned", "closed")),
+    Setting("search", "exact", "how the collection is searched: exactly, or in the nearest cells alone (needs FAISS)",
+            choices=("exact", "ann")),
+    Setting("probe", 0.05, "search=ann: share of the cells that a search looks into; 1 is exact search", 1e-4, 1),
     # RMLS
     Setting("iterations", 3, "RMLS: passes over both sides; the papers' T is one less", 1, 10_000),
     Setting("early_stop", False, "RMLS: choose the number of iterations, up to `iterations`, through hold_back"),

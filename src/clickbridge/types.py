@@ -38,10 +38,11 @@ class PairCount:
 
 @dataclass(slots=True)
 class Document:
-    """A document: its id and its text by field."""
+    """A document: its id, its text by field, and dense vectors by name where it brings some."""
 
     doc_id: str
     fields: Mapping[str, str] = field(default_factory=dict)
+    vectors: Mapping[str, Sequence[float]] | None = None
 
 
 @dataclass(slots=True)

@@ -86,3 +86,34 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="must be Parquet with columns side, id, vector: check --vectors m"):
             ClickGraph.build(LOG, DOCS, vectors={"m": str(tmp_path / name)})
     assert not (tmp_path / "graph").exists()
+
+
+# --- two GRAPHs into one -----------------------------------------------------------------------------
+
+
+def test_merging_keeps_vectors(tmp_path: Path) -> None:
+    one = graph_with_vectors(tmp_path)
+    rows = [("doc", "a", [7.0, 7.0]), ("doc", "z", [3.0, 4.0]), ("query", "new one", [1.0, 1.0])]
+    log = [PairCount("new one", "z", 1), PairCount("stone", "a", 1)]
+    docs = [Document("z", {"title": "z"}), Document("b", {"title": "b again"})]
+    two = ClickGraph.build(log, docs, vectors={"m": vector_file(tmp_path / "two.parquet", rows)})
+    for both in (one.merge(two), one.merge(two).merge(ClickGraph.build(LOG, DOCS))):
+        queries, found = both.vectors["m"]["query"], both.vectors["m"]["doc"]
+        assert found.shape == (both.n_docs, 2)
+        assert found[both.doc_idx("a")].tolist() == [7, 7], "of a document in both, the second counts"
+        assert found[both.doc_idx("c")].tolist() == [0.5, 0.5]
+        assert found[both.doc_idx("z")].tolist() == [3, 4]
+        assert np.isnan(found[both.doc_idx("b")]).all()
+        assert queries[both.query_idx("red river")].tolist() == [1, 2]
+        assert queries[both.query_idx("new one")].tolist() == [1, 1]
+        assert np.isnan(queries[both.query_idx("stone")]).all()
+    assert ClickGraph.build(LOG, DOCS).merge(one).vectors["m"]["doc"].shape == (3, 2)
+
+
+def test_merging_vectors_of_unlike_length(tmp_path: Path) -> None:
+    one = graph_with_vectors(tmp_path)
+    two = ClickGraph.build(
+        LOG, DOCS, vectors={"m": vector_file(tmp_path / "3.parquet", [("doc", "a", [1.0, 2.0, 3.0])])}
+    )
+    with pytest.raises(InputError, match="vectors 'm' have 2 and 3 numbers"):
+        one.merge(two)

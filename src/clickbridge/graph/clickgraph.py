@@ -19,7 +19,7 @@ import pyarrow as pa
 from scipy import sparse
 
 from clickbridge.errors import ArtifactError, InputError, MissingPart
-from clickbridge.graph.dense import Vectors, read_vectors, write_vectors
+from clickbridge.graph.dense import Encoder, Vectors, document_texts, fill_vectors, read_vectors, write_vectors
 from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs, read_part, write_part
 from clickbridge.io.artifact import Artifact, ArtifactWriter, PartWriter, open_artifact
 from clickbridge.log.aggregate import LogAggregator
@@ -240,6 +240,18 @@ class ClickGraph:
         return ClickGraph(
             self.query_keys, self.docs, pairs, impressions, clicks, self.defaults, self.summary, self.vectors
         )
+
+    def encoded(self, encode: Mapping[str, Encoder]) -> ClickGraph:
+        """The same GRAPH in which what has text and no vector gets one: `encode` is a function of texts by name."""
+        vectors = {name: dict(sides) for name, sides in self.vectors.items()}
+        for name, function in encode.items():
+            sides = vectors.setdefault(name, {})
+            for side, texts in (("query", self.query_texts), ("doc", list(document_texts(self.docs)))):
+                made = fill_vectors(name, function, texts, sides.get(side))
+                if made is not None:
+                    sides[side] = made
+        parts = (self.pairs, self.impressions, self.clicks, self.defaults, self.summary)
+        return ClickGraph(self.query_keys, self.docs, *parts, vectors)
 
     def vectors_of(self, side: Literal["query", "doc"], rows: Array | None) -> dict[str, Array]:
         """Dense vectors of one side by name, of some rows or all; NaN where an item has none."""

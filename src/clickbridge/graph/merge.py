@@ -8,7 +8,9 @@ from dataclasses import fields
 import numpy as np
 import pyarrow as pa
 
+from clickbridge.errors import InputError
 from clickbridge.graph.clickgraph import ClickGraph, sum_pairs
+from clickbridge.graph.dense import Vectors
 from clickbridge.graph.parts import Array, Clicks, Impressions
 
 
@@ -25,7 +27,9 @@ def merge_graphs(one: ClickGraph, two: ClickGraph) -> ClickGraph:
     if all(_is_plain(g) for g in (one, two)):
         clicks = None
     defaults = {**one.defaults, **two.defaults}
-    return ClickGraph(queries, _merge_docs(one, two, doc_ids), pairs, impressions, clicks, defaults)
+    vectors = _merge_vectors([(g.vectors, {"query": q, "doc": d}) for g, q, d in sides], len(queries), len(doc_ids))
+    docs = _merge_docs(one, two, doc_ids)
+    return ClickGraph(queries, docs, pairs, impressions, clicks, defaults, vectors=vectors)
 
 
 def _unite(one: Sequence[str], two: Sequence[str]) -> tuple[list[str], tuple[Array, Array]]:
@@ -96,3 +100,20 @@ def _merge_docs(one: ClickGraph, two: ClickGraph, doc_ids: list[str]) -> pa.Tabl
                 texts.update((doc_id, text) for doc_id, text in values if text is not None)
         columns[name] = pa.array([texts.get(doc_id) for doc_id in doc_ids], pa.string())
     return pa.table(columns)
+
+
+def _merge_vectors(parts: list[tuple[Vectors, dict[str, Array]]], n_queries: int, n_docs: int) -> Vectors:
+    """Of an item that has a vector in both, the second counts, as with its text."""
+    out: Vectors = {}
+    for vectors, maps in parts:
+        for name, sides in vectors.items():
+            for side, values in sides.items():
+                length = n_queries if side == "query" else n_docs
+                empty = np.full((length, values.shape[1]), np.nan, dtype=np.float32)
+                joint = out.setdefault(name, {}).setdefault(side, empty)
+                if joint.shape[1] != values.shape[1]:
+                    widths = f"{joint.shape[1]} and {values.shape[1]}"
+                    raise InputError(f"vectors {name!r} have {widths} numbers in the two GRAPHs: make them alike first")
+                there = np.flatnonzero(~np.isnan(values).all(axis=1))
+                joint[maps[side][there]] = values[there]
+    return out

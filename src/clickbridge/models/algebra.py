@@ -191,6 +191,11 @@ class Sum(Composite, SFunction):
 
     parts: list[SFunction]  # type: ignore[assignment]
 
+    def __init__(self, parts: Sequence[Model], **params: Any) -> None:
+        super().__init__(parts, **params)
+        for part in self.parts:
+            part.alone = False
+
     def _stack(self) -> None:
         self.scorable_ = np.logical_or.reduce([part.scorable_ for part in self.parts])
         keys: dict[str, float] = {}

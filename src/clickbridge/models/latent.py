@@ -7,16 +7,19 @@ sides, so that query-query similarity has them too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
-from clickbridge.errors import MissingPart
+from clickbridge.errors import InputError, MissingPart, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.dense import Encoder, document_text, fill_vectors
 from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.models.base import Array, as_key, known_number, query_of
@@ -26,11 +29,13 @@ from clickbridge.models.tuning import document_field_weights
 from clickbridge.models.update import FrozenFeatures, texts_of
 from clickbridge.numerics.csr import csr_times_dense
 from clickbridge.numerics.rows import Maps, SparseRows
+from clickbridge.search import ann
 from clickbridge.types import Document, Explanation, ResultList, edge_name
 from clickbridge.views.stack import ViewStack, parse_views
 from clickbridge.views.view import Source
 
 COUNTING = ("min_clicks", "min_users", "response", "half_life", "max_clicks_per_user")
+SEARCHING = ("search", "probe")
 TEACHERS, PAIRS_WITH_TEACHERS = 3, 10
 
 
@@ -65,6 +70,42 @@ class LatentModel(FrozenFeatures, SFunction):
 
     field_weights_: dict[str, float]
     spaces_: list[Space]
+
+    encode: Mapping[str, Encoder] = MappingProxyType({})
+    """Functions of texts that make the vectors of `dense:NAME` views, by name; never saved."""
+
+    def __init__(self, *, encode: Mapping[str, Encoder] | None = None, **params: Any) -> None:
+        super().__init__(**params)
+        if encode:
+            self.encode = encode
+
+    # --- settings --------------------------------------------------------------------------------
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if self.search == "ann":
+            ann.faiss()  # said before the work, not after it
+        terms = re.split("[,&]", getattr(self, "views", ""))
+        idle = set(self.encode) - {term.strip().partition("dense:")[2] for term in terms}
+        if idle:
+            name = min(idle)
+            raise SettingError(
+                f"encode has {name!r}, but views have no dense:{name}: add it, as views=word,dense:{name}"
+            )
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return super().get_params(deep) | ({"encode": self.encode} if self.encode else {})
+
+    def set_params(self, **params: Any) -> Self:
+        if "encode" in params:
+            self.encode = params.pop("encode") or {}
+        super().set_params(**params)
+        for name in ("index", "query_index", "_doc_index"):
+            self.__dict__.pop(name, None)  # made anew as the settings now say
+        return self
+
+    def refit(self, graph: ClickGraph) -> Self:
+        return super().refit(graph.encoded(self.encode) if self.encode else graph)
 
     # --- features --------------------------------------------------------------------------------
 
@@ -104,7 +145,8 @@ class LatentModel(FrozenFeatures, SFunction):
         return known
 
     def _finish(self) -> None:
-        """Document images from the maps."""
+        """Document images from the maps; searched exactly until `prepare_search`."""
+        self.doc_cells_ = self.query_cells_ = None
         self.scorable_ = np.diff(self.doc_features_.indptr) > 0
         self.images_ = self._apply(self.doc_features_, "d_columns", "l_y")
 
@@ -115,6 +157,27 @@ class LatentModel(FrozenFeatures, SFunction):
             part = features if len(own) == width else sparse.csr_array(features[:, own])
             blocks.append(csr_times_dense(part, np.ascontiguousarray(getattr(space, maps))))
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+
+    def prepare_search(self) -> None:
+        """With `search=ann`, cells of the documents and of the known queries, where there are enough of them."""
+        self.doc_cells_ = self.query_cells_ = None
+        if self.search == "exact" or sparse.issparse(self.images_):
+            return
+        n_docs, n_queries = int(self.scorable_.sum()), len(self.query_keys_)
+        if not self.alone:
+            self.notes_.append(f"{self.name}: a sum is searched exactly; search=ann serves a model by itself")
+        elif n_docs < ann.LEAST_ITEMS:
+            self.notes_.append(
+                f"{self.name}: search is exact, since {n_docs:,} documents are few (under {ann.LEAST_ITEMS:,})"
+            )
+        else:
+            self.doc_cells_ = ann.learn_cells(lambda rows: self.images_[rows], self.scorable_, self.seed)
+            self.notes_.append(f"{self.name}: {len(self.doc_cells_.centres):,} cells for approximate search")
+        if self.alone and n_queries >= ann.LEAST_ITEMS:
+            keys, there = self.query_keys_, np.ones(n_queries, dtype=bool)
+            self.query_cells_ = ann.learn_cells(
+                lambda rows: self.map_queries([keys[n] for n in rows]), there, self.seed
+            )
 
     # --- maps ------------------------------------------------------------------------------------
 
@@ -137,19 +200,35 @@ class LatentModel(FrozenFeatures, SFunction):
         return self._apply(self.query_features(queries), "q_columns", "l_x")
 
     def map_lists(self, lists: Sequence[ResultList]) -> Images:
-        vectors = list_vectors(lists, [view.argument for view in self.q_views_.views if view.kind == "dense"])
+        vectors = brought_vectors(lists, self.q_views_.vector_names)
         features = self.query_features([query_of(result) for result in lists], vectors)
         return self._apply(features, "q_columns", "l_x")
 
     def new_query_features(self, keys: Sequence[str], vectors: dict[str, Array] | None = None) -> sparse.csr_array:
         """Features of new queries, as far as their text and their vectors give them."""
-        return self.q_views_.transform(Source({"query": texts_of(keys)}, len(keys), vectors=vectors or {}))
+        texts = texts_of(keys)
+        return self.q_views_.transform(
+            Source({"query": texts}, len(keys), vectors=self._encoded(self.q_views_, texts, vectors or {}))
+        )
+
+    def _encoded(self, stack: ViewStack, texts: Sequence[str], vectors: dict[str, Array]) -> dict[str, Array]:
+        """Vectors that came along and, where there is a function for them, those made from the texts."""
+        out = dict(vectors)
+        for name in stack.vector_names:
+            made = fill_vectors(name, self.encode[name], texts, out.get(name)) if name in self.encode else None
+            if made is not None:
+                out[name] = made
+        return out
 
     def new_features(self, documents: Sequence[Document]) -> sparse.csr_array:
-        """Features of new documents, as far as their text gives them."""
+        """Features of new documents, as far as their text and their vectors give them."""
         names = list(self.field_weights_) or sorted({name for d in documents for name in d.fields})
         texts = {name: [d.fields.get(name, "") for d in documents] for name in names}
-        return self.d_views_.transform(Source(texts, len(documents), field_weights=self.field_weights_))
+        read = [document_text(d.fields) for d in documents] if self.encode else []
+        vectors = self._encoded(self.d_views_, read, brought_vectors(documents, self.d_views_.vector_names))
+        return self.d_views_.transform(
+            Source(texts, len(documents), vectors=vectors, field_weights=self.field_weights_)
+        )
 
     def map_new(self, documents: Sequence[Document]) -> Images:
         return self._apply(self.new_features(documents), "d_columns", "l_y")
@@ -196,6 +275,11 @@ class LatentModel(FrozenFeatures, SFunction):
 
     # --- files -----------------------------------------------------------------------------------
 
+    def _header(self) -> dict[str, Any]:
+        header = super()._header()
+        header["params"].pop("encode", None)
+        return header
+
     def _report(self) -> dict[str, Any]:
         return {
             "dim": [s.dim for s in self.spaces_] if len(self.spaces_) > 1 else self.spaces_[0].dim,
@@ -213,6 +297,7 @@ class LatentModel(FrozenFeatures, SFunction):
         for name in ("query_features", "doc_features", "responses"):
             writer.sparse(name, getattr(self, name + "_"))
         (writer.sparse if sparse.issparse(self.images_) else writer.array)("images", self.images_)
+        self._write_cells(writer)
         writer.array("query_slots", self.query_slots_)
         writer.array("doc_slots", self.doc_slots_)
         writer.array("residuals", np.array([space.residual for space in self.spaces_]))
@@ -231,6 +316,7 @@ class LatentModel(FrozenFeatures, SFunction):
         for name in ("query_features", "doc_features", "responses"):
             setattr(self, name + "_", artifact.sparse(name))
         self.images_ = artifact.array("images") if artifact.has("images") else artifact.sparse("images")
+        self._read_cells(artifact)
         self.query_slots_, self.doc_slots_ = artifact.array("query_slots"), artifact.array("doc_slots")
         self.scorable_ = np.diff(self.doc_features_.indptr) > 0
         self.spaces_ = []
@@ -259,12 +345,14 @@ def read_maps(artifact: Artifact, name: str) -> Maps:
     return SparseRows(indptr, indices, data, int(artifact.array(name + ".width")[0]))
 
 
-def list_vectors(lists: Sequence[ResultList], names: Sequence[str]) -> dict[str, Array]:
-    """The dense vectors that lists bring along, NaN where one has none."""
+def brought_vectors(items: Sequence[ResultList] | Sequence[Document], names: Sequence[str]) -> dict[str, Array]:
+    """The dense vectors that lists or documents bring along, NaN where one has none."""
     out = {}
     for name in names:
-        given = [None if r.vectors is None else r.vectors.get(name) for r in lists]
+        given = [None if item.vectors is None else item.vectors.get(name) for item in items]
         width = next((len(v) for v in given if v is not None), None)
+        if any(v is not None and len(v) != width for v in given):
+            raise InputError(f"vectors {name!r} must all have one length; got {sorted({len(v) for v in given if v})}")
         if width is not None:
             out[name] = np.array([[np.nan] * width if v is None else v for v in given], dtype=np.float32)
     return out

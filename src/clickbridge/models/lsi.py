@@ -17,7 +17,7 @@ from clickbridge.errors import MissingPart
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import clicked_queries, responses
 from clickbridge.models.base import Array
-from clickbridge.models.latent import COUNTING, LatentModel, Space
+from clickbridge.models.latent import COUNTING, SEARCHING, LatentModel, Space
 from clickbridge.models.tuning import document_field_weights
 from clickbridge.numerics.csr import csr_times_dense
 from clickbridge.numerics.svd import SVD, MatrixOperator, randomised_svd
@@ -48,6 +48,7 @@ class LSI(LatentModel):
         columns = [np.arange(len(m), dtype=np.int32) for m in maps]
         self.spaces_ = [Space(columns[0], columns[1], maps[0], maps[1], svd.s, svd.residual)]
         self._finish()
+        self.prepare_search()
 
 
 class LSIDocTerm(LSI):
@@ -56,7 +57,7 @@ class LSIDocTerm(LSI):
     name = "lsi-dt"
     about = "latent semantic indexing of documents by their words"
     paper = "13 6.1.1"
-    settings = ("dim", "sv_power", "precision", "fields", "language", "stop_words", "seed")
+    settings = ("dim", "sv_power", "precision", "fields", "language", "stop_words", *SEARCHING, "seed")
     defaults: ClassVar[Mapping[str, Any]] = {"sv_power": 0.0}
 
     def _fit(self, graph: ClickGraph) -> None:
@@ -92,7 +93,7 @@ class LSIQueryDoc(LSI):
     name = "lsi-qd"
     about = "latent semantic indexing of the click graph"
     paper = "13 6.1.1, 11M"
-    settings = ("dim", "sv_power", "precision", *COUNTING, "seed")
+    settings = ("dim", "sv_power", "precision", *COUNTING, *SEARCHING, "seed")
     defaults: ClassVar[Mapping[str, Any]] = {"sv_power": 0.0}
     language, stop_words = "none", "keep"
 

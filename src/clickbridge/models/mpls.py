@@ -50,6 +50,7 @@ class MPLS(PLS):
         words = ", ".join(f"{g}:{w:.3g}" for g, w in zip(groups, self.weights_, strict=True))
         self.notes_.append(f"{self.name}: views {words}; residual {max(s.residual for s in spaces):.1e}")
         self._finish()
+        self.prepare_search()
 
     def _groups(self, graph: ClickGraph) -> list[str]:
         if self.views != "auto":

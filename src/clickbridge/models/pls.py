@@ -13,7 +13,7 @@ from scipy import sparse
 
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.models.base import Array
-from clickbridge.models.latent import COUNTING, LatentModel, Space
+from clickbridge.models.latent import COUNTING, SEARCHING, LatentModel, Space
 from clickbridge.numerics.svd import (
     CorrectedOperator,
     MatrixOperator,
@@ -37,7 +37,7 @@ class PLS(LatentModel):
     paper = "13 3, 11M"
     settings: ClassVar[tuple[str, ...]] = (
         "dim", "views", "mean", "sv_power", "centre", "precision", *COUNTING,
-        "fields", "language", "stop_words", "seed",
+        "fields", "language", "stop_words", *SEARCHING, "seed",
     )  # fmt: skip
 
     dim: int
@@ -54,6 +54,7 @@ class PLS(LatentModel):
         self.spaces_ = [self.scaled_space(space)]
         self.notes_.append(f"{self.name}: views {group.replace('&', ', ')}; {self._dim_note(space)}")
         self._finish()
+        self.prepare_search()
 
     def relearn(self) -> None:
         """Click features anew, then every space from its old subspace; the weights of the views stay."""
@@ -65,6 +66,7 @@ class PLS(LatentModel):
             spaces.append(self.scaled_space(fresh, float(weight)))
         self.spaces_ = spaces
         self._finish()
+        self.prepare_search()
 
     def _groups(self, graph: ClickGraph) -> list[str]:
         return default_views(graph) if self.views == "auto" else [v.strip() for v in self.views.split(",")]

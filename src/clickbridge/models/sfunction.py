@@ -17,6 +17,7 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import clicked_queries
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.models.base import Array, Model, as_key, check_k, query_of
+from clickbridge.search.ann import AnnIndex, Cells
 from clickbridge.search.index import DenseIndex, Index, SparseIndex
 from clickbridge.types import Document, Hit, Ranking, ResultList, edge_name
 
@@ -34,6 +35,13 @@ class SFunction(Model):
     scorable_: Array
     query_keys_: list[str]
     query_clicks_: Array
+    doc_cells_: Cells | None = None
+    query_cells_: Cells | None = None
+    """Where search is approximate; None where it is exact."""
+    search: str = "exact"
+    probe: float = 1.0
+    alone: bool = True
+    """False for a part of a sum, which is searched as a whole."""
 
     def map_queries(self, queries: Sequence[str]) -> Images:
         """One row a query; an empty (or zero) row for a query the model cannot map."""
@@ -70,7 +78,12 @@ class SFunction(Model):
 
     @cached_property
     def index(self) -> Index:
-        return make_index(self.images_, self.scorable_)
+        return self.index_over(self.images_, self.scorable_, self.doc_cells_)
+
+    def index_over(self, images: Images, scorable: Array, cells: Cells | None) -> Index:
+        if cells is not None and self.search == "ann":
+            return AnnIndex(images, scorable, cells, self.probe)
+        return make_index(images, scorable)
 
     def remember_queries(self, graph: ClickGraph) -> None:
         """Known queries and their clicks, for similar queries."""
@@ -106,7 +119,7 @@ class SFunction(Model):
     def query_index(self) -> Index:
         """Unit images of the known queries. Memory: their number times the dimensions."""
         images = unit_images(self.map_queries(self.query_keys_))
-        return make_index(images, row_norms(images) > 0)
+        return self.index_over(images, row_norms(images) > 0, self.query_cells_)
 
     def unit_query(self, query: str) -> Images:
         """The query's image as the query index takes it."""
@@ -128,7 +141,7 @@ class SFunction(Model):
 
     @cached_property
     def _doc_index(self) -> Index:
-        return make_index(unit_images(self.images_), self.scorable_)
+        return self.index_over(unit_images(self.images_), self.scorable_, self.doc_cells_)
 
     def unit_document(self, number: int) -> Images:
         return unit_images(self.images_[[number]])
@@ -140,6 +153,15 @@ class SFunction(Model):
         return Ranking(tuple(hit for hit in ranking if hit.doc_id != doc_id and hit.score > NOISE)[:k])
 
     # --- files -----------------------------------------------------------------------------------
+
+    def _write_cells(self, writer: PartWriter) -> None:
+        for name in ("doc_cells", "query_cells"):
+            cells: Cells | None = getattr(self, name + "_")
+            if cells is not None:
+                cells.write(writer, name)
+
+    def _read_cells(self, artifact: Artifact) -> None:
+        self.doc_cells_, self.query_cells_ = (Cells.read(artifact, name) for name in ("doc_cells", "query_cells"))
 
     def _write_queries(self, writer: PartWriter) -> None:
         writer.strings("queries", self.query_keys_)

@@ -55,6 +55,11 @@ class ViewStack:
             kind, _, argument = term.partition(":")
             self.views.append(KINDS[kind](argument, language, stop_words))
 
+    @property
+    def vector_names(self) -> list[str]:
+        """Which dense vectors these views read."""
+        return [view.argument for view in self.views if view.kind == "dense"]
+
     def fit(self, source: Source) -> sparse.csr_array:
         return _beside([view.fit(source) for view in self.views])
 
