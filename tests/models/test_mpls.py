@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from clickbridge import MPLS, PLS, ClickGraph, LSIQueryDoc
 from clickbridge.errors import SettingError
@@ -84,6 +85,21 @@ def test_weights_of_sum_at_most_one_keep_one_view(sums: list[float]) -> None:
     # The closed form spreads the weight instead.
     spread = np.array(sums) / np.linalg.norm(sums)
     assert (spread > 0).all()
+
+
+def test_the_l1_degenerate_case_of_a_fitted_model() -> None:
+    """11M, 4.2: under sum a_i <= 1 a linear program, solved by SciPy, leaves PLS of the largest view alone; the
+    L2 weights of eq. (5) reach a larger objective with all views."""
+    graph = random_clicks(9)
+    model = MPLS(dim=4, views="word,char:title,click", **PAPER).fit(graph)
+    sums = np.array([space.singular_values.sum() for space in model.spaces_])
+    found = linprog(-sums, A_ub=np.ones((1, 3)), b_ub=[1.0], bounds=(0, None))
+    largest = int(np.argmax(sums))
+    np.testing.assert_allclose(found.x, np.eye(3)[largest], atol=1e-9)
+    best = PLS(dim=4, views=["word", "char:title", "click"][largest], sv_power=0, **EXACT).fit(graph)
+    assert objective(best) == pytest.approx(-found.fun, rel=1e-4)
+    assert objective(model) == pytest.approx(float(np.linalg.norm(sums)), rel=1e-4)
+    assert objective(model) > objective(best)
 
 
 def test_one_view_is_pls() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import subspace_angles
 
 from clickbridge import MPLS, PLS, ClickGraph, LSIDocTerm, build_model, load
 from clickbridge.errors import InputError, NotSupported
 from clickbridge.models.base import MODELS, Model, model_class
 from clickbridge.models.update import Updatable
+from clickbridge.numerics.svd import OVERSAMPLE
 from clickbridge.types import Document, Impression, PairCount
 from oracles.arrays import dense
 
@@ -54,6 +56,41 @@ def test_an_update_agrees_with_a_cold_start_on_frozen_features(
     from_scratch(model)
     cold = np.stack([model.score(q, model.doc_ids_) for q in queries])
     np.testing.assert_allclose(warm, cold, atol=2e-3)
+
+
+def topical_log(n_pages: int, n_topics: int = 12, n_docs: int = 400) -> tuple[list[Document], list[Impression]]:
+    """Words and clicks that stay within topics of falling size: more directions than a decomposition looks at."""
+    rng = np.random.default_rng(0)
+    words = [[f"t{t}w{i}" for i in range(30)] for t in range(n_topics)]
+    share = 0.8 ** np.arange(n_topics)
+    topic = rng.choice(n_topics, n_docs, p=share / share.sum())
+    docs = [Document(f"d{i}", {"title": " ".join(rng.choice(words[t], 5))}) for i, t in enumerate(topic)]
+    log = []
+    for doc in rng.integers(n_docs, size=n_pages):
+        clicks = {f"d{doc}", f"d{rng.choice(np.flatnonzero(topic == topic[doc]))}"}
+        log.append(Impression(" ".join(rng.choice(words[topic[doc]], 2)), None, sorted(clicks)))
+    return docs, log
+
+
+@pytest.mark.parametrize("spec", ["pls", "mpls"])
+def test_subspaces_and_rankings_agree_where_the_decomposition_is_not_exact(spec: str) -> None:
+    docs, log = topical_log(1500)
+    settings = {"dim": 10, "views": "word,click"} | ({"combine": "closed"} if spec == "mpls" else {})
+    model = build_model(spec, settings).fit(ClickGraph.build(log[:1200], docs)).update(log[1200:])
+    assert isinstance(model, PLS)
+    responses = model.weighted_responses()
+    for space in model.spaces_:
+        w = dense(model.query_features_[:, space.q_columns].T @ responses @ model.doc_features_[:, space.d_columns])
+        u, s, vt = np.linalg.svd(w, full_matrices=False)
+        assert np.count_nonzero(s > 1e-6) > 10 + OVERSAMPLE, "no block holds all directions"
+        for maps, exact in ((space.l_x, u[:, :10]), (space.l_y, vt[:10].T)):
+            assert subspace_angles(maps.astype(np.float64), exact).max() < 0.01
+    warm = np.stack([model.score(q, model.doc_ids_) for q in model.query_keys_[:150]])
+    from_scratch(model)
+    cold = np.stack([model.score(q, model.doc_ids_) for q in model.query_keys_[:150]])
+    np.testing.assert_allclose(warm, cold, atol=2e-3)
+    best = [[set(np.argsort(-row, kind="stable")[:10]) for row in scores] for scores in (warm, cold)]
+    assert np.mean([len(one & two) / 10 for one, two in zip(*best, strict=True)]) >= 0.99
 
 
 def test_responses_are_those_of_the_joint_log(graph: ClickGraph) -> None:

@@ -21,6 +21,7 @@ from clickbridge.models.base import Array, as_key, title_of
 from clickbridge.models.explain import explanation
 from clickbridge.models.sfunction import SFunction, stack_rows
 from clickbridge.models.tuning import learn_field_weights
+from clickbridge.models.update import count_clicks
 from clickbridge.types import Document, Explanation, text_of_key
 from clickbridge.views.fields import FieldCounts, count_fields, parse_fields
 from clickbridge.views.text import Analyzer
@@ -111,8 +112,10 @@ class LexicalModel(SFunction):
         return self.document_map(count_fields(self._counter, texts, len(documents)), self.field_weights_)
 
     def update(self, log: Iterable[LogRecord] = (), docs: Iterable[Document] = (), remove: Iterable[str] = ()) -> Self:
-        """New, changed and removed documents; words, idf and field weights stay. Clicks have no part in it."""
-        gone, latest = set(remove), {document.doc_id: document for document in docs}
+        """New, changed and removed documents; words, idf and field weights stay. Clicks make queries known."""
+        clicks, found = count_clicks(log)
+        clicked = (Document(d) for _, d in clicks if d not in self._doc_numbers)
+        gone, latest = set(remove), {d.doc_id: d for d in [*clicked, *found, *docs]}
         n_old = len(self.doc_ids_)
         rows = stack_rows([self.images_, self.map_new(list(latest.values()))])
         place = {doc_id: n_old + n for n, doc_id in enumerate(latest)}
@@ -122,6 +125,11 @@ class LexicalModel(SFunction):
         scorable = np.append(self.scorable_, np.diff(rows.indptr)[n_old:] > 0)
         self.doc_ids_, self.titles_ = doc_ids, [titles[n] for n in order]
         self.images_, self.scorable_ = sparse.csr_array(rows[order]), scorable[order]
+        counts = dict(zip(self.query_keys_, self.query_clicks_.tolist(), strict=True))
+        for (key, doc_id), count in clicks.items():
+            if doc_id not in gone:
+                counts[key] = counts.get(key, 0) + count
+        self.query_keys_, self.query_clicks_ = list(counts), np.array(list(counts.values()))
         self._forget()
         return self
 

@@ -1,1 +1,1 @@
-"""Exact search over document images: arrays and maps only, never a model."""
+"""Search over images, exact and approximate: arrays and maps only, never a model."""
