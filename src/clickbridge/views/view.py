@@ -242,7 +242,7 @@ class DenseView(PlainView):
 
     def fit(self, source: Source) -> sparse.csr_array:
         if self.argument not in source.vectors:
-            known = ", ".join(source.vectors) or "none: ingest with --vectors NAME=FILE"
+            known = ", ".join(source.vectors) or "none: ingest with --vectors NAME=FILE, or give encode in Python"
             raise MissingPart(f"view {self.name}: no such vectors; there are {known}")
         self._width = source.vectors[self.argument].shape[1]
         return self.transform(source)
