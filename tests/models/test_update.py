@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.linalg import subspace_angles
 
-from clickbridge import MPLS, PLS, ClickGraph, LSIDocTerm, build_model, load
+from clickbridge import MPLS, PLS, ClickGraph, LSIDocTerm, Walk, build_model, load
 from clickbridge.errors import InputError, NotSupported
 from clickbridge.models.base import MODELS, Model, model_class
 from clickbridge.models.update import Updatable
@@ -75,8 +79,8 @@ def topical_log(n_pages: int, n_topics: int = 12, n_docs: int = 400) -> tuple[li
 @pytest.mark.parametrize("spec", ["pls", "mpls"])
 def test_subspaces_and_rankings_agree_where_the_decomposition_is_not_exact(spec: str) -> None:
     docs, log = topical_log(1500)
-    settings = {"dim": 10, "views": "word,click"} | ({"combine": "closed"} if spec == "mpls" else {})
-    model = build_model(spec, settings).fit(ClickGraph.build(log[:1200], docs)).update(log[1200:])
+    chosen = {"dim": 10, "views": "word,click"} | ({"combine": "closed"} if spec == "mpls" else {})
+    model = build_model(spec, chosen).fit(ClickGraph.build(log[:1200], docs)).update(log[1200:])
     assert isinstance(model, PLS)
     responses = model.weighted_responses()
     for space in model.spaces_:
@@ -134,9 +138,9 @@ def test_every_model_that_learns_can_be_updated(name: str) -> None:
 @pytest.mark.parametrize(("spec", "tolerance"), [("walk", 1e-6), ("cos-click", 1e-6), ("lsi-qd", 2e-4)])
 def test_models_without_features_equal_a_refit(spec: str, tolerance: float, response: str, graph: ClickGraph) -> None:
     """Nothing is frozen, so an update is a fit on all that there now is."""
-    settings = {"response": response} | ({"dim": 8, "precision": "float64"} if spec == "lsi-qd" else {})
-    model = build_model(spec, settings).fit(graph).update(TODAY, BROUGHT, GONE)
-    fresh = build_model(spec, settings).fit(after(TODAY_AND_BEFORE))
+    chosen = {"response": response} | ({"dim": 8, "precision": "float64"} if spec == "lsi-qd" else {})
+    model = build_model(spec, chosen).fit(graph).update(TODAY, BROUGHT, GONE)
+    fresh = build_model(spec, chosen).fit(after(TODAY_AND_BEFORE))
     assert sorted(model.doc_ids_) == sorted(fresh.doc_ids_)
     assert sorted(model.query_keys_) == sorted(fresh.query_keys_)  # type: ignore[attr-defined]
     ids = fresh.doc_ids_
@@ -148,9 +152,40 @@ def test_models_without_features_equal_a_refit(spec: str, tolerance: float, resp
     assert clicks == pytest.approx(dict(zip(fresh.query_keys_, fresh.query_clicks_, strict=True)))  # type: ignore[attr-defined]
 
 
+BEFORE = [PairCount("word1", "d1", 2), PairCount("word9", "d2", 1)]
+SMALL = ClickGraph.build(BEFORE, DOCS[:3])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_logs_one_by_one_or_all_at_once(data: st.DataObject) -> None:
+    """However new clicks are cut into updates, in whatever order, the same responses come of them."""
+    pair = st.tuples(
+        st.sampled_from(["word1", "word2 word3", "fresh", "later"]), st.sampled_from(["d1", "d2", "x", "y"])
+    )
+    clicks = data.draw(st.lists(st.tuples(pair, st.integers(1, 4)), max_size=8))
+    cut = data.draw(st.integers(0, len(clicks)))
+    how = data.draw(st.sampled_from(["clicks", "log"]))
+    log = [PairCount(query, doc, n) for (query, doc), n in clicks]
+    total = Counter({(p.query, p.doc_id): p.clicks for p in BEFORE})
+    for p in log:
+        total[p.query, p.doc_id] += p.clicks
+    once = Walk(response=how).fit(SMALL).update(log)
+    twice = Walk(response=how).fit(SMALL).update(log[cut:]).update(log[:cut])
+    for model in (once, twice):
+        found = model.responses_.tocoo()
+        pairs = [(model.query_keys_[i], model.doc_ids_[j]) for i, j in zip(*found.coords, strict=True)]
+        worth = {pair: np.log1p(n) if how == "log" else n for pair, n in total.items()}
+        assert dict(zip(pairs, found.data.tolist(), strict=True)) == pytest.approx(worth, rel=1e-5)
+        by_query: Counter[str] = Counter()
+        for (query, _), n in total.items():
+            by_query[query] += n
+        assert dict(zip(model.query_keys_, model.query_clicks_.tolist(), strict=True)) == by_query
+
+
 def test_lsi_of_documents_agrees_with_a_cold_start_on_frozen_words(graph: ClickGraph) -> None:
-    settings = {"dim": 8, "precision": "float64", "fields": "title", "sv_power": 0.5}
-    model = build_model("lsi-dt", settings).fit(graph).update(TODAY, BROUGHT, GONE)
+    chosen = {"dim": 8, "precision": "float64", "fields": "title", "sv_power": 0.5}
+    model = build_model("lsi-dt", chosen).fit(graph).update(TODAY, BROUGHT, GONE)
     assert isinstance(model, LSIDocTerm)
     # The oracle: a dense decomposition of the documents as the frozen words have them.
     there = after(TODAY_AND_BEFORE)
