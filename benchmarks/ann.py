@@ -35,7 +35,7 @@ def images(options: argparse.Namespace) -> tuple[Array, Array]:
         if not options.log:
             write_log("half-year", out, fraction=options.documents / SCALES["half-year"].n_docs)
             options.log, options.docs = [str(out / "log.parquet")], [str(out / "docs.jsonl.gz")]
-            settings = {"fields": "title,url"}
+            settings = {"fields": "title,url", "views": "word,click"}
         graph = ClickGraph.build(read_log(*options.log), read_docs(*options.docs))
         model = PLS(dim=options.dim, **settings).fit(graph)
         print(*model.notes_, sep="\n")
