@@ -45,8 +45,8 @@ class Space:
 
     q_columns: Array
     d_columns: Array
-    l_x: Maps
-    l_y: Maps
+    l_x: Any  # Maps: a dense array, or SparseRows
+    l_y: Any
     singular_values: Array
     residual: float
 

@@ -20,7 +20,7 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.artifact import Artifact
 from clickbridge.models.base import Array
-from clickbridge.models.latent import COUNTING, Space
+from clickbridge.models.latent import COUNTING, SEARCHING, Space
 from clickbridge.models.plan import Plan, choose, measure_rates, memory_budget, plans, sizes_of
 from clickbridge.models.pls import PLS
 from clickbridge.models.tuning import LabelledLists
@@ -56,8 +56,8 @@ class RMLS(PLS):
     paper = "13 4, 12"
     settings: ClassVar[tuple[str, ...]] = (
         "dim", "views", "mean", "iterations", "early_stop", "shrink", "density", "beta", "gamma", "theta_x", "theta_y",
-        "balance", "decorrelate", "norm_power", "start", "tolerance", "plan", "memory", "threads", *COUNTING,
-        "fields", "language", "stop_words", "seed",
+        "balance", "decorrelate", "norm_power", "start", "tolerance", "plan", "memory", "threads", *SEARCHING,
+        *COUNTING, "fields", "language", "stop_words", "seed",
     )  # fmt: skip
     defaults: ClassVar[dict[str, Any]] = {"dim": 1000}
 
@@ -93,6 +93,7 @@ class RMLS(PLS):
         self.notes_.append(f"{words}, density {self.map_density:.4f}")
         self._warn()
         self._finish()
+        self.prepare_search()
 
     def learn_space(self, q_columns: Array, d_columns: Array, dim: int, start: Any = None) -> Space:
         self.trace_ = []
@@ -276,6 +277,7 @@ class RMLS(PLS):
     # --- images ----------------------------------------------------------------------------------
 
     def _finish(self) -> None:
+        self.doc_cells_ = self.query_cells_ = None
         self.sparse_images_ = True
         images = self._apply(self.doc_features_, "d_columns", "l_y")
         self.sparse_images_ = images.nnz <= SPARSE_IMAGES * images.shape[0] * images.shape[1]
