@@ -12,7 +12,8 @@ import pytest
 import typer
 
 from clickbridge.cli.main import app
-from clickbridge.models.base import MODELS, model_class
+from clickbridge.models.base import MODELS, WRAPPERS, model_class
+from clickbridge.models.specs import SHORT_FOR
 from clickbridge.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,9 +78,11 @@ def test_no_row_for_a_setting_that_is_gone() -> None:
     assert len(set(written)) == len(written)
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("name", sorted([*MODELS, *WRAPPERS]))
 def test_every_model_has_a_page_with_its_settings(name: str) -> None:
-    page = DOCS / "models" / f"{name}.md"
+    """A wrapper's page may be named after the spec that has a short name."""
+    names = [name, *(short for short, spec in SHORT_FOR.items() if spec.startswith(f"{name}:"))]
+    page = next((p for n in names if (p := DOCS / "models" / f"{n}.md").is_file()), DOCS / "models" / f"{name}.md")
     assert page.is_file(), f"the model {name} has no page {page.relative_to(ROOT)}"
     text = page.read_text(encoding="utf8")
     missing = [setting for setting in model_class(name).setting_names() if f"`{setting}`" not in text]

@@ -19,9 +19,10 @@ ModelPath = Annotated[Path, typer.Argument(help="A MODEL folder.", show_default=
 
 def models(json: Json = False) -> None:
     """List every model: name, what it is, which paper."""
-    from clickbridge.models.base import every_model
+    from clickbridge.models.base import WRAPPERS, every_model
 
-    rows = [(m.name, m.about, m.paper, ", ".join(m.setting_names())) for m in every_model()]
+    names = ((m, f"{m.name}:SPEC" if m.name in WRAPPERS else m.name) for m in every_model())
+    rows = [(name, m.about, m.paper, ", ".join(m.setting_names())) for m, name in names]
     if json:
         print_json([dict(zip(("name", "about", "paper", "settings"), row, strict=True)) for row in rows])
     else:
@@ -47,15 +48,15 @@ def fit(
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.graph.responses import responses
     from clickbridge.io.artifact import check_target
-    from clickbridge.models.base import KIND, model_class
-    from clickbridge.models.specs import build_model, parse_spec
+    from clickbridge.models.base import KIND
+    from clickbridge.models.specs import build_components, build_model, parse_spec
 
     settings: dict[str, Any] = dict(parse_assignments(set))
     options = {"min_clicks": min_clicks, "min_users": min_users, "response": response, "half_life": half_life}
     counting = {name: settings.pop(name) for name in (*options, "max_clicks_per_user") if name in settings}
     counting = checked(**counting | {name: value for name, value in options.items() if value is not None})
     settings |= {name: value for name, value in (("fields", fields), ("dim", dim)) if value is not None}
-    known = {setting for name in parse_spec(model).names for setting in model_class(name).setting_names()}
+    known = {setting for part in build_components(parse_spec(model)) for setting in part.setting_names()}
     if seed and "seed" in known:
         settings["seed"] = seed
     if out is None and not plan:

@@ -16,10 +16,11 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.log.readers import LogRecord
-from clickbridge.models.base import Array, Model, check_k, model_of, order
+from clickbridge.models.base import Array, Model, check_k, order
 from clickbridge.models.explain import merge
 from clickbridge.models.sfunction import Images, SFunction, make_index, row_norms, unit_images
 from clickbridge.models.tuning import LabelledLists, coordinate_ascent
+from clickbridge.models.wrapper import Parted
 from clickbridge.search.index import StackedIndex
 from clickbridge.types import Document, Explanation, Impression, PairCount, Ranking, ResultList
 
@@ -70,19 +71,14 @@ class Product(Model):
         return Ranking(tuple(hit for hit in best[:k] if np.isfinite(hit.score)))
 
 
-class Composite(Model):
+class Composite(Parted):
     """A weighted sum of models: parts, their weights through `hold_back`, and one folder for all."""
 
     settings = ("weights", "seed")
     weights: str
     seed: int
 
-    parts: list[Model]
     weights_: Array
-
-    def __init__(self, parts: Sequence[Model], **params: Any) -> None:
-        super().__init__(**params)
-        self.parts = list(parts)
 
     @property
     def spec(self) -> str:
@@ -164,21 +160,15 @@ class Composite(Model):
     def _report(self) -> dict[str, Any]:
         weights = {part.spec: float(w) for part, w in zip(self.parts, self.weights_, strict=True)}
         by_part = {name: {part.spec: part.report_[name] for part in self.parts} for name in ("dim", "views")}
-        return {**by_part, "weights": weights, "parts": [part.report_ for part in self.parts]}
+        return {**by_part, "weights": weights, **super()._report()}
 
     def _write(self, writer: PartWriter) -> None:
         writer.array("weights", self.weights_)
-        for number, part in enumerate(self.parts):
-            part._write_all(writer.part(str(number)))
+        super()._write(writer)
 
-    @classmethod
-    def from_artifact(cls, artifact: Artifact) -> Self:
-        numbers = sorted(artifact.manifest["parts"], key=int)
-        model = cls([model_of(artifact.part(number)) for number in numbers], **cls._saved_params(artifact))
-        model._restore(artifact)
-        model.weights_ = artifact.array("weights")
-        model._stack()
-        return model
+    def _read(self, artifact: Artifact) -> None:
+        self.weights_ = artifact.array("weights")
+        self._stack()
 
 
 class Sum(Composite, SFunction):

@@ -49,10 +49,12 @@ COMPOSITES: dict[str, str] = {
     "linear": "clickbridge.fusion.linear:LinearSum",
 }
 """What `a+b` becomes: the algebra's sum where every part is an S-function, else a sum of list scores."""
+WRAPPERS: dict[str, str] = {}
+"""What may stand before the colon of a spec, and where it lives; each derives from `wrapper.Wrapper`."""
 
 
 def model_class(name: str) -> type[Model]:
-    module, _, attribute = (MODELS | COMPOSITES)[name].partition(":")
+    module, _, attribute = (MODELS | COMPOSITES | WRAPPERS)[name].partition(":")
     found: type[Model] = getattr(import_module(module), attribute)
     return found
 
@@ -329,7 +331,7 @@ def load(path: str | Path) -> Model:
 
 def model_of(artifact: Artifact) -> Model:
     name = artifact.manifest.get("model")
-    if name not in MODELS and name not in COMPOSITES:
+    if name not in MODELS | COMPOSITES | WRAPPERS:
         raise ArtifactError(f"{artifact.path} is a {name!r} model, which this clickbridge does not know: update it")
     needed = ("params", "report", "parts") if name in COMPOSITES else ("params", "report")
     for key in needed:
@@ -339,4 +341,4 @@ def model_of(artifact: Artifact) -> Model:
 
 
 def every_model() -> Iterable[type[Model]]:
-    return (model_class(name) for name in MODELS)
+    return (model_class(name) for name in (*MODELS, *WRAPPERS))

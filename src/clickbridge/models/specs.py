@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from clickbridge.errors import SettingError
-from clickbridge.models.base import MODELS, Model, model_class
+from clickbridge.models.base import MODELS, WRAPPERS, Model, model_class
 from clickbridge.models.sfunction import SFunction
+from clickbridge.models.wrapper import Wrapper
 
-WRAPPERS: dict[str, str] = {}
-"""Wrappers that exist, and where they live, as in MODELS."""
 RESERVED_WRAPPERS = ("mart", "rrf", "robust", "online")
 SHORT_FOR = {"robust-bm25": "robust:bm25", "mart": "mart:bm25+pls+rmls", "online": "online:given"}
 
@@ -55,11 +54,7 @@ def parse_spec(text: str) -> Spec:
 def build_model(spec: str | Spec, settings: Mapping[str, Any] | None = None) -> Model:
     """An unfitted model. A setting reaches every component that has it; `bm25.k1` addresses one."""
     parsed = parse_spec(spec) if isinstance(spec, str) else spec
-    parts = [model_class(name)() for name in parsed.names]
-    components: list[Model] = [*parts]
-    if len(parts) > 1:
-        composite = "sum" if all(isinstance(part, SFunction) for part in parts) else "linear"
-        components.append(model_class(composite)(parts))  # type: ignore[call-arg]
+    components = build_components(parsed)
     for key, value in (settings or {}).items():
         owner, _, name = key.rpartition(".")
         taking = [c for c in components if name in c.setting_names() and owner in ("", c.name)]
@@ -68,3 +63,21 @@ def build_model(spec: str | Spec, settings: Mapping[str, Any] | None = None) -> 
         for component in taking:
             component.set_params(**{name: value})
     return components[-1]
+
+
+def build_components(spec: Spec) -> list[Model]:
+    """Every model that a spec is made of, unfitted; the last one holds the others."""
+    if spec.wrapper is None:
+        parts = [model_class(name)() for name in spec.names]
+        if len(parts) == 1:
+            return parts
+        composite = "sum" if all(isinstance(part, SFunction) for part in parts) else "linear"
+        return [*parts, model_class(composite)(parts)]  # type: ignore[call-arg]
+    assert spec.inner is not None
+    kind = model_class(spec.wrapper)
+    assert issubclass(kind, Wrapper)
+    if kind.separate and spec.inner.wrapper is None:
+        parts = [model_class(name)() for name in spec.inner.names]
+        return [*parts, kind(parts)]
+    inner = build_components(spec.inner)
+    return [*inner, kind(inner[-1:])]
