@@ -123,6 +123,26 @@ _TABLE: Iterable[Setting] = (
     Setting("steps", 5, "random walk: number of steps", 1, 100),
     Setting("self_transition", 0.9, "random walk: probability to stay", 0, 0.999999),
     Setting("threshold", 1e-6, "random walk: smaller probabilities are dropped", 0, 1),
+    # kernels and preferences
+    Setting("preference", "auto", "which shown document was preferred to which: auto looks at whether clicks care for "
+            "the place", choices=("auto", "skip-above", "skip-next", "last-click", "clicked", "counts")),
+    Setting("query_kernel", "auto", "k_Q: weights of click, word and char, as click:0.5,word:0.5; auto: hold_back"),
+    Setting("click_kernel", "pearson", "k_Q: how clicks of two queries are compared",
+            choices=("pearson", "cosine", "jaccard", "jensen-shannon")),
+    Setting("doc_kernel", "auto", "k_D: titles, words, base (the base model's images) or views, as word:title,char; "
+            "auto: hold_back"),
+    Setting("family", "exponential", "robust: the family of the S-kernel; product is the paper's",
+            choices=("product", "linear", "exponential", "geometric")),
+    Setting("rho", "auto", "robust: how much likeness counts against the base itself; auto: hold_back"),
+    Setting("prior", "auto", "robust: how much of the base the learned function corrects; 0 is the paper's; "
+            "auto: hold_back"),
+    Setting("epsilon", "auto", "robust: what a score of 0 counts, in mean scores; auto: hold_back"),
+    Setting("ridge", "auto", "kernel models: lambda, the weight of the norm; auto: hold_back"),
+    Setting("loss", "hinge", "kernel models: the loss of a preference", choices=("hinge", "squared", "logistic")),
+    Setting("n_neighbours", 50, "kernel models: how many similar queries teach", 1, 10_000),
+    Setting("n_pairs", 200, "kernel models: how many of their preferences", 1, 10_000),
+    # query expansion
+    Setting("expansion_weight", "auto", "expansion: what added words count; auto: hold_back"),
     # the machine
     Setting("threads", 0, "threads; 0 is one for each core", 0, 1024),
     Setting("seed", 0, "seed of everything random", 0, 2**31 - 1),

@@ -167,6 +167,8 @@ def search(
     opened = load(model)
     query = readable(query)
     hits = opened.rank(query, k)
+    if opened.falls_back(query):
+        say(f"{opened.spec}: no known query is like {query!r}; this is its base model's answer")
     reasons = [opened.explain(query, hit.doc_id, REASONS) for hit in hits] if explain else []
     if json:
         rows = [{"doc_id": h.doc_id, "score": h.score, "title": opened.title(h.doc_id)} for h in hits]
@@ -191,16 +193,22 @@ def similar(
     doc: Annotated[str | None, typer.Option(help="Find documents like the one with this id.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="How many.")] = 3,
     min_clicks: Annotated[int, typer.Option(min=1, help="Show only queries with this many clicks.")] = 1,
+    by: Annotated[str, typer.Option(help="latent: in the model's own space; clicks: by clicks in common.")] = "latent",
     json: Json = False,
 ) -> None:
     """Find similar queries or similar documents."""
     from clickbridge.models.base import load
+    from clickbridge.skernel.alike import similar_by_clicks
 
     if (query is None) == (doc is None):
         raise SettingError("similar needs either --query or --doc")
+    if by not in ("latent", "clicks") or (by == "clicks" and doc is not None):
+        raise SettingError(f"--by is latent, or clicks together with --query; got {by!r}")
     opened = load(model)
     if query is not None:
-        near = opened.similar_queries(readable(query), k, min_clicks)
+        asked = readable(query)
+        latent = opened.similar_queries
+        near = latent(asked, k, min_clicks) if by == "latent" else similar_by_clicks(opened, asked, k, min_clicks)
         rows = [{"query": name, "similarity": s} for name, s in near]
     else:
         assert doc is not None

@@ -25,7 +25,7 @@ def rank(
 
     from clickbridge.io.lists import read_lists
     from clickbridge.io.trec import write_run
-    from clickbridge.models.base import load
+    from clickbridge.models.base import load, query_of
 
     keep_apart([out], [lists, model])
     opened, given = load(model), read_lists(lists)
@@ -43,6 +43,9 @@ def rank(
         print_table("", ("", "value"), list(summary.items()))
         if unscored:
             say(f"{opened.spec} has no score for {unscored:,} of {len(given):,} lists: their order is as it came")
+        fell_back = sum(opened.falls_back(query_of(result)) for result in given) - unscored
+        if fell_back > 0:
+            say(f"{opened.spec} knows no query like {fell_back:,} of {len(given):,}: its base model ranked them")
 
 
 def evaluate(

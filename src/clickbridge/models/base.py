@@ -42,6 +42,8 @@ MODELS: dict[str, str] = {
     "pls": "clickbridge.models.pls:PLS",
     "mpls": "clickbridge.models.mpls:MPLS",
     "rmls": "clickbridge.models.rmls:RMLS",
+    "expansion": "clickbridge.models.expansion:Expansion",
+    "pairwise": "clickbridge.skernel.pairwise:Pairwise",
 }
 """Every model that a spec can name, and where it lives. Adding a line here adds a model."""
 COMPOSITES: dict[str, str] = {
@@ -49,7 +51,9 @@ COMPOSITES: dict[str, str] = {
     "linear": "clickbridge.fusion.linear:LinearSum",
 }
 """What `a+b` becomes: the algebra's sum where every part is an S-function, else a sum of list scores."""
-WRAPPERS: dict[str, str] = {}
+WRAPPERS: dict[str, str] = {
+    "robust": "clickbridge.skernel.robust:Robust",
+}
 """What may stand before the colon of a spec, and where it lives; each derives from `wrapper.Wrapper`."""
 
 
@@ -218,6 +222,10 @@ class Model:
 
     def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
         return [self.rank(query, k) for query in queries]
+
+    def falls_back(self, query: str) -> bool:
+        """Whether the model has nothing of its own to say here and gives a simpler model's answer."""
+        return False
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
         """Known queries most like this one, with their similarity; itself left out. Queries with fewer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -203,7 +203,7 @@ class BM25(LexicalModel):
     about = "BM25 over weighted fields (BM25F)"
     paper = "11R 3.3.2"
 
-    settings = ("k1", "b", "k3", "idf", *TEXT_SETTINGS)
+    settings: ClassVar[tuple[str, ...]] = ("k1", "b", "k3", "idf", *TEXT_SETTINGS)
     k1: float
     b: float
     k3: float

@@ -1,0 +1,316 @@
+"""Robust BM25: the paper's three cases, its formula, fallback, the split of the log, the cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clickbridge import ClickGraph, build_model
+from clickbridge.errors import SettingError
+from clickbridge.graph.hold_back import HoldBack
+from clickbridge.models.base import Model
+from clickbridge.simulate.clicks import position_based_clicks
+from clickbridge.skernel import tuning
+from clickbridge.skernel.model import KernelModel
+from clickbridge.skernel.neighbourhood import Training, water_level
+from clickbridge.skernel.robust import Robust
+from clickbridge.types import Document, Impression
+
+Array = np.ndarray[Any, Any]
+
+
+def page(doc_id: str, title: str, url: str) -> Document:
+    return Document(doc_id, {"title": title, "url": url})
+
+
+def seen(query: str, shown: str, clicked: str, times: int = 1) -> list[Impression]:
+    return [Impression(query, shown.split(), clicked.split())] * times
+
+
+def ranked(spec: str, graph: ClickGraph, query: str, results: str) -> list[str]:
+    settings = {"preference": "skip-above"} if spec != "bm25" and spec != "expansion" else {}
+    return build_model(spec, settings).fit(graph).rerank(query, results.split()).doc_ids
+
+
+# --- the paper's cases (Tables 6 to 8) ---------------------------------------------------------------
+
+
+def test_the_misspelled_shop() -> None:
+    """Similar queries carry it: BM25 matches nothing, expansion adds the title of the wrong page."""
+    docs = [
+        page("stores", "Walmartstores.com", "http://www.walmartstores.com"),
+        page("shop", "Walmart.com: Save money. Live better", "http://www.walmart.com"),
+        page("wiki", "Wal*Mart, the free encyclopedia", "http://en.wikipedia.org/wiki/WalMart"),
+        page("kmart", "Kmart.com deals", "http://www.kmart.com"),
+        page("target", "Target.com expect more", "http://www.target.com"),
+    ]
+    log = [
+        *seen("wallmart", "stores kmart target shop", "stores", 3),
+        *seen("wallmart", "stores kmart target shop", "shop"),
+        *seen("walmart", "stores wiki shop kmart", "shop", 3),
+        *seen("wal mart", "wiki stores shop", "shop", 2),
+        *seen("walmarts", "wiki stores shop", "shop", 2),
+    ]
+    graph, results = ClickGraph.build(log, docs), "stores kmart target wiki shop"
+    assert ranked("bm25", graph, "wallmart", results) == results.split()
+    assert ranked("expansion", graph, "wallmart", results)[0] == "stores"
+    assert ranked("robust-bm25", graph, "wallmart", results)[0] == "shop"
+    # Another slip of the pen, never seen: the text kernel finds the same neighbours.
+    assert ranked("robust-bm25", graph, "walmrt", results)[0] == "shop"
+
+
+def test_mens_magazines() -> None:
+    """No similar query; a similar document carries it. BM25 finds the page with the word in its URL and no other."""
+    docs = [
+        page("list", "List of men's magazines - Wikipedia", "http://en.wikipedia.org/wiki/List_of_men's_magazines"),
+        page("ask", "AskMen.com - Men's magazines", "http://www.askmen.com/links/sections/mensmagazines.html"),
+        page("wear", "Clothing for men - shop", "http://www.wear.com"),
+        page("news", "Daily news, the free paper", "http://www.news.com"),
+        page("cars", "Cars and bikes", "http://www.cars.com"),
+    ]
+    log = [
+        *seen("mensmagazines", "news cars ask", "ask", 2),
+        *seen("used cars", "news cars", "cars"),
+        *seen("morning paper", "cars news", "news"),
+    ]
+    graph, results = ClickGraph.build(log, docs), "news wear cars list ask"
+    assert ranked("bm25", graph, "mensmagazines", results) == ["ask", "news", "wear", "cars", "list"]
+    assert ranked("robust-bm25", graph, "mensmagazines", results)[:2] == ["ask", "list"]
+
+
+def test_southwest_airlines() -> None:
+    """The pairwise kernel follows the neighbours; Robust BM25 listens to the match as well."""
+    offers = "Southwest Vacations - Vacation Packages - Cheap Airline Tickets, Hotels, Rental Cars, Attractions"
+    docs = [
+        page("airline", "Southwest Airlines", "http://www.southwest-airlines.net"),
+        page("vacations", offers, "http://www.southwestvacations.com/index.asp"),
+        page("hotels", "Cheap hotels", "http://www.hotels.com"),
+        page("delta", "Delta Airlines", "http://www.delta.com"),
+    ]
+    log = [
+        *seen("southwest vacations", "hotels vacations", "vacations", 3),
+        *seen("southwest airlines tickets", "delta vacations", "vacations", 2),
+        *seen("cheap airline tickets", "delta hotels vacations", "vacations", 2),
+    ]
+    graph, results = ClickGraph.build(log, docs), "delta hotels vacations airline"
+    assert ranked("pairwise", graph, "southwest airlines", results)[0] == "vacations"
+    assert ranked("robust-bm25", graph, "southwest airlines", results)[0] == "airline"
+
+
+# --- a log with some size ----------------------------------------------------------------------------
+
+TOPICS = ["river", "stone", "bread", "cloud", "horse", "music"]
+SYNONYMS = ["stream", "rock", "loaf", "sky", "pony", "song"]
+
+
+@pytest.fixture(scope="module")
+def synonyms() -> ClickGraph:
+    """Documents say one word, queries often another: what was clicked for the synonym is the only bridge."""
+    rng = np.random.default_rng(0)
+    texts = {t: {"title": f"{t} zqx", "body": t} for t in TOPICS}
+    docs = [Document(f"{t}{i}", {**texts[t], "note": f"kind{i % 3}"}) for t in TOPICS for i in range(8)]
+    pages = []
+    for n in range(240):
+        topic = n % 6
+        word = SYNONYMS[topic] if rng.random() < 0.7 else TOPICS[topic]
+        shown = [docs[i] for i in rng.permutation(len(docs))[:12]]
+        grades = [2 * int(d.doc_id.startswith(TOPICS[topic])) for d in shown]
+        clicked = [d.doc_id for d, c in zip(shown, position_based_clicks(grades, rng), strict=True) if c]
+        pages.append(
+            Impression(f"{word} kind{rng.integers(0, 3)} {rng.integers(0, 40)}", [d.doc_id for d in shown], clicked)
+        )
+    return ClickGraph.build(pages, docs)
+
+
+@pytest.fixture(scope="module")
+def robust(synonyms: ClickGraph) -> Robust:
+    model = build_model("robust-bm25").fit(synonyms)
+    assert isinstance(model, Robust)
+    return model
+
+
+def test_it_learns_synonyms(robust: Robust, synonyms: ClickGraph) -> None:
+    results = [f"{t}{i}" for i in range(8) for t in TOPICS]
+    for topic, synonym in zip(TOPICS, SYNONYMS, strict=True):
+        best = robust.rerank(f"a {synonym} please", results).doc_ids[:4]
+        assert sum(d.startswith(topic) for d in best) >= 3, (synonym, best)
+        assert sum(h.doc_id.startswith(topic) for h in robust.rank(f"a {synonym} please", 4)) >= 3
+    assert any("preferences" in note for note in robust.notes_)
+
+
+def test_constants_come_from_held_back_lists(synonyms: ClickGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "MIN_USABLE", 10)
+    given = {"rho": "1", "ridge": "1", "prior": "0.3", "query_kernel": "word:0.5,char:0.5", "doc_kernel": "base"}
+    model = build_model("robust-bm25", given).fit(synonyms)
+    assert isinstance(model, Robust)
+    (note,) = (note for note in model.notes_ if "held-back lists" in note)
+    assert f"epsilon {model.choice_.epsilon}" in note
+    assert "rho" not in note, "what is given is not chosen"
+    worse = {e: nd for e, nd in value_by_epsilon(model, synonyms, given).items() if nd > 0}
+    best = max(worse.values())
+    assert worse[model.choice_.epsilon] >= best - tuning.LEAST_GAIN * len(worse)
+
+
+def value_by_epsilon(model: Robust, graph: ClickGraph, given: dict[str, str]) -> dict[float, float]:
+    """nDCG@5 of each epsilon, fitted on the rest alone."""
+    held = graph.hold_back(seed=model.seed)
+    lists = tuning.LabelledLists(held.lists())
+    out = {}
+    for epsilon in tuning.GRIDS["epsilon"]:
+        other = build_model("robust-bm25", {**given, "epsilon": str(epsilon)}).fit(held.graph)
+        scores = np.concatenate(other.score_lists(lists.lists))
+        out[epsilon] = lists.ndcg(np.where(np.isfinite(scores), scores, -1e300))
+    return out
+
+
+def test_scores_are_equation_11(robust: Robust) -> None:
+    """f(q, d) from its parts, point by point."""
+    query, docs = "pony kind1", ["horse1", "horse7", "cloud0"]
+    model = robust.neighbourhood(query)
+    assert model is not None
+    assert model.n_pairs <= robust.n_pairs
+    factors = robust.list_factors([build_list(query, docs)])[0]
+    rho, out = robust.choice_.rho, []
+    for doc, g in zip(docs, factors, strict=True):
+        number = np.array([robust.doc_ids_.index(doc)])
+        total = robust.choice_.prior
+        for p, weight in enumerate(model.weights):
+            k_d = robust.documents.block(number, model.docs[[model.doc_of_point[p]]])[0, 0]
+            total += weight * np.exp(rho * model.likeness[p] * k_d)
+        out.append(g * total)
+    np.testing.assert_allclose(robust.score(query, docs), out, rtol=1e-9)
+    explained = robust.explain(query, "horse1", k=1000)
+    assert explained.score == pytest.approx(out[0])
+
+
+def build_list(query: str, docs: list[str]) -> Any:
+    from clickbridge.types import ResultList
+
+    return ResultList("", query, docs)
+
+
+def test_without_neighbours_it_is_the_base(robust: Robust) -> None:
+    """Words of documents that no query ever used."""
+    query, ids = "zqx", robust.doc_ids_
+    assert robust.falls_back(query)
+    assert not robust.falls_back("pony")
+    assert robust.score(query, ids).tolist() == robust.base.score(query, ids).tolist()
+    assert np.isfinite(robust.score(query, ids)).all()
+    assert robust.rank(query, 5) == robust.base.rank(query, 5)
+
+
+@pytest.mark.parametrize("spec", ["robust:lmir", "robust:pls", "robust:bm25+pls"])
+def test_any_base(spec: str, synonyms: ClickGraph) -> None:
+    given = {"epsilon": "0.1", "rho": "1", "ridge": "1", "prior": "0.3", "doc_kernel": "titles"}
+    model = build_model(spec, {**given, "query_kernel": "word:0.5,char:0.5"}).fit(synonyms)
+    assert isinstance(model, Robust)
+    factors = np.concatenate(model.list_factors([build_list("pony kind1", model.doc_ids_)]))
+    assert (factors >= model.choice_.epsilon).all(), "a base that can be negative is shifted before it multiplies"
+    best = model.rerank("the pony", model.doc_ids_).doc_ids[:4]
+    assert sum(d.startswith("horse") for d in best) >= 3
+
+
+def test_a_base_must_be_an_s_function() -> None:
+    with pytest.raises(SettingError, match="robust:walk is not possible: walk is not an S-function; try bm25"):
+        build_model("robust:walk")
+
+
+def test_clicks_that_make_neighbours_give_no_preferences(synonyms: ClickGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two halves of the log share no page."""
+    halves: list[HoldBack] = []
+    real = ClickGraph.hold_back
+
+    def watched(self: ClickGraph, fraction: float = 0.1, by: str = "auto", seed: int = 0) -> HoldBack:
+        found: HoldBack = real(self, fraction, by, seed)
+        if by == "click":
+            halves.append(found)
+        return found
+
+    monkeypatch.setattr(ClickGraph, "hold_back", watched)
+    given = {"epsilon": "0.1", "rho": "1", "ridge": "1", "prior": "0.3", "doc_kernel": "titles"}
+    model: Any = build_model("robust:bm25", {**given, "query_kernel": "click:0.5,word:0.5"}).fit(synonyms)
+    half = halves[-1]
+    assert half.shown is not None
+    assert half.graph.impressions is not None
+    assert synonyms.impressions is not None
+    assert len(half.shown) + len(half.graph.impressions) == len(synonyms.impressions)
+    assert model.kernel_.clicks.sum() == half.graph.pairs.clicks.sum()
+    docs_of_pairs = set(zip(model.training_.point_query.tolist(), model.training_.point_doc.tolist(), strict=True))
+    shown = zip(np.repeat(half.shown.query, np.diff(half.shown.indptr)).tolist(), half.shown.doc.tolist(), strict=True)
+    number = model.kernel_.numbers.get
+    assert docs_of_pairs <= {(number(synonyms.query_keys[q]), d) for q, d in shown}
+    assert docs_of_pairs
+    assert any("rest" in note for note in model.notes_)
+
+
+def test_a_model_is_kept_until_something_changes(synonyms: ClickGraph, robust: Robust) -> None:
+    first = robust.neighbourhood("pony kind1")
+    assert robust.neighbourhood("  PONY kind1") is first
+    assert robust.neighbourhood("pony kind2") is not first
+    pairs = robust.n_pairs
+    try:
+        robust.set_params(n_pairs=20)
+        fewer = robust.neighbourhood("pony kind1")
+        assert fewer is not None
+        assert first is not None
+        assert fewer.n_pairs < first.n_pairs
+    finally:
+        robust.set_params(n_pairs=pairs)
+    assert robust.neighbourhood("pony kind1") is first
+    again = build_model("robust-bm25").fit(synonyms)
+    assert isinstance(again, KernelModel)
+    assert again.neighbourhood("pony kind1") is not first
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("epsilon", "0", "epsilon must be auto or a number above 0; got '0'"),
+        ("prior", "-1", "prior must be auto or a number from 0; got '-1'"),
+        ("ridge", "much", "ridge must be auto or a number above 0; got 'much'"),
+        ("query_kernel", "word:x", "query_kernel is auto or weights, as"),
+        ("query_kernel", "vowel:1", "query_kernel is made of weights >= 0"),
+        ("doc_kernel", "vowels", "no view 'vowels'"),
+    ],
+)
+def test_settings_that_make_no_sense(setting: str, value: str, message: str, synonyms: ClickGraph) -> None:
+    given = {"epsilon": "0.1", "rho": "1", "ridge": "1", "prior": "0.3", "doc_kernel": "titles", "query_kernel": "word"}
+    model: Model = build_model("robust:bm25", {**given, setting: value})
+    with pytest.raises(SettingError, match=message):
+        model.fit(synonyms)
+
+
+def test_similar_queries_and_documents(robust: Robust) -> None:
+    near = robust.similar_queries("pony kind1", 3)
+    assert len(near) == 3
+    assert all(name.startswith(("pony", "horse")) or "kind1" in name for name, _ in near)
+    assert [v for _, v in near] == sorted((v for _, v in near), reverse=True)
+    assert all(h.doc_id.startswith("horse") for h in robust.similar_documents("horse1", 3))
+
+
+# --- sampling ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("available", "n", "level"),
+    [
+        ([5, 5, 100, 3], 20, 7),
+        ([1, 1], 20, 1),
+        ([100] * 50, 20, 1),
+        ([], 20, 1),
+        ([100, 100], 200, 100),
+        ([0, 9], 4, 4),
+    ],
+)
+def test_water_level(available: list[int], n: int, level: int) -> None:
+    assert water_level(np.array(available, dtype=np.int64), n) == level
+
+
+def test_samples_are_even() -> None:
+    indptr = np.array([0, 3, 3, 20])
+    training = Training(indptr, *(np.arange(20) for _ in range(4)))
+    assert training.sample(np.array([2, 0]), 8).tolist() == [3, 4, 5, 6, 7, 0, 1, 2]
+    assert training.sample(np.array([1]), 8).tolist() == []
+    assert training.has_pairs.tolist() == [True, False, True]
