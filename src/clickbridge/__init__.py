@@ -29,11 +29,13 @@ _HOME = {
     "Scaled": "clickbridge.models.algebra",
     "Sum": "clickbridge.models.algebra",
     "Product": "clickbridge.models.algebra",
+    "compare": "clickbridge.evaluate.compare",
 }
 
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
+    from clickbridge.evaluate.compare import compare as compare
     from clickbridge.graph.clickgraph import ClickGraph as ClickGraph
     from clickbridge.log.clean import normalise_query as normalise_query
     from clickbridge.log.documents import read_docs as read_docs

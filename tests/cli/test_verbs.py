@@ -125,15 +125,32 @@ def test_evaluate_against_a_baseline(command: Run, tiny: Path) -> None:
     assert bad == {"run": "bad", "queries": 3, "P@1": pytest.approx(2 / 3), "AP": pytest.approx(2.5 / 3)}
     assert good == {
         "run": "good", "queries": 3, "P@1": 1.0, "AP": 1.0,
-        "AP gain": pytest.approx(0.5 / 3), "p": pytest.approx(0.42264973), "won/tied/lost": "1/2/0",
+        "AP gain": pytest.approx(0.5 / 3), "low": pytest.approx(-0.5504421), "high": pytest.approx(0.8837755),
+        "p t-test": pytest.approx(0.42264973), "p random": 1.0, "p sign": 1.0, "won/tied/lost": "1/2/0",
     }  # fmt: skip
     table = command(*line)
     assert table.code == 0
     columns, good, _ = table.out.splitlines()
-    row = dict(zip(columns.replace("AP gain", "gain").split(), good.split(), strict=True))
-    assert list(row) == ["run", "queries", "nDCG@1", "nDCG@3", "nDCG@5", "AP", "gain", "p", "won/tied/lost"]
-    assert list(row.values()) == ["good", "3", "1.0000", "1.0000", "1.0000", "1.0000", "0.1667", "0.4226", "1/2/0"]
+    for name in ("nDCG@5 gain", "p t-test", "p random", "p sign"):
+        columns = columns.replace(name, name.replace(" ", "-"))
+    row = dict(zip(columns.split(), good.split(), strict=True))
+    assert row.pop("low").startswith("-")
+    assert row == {
+        "run": "good", "queries": "3", "nDCG@1": "1.0000", "nDCG@3": "1.0000", "nDCG@5": "1.0000", "AP": "1.0000",
+        "nDCG@5-gain": "0.1908", "high": row["high"], "p-t-test": "0.2157", "p-random": "0.5000", "p-sign": "0.5000",
+        "won/tied/lost": "2/1/0",
+    }  # fmt: skip
     assert table.err == "1 judged queries have no relevant document and are not counted\n"
+
+
+def test_a_run_that_answers_no_judged_query_is_refused(call: Run, tiny: Path) -> None:
+    (tiny / "other.run").write_text("q-1 Q0 pizza 1 9 x\n")
+    result = call("evaluate", tiny / "other.run", "--lists", tiny / "lists.jsonl")
+    assert (result.code, result.out) == (1, "")
+    assert result.err == (
+        f"clickbridge: {tiny / 'other.run'} answers none of the 3 judged queries: its query ids are like 'q-1', "
+        "those of the judgments like '1'\n"
+    )
 
 
 def test_split(command: Run, tiny: Path) -> None:

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import data, demo, models, ranking
+from clickbridge.cli import compare, data, demo, models, ranking
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -39,6 +39,7 @@ for verb in (
     models.similar,
     ranking.rank,
     ranking.evaluate,
+    compare.compare,
     data.simulate,
 ):
     app.command()(verb)

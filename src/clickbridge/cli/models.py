@@ -10,8 +10,9 @@ import typer
 
 from clickbridge.cli.console import Json, Seed, keep_apart, print_json, print_table, progress, renames, say
 from clickbridge.cli.data import Columns, Format, MaxRejects, TimeUnit, checked
+from clickbridge.cli.fitting import Assignments, Dim, Fields, HalfLife, MinClicks, MinUsers, Response
 from clickbridge.errors import InputError, SettingError
-from clickbridge.settings import SETTINGS, parse_assignments
+from clickbridge.settings import parse_assignments
 
 REASONS = 6
 ModelPath = Annotated[Path, typer.Argument(help="A MODEL folder.", show_default=False)]
@@ -33,13 +34,13 @@ def fit(
     graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)],
     model: Annotated[str, typer.Option(help="A spec, as bm25 or bm25+lmir.", show_default=False)],
     out: Annotated[Path | None, typer.Option(help="The MODEL folder to write.", show_default=False)] = None,
-    dim: Annotated[int | None, typer.Option(help=SETTINGS["dim"].help)] = None,
-    fields: Annotated[str | None, typer.Option(help=SETTINGS["fields"].help)] = None,
-    min_clicks: Annotated[int | None, typer.Option(help=SETTINGS["min_clicks"].help)] = None,
-    min_users: Annotated[int | None, typer.Option(help=SETTINGS["min_users"].help)] = None,
-    response: Annotated[str | None, typer.Option(help=SETTINGS["response"].help)] = None,
-    half_life: Annotated[float | None, typer.Option(help=SETTINGS["half_life"].help)] = None,
-    set: Annotated[list[str], typer.Option(help="key=value, for every part that has it; bm25.k1=2 for one.")] = [],  # noqa: B006
+    dim: Dim = None,
+    fields: Fields = None,
+    min_clicks: MinClicks = None,
+    min_users: MinUsers = None,
+    response: Response = None,
+    half_life: HalfLife = None,
+    set: Assignments = [],  # noqa: B006
     plan: Annotated[bool, typer.Option("--plan", help="Say what learning would cost, and stop (rmls).")] = False,
     seed: Seed = 0,
     json: Json = False,

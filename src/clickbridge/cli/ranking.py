@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +11,12 @@ from clickbridge.cli.console import Json, keep_apart, print_json, print_table, p
 from clickbridge.cli.models import ModelPath
 from clickbridge.errors import InputError, SettingError
 
+if TYPE_CHECKING:
+    from clickbridge.measures import Measure
+
 CHUNK = 4096
+Grades = dict[str, dict[str, float]]
+Values = dict[str, dict[str, float]]
 
 
 def rank(
@@ -59,9 +64,7 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Measure runs against judgments or labelled lists."""
-    from clickbridge.evaluate.significance import paired
-    from clickbridge.io.trec import read_run
-    from clickbridge.measures import evaluate_run, parse_measures
+    from clickbridge.measures import parse_measures
 
     parsed = parse_measures(measures)
     grades = _grades(qrels, lists)
@@ -70,21 +73,16 @@ def evaluate(
         raise SettingError(f"two runs share a name ({', '.join(names)}): rename one file")
     if baseline is not None and baseline not in names:
         raise SettingError(f"--baseline must be one of {', '.join(names)}; got {baseline!r}")
-    values = {name: evaluate_run(read_run(path), grades, parsed) for name, path in zip(names, runs, strict=True)}
-    table: list[dict[str, Any]] = []
-    for name in names:
-        row: dict[str, Any] = {"run": name, "queries": max(len(per_query) for per_query in values[name].values())}
-        for measure in parsed:
-            per_query = values[name][measure.name]
-            if not per_query:
-                raise InputError(f"no judged query has a relevant document for {measure.name}: nothing to measure")
-            row[measure.name] = sum(per_query.values()) / len(per_query)
-        if baseline is not None and name != baseline:
-            last = parsed[-1].name
-            comparison = paired(values[name][last], values[baseline][last])
-            row |= {f"{last} gain": comparison.difference, "p": comparison.p_value}
-            row["won/tied/lost"] = f"{comparison.wins}/{comparison.ties}/{comparison.losses}"
-        table.append(row)
+    values = {name: _measured(path, grades, parsed) for name, path in zip(names, runs, strict=True)}
+    table = [
+        {
+            "run": name,
+            "queries": max(len(per_query) for per_query in own.values()),
+            **{measure: sum(per_query.values()) / len(per_query) for measure, per_query in own.items()},
+            **(_tested(values, name, baseline, parsed) if baseline is not None and name != baseline else {}),
+        }
+        for name, own in values.items()
+    ]
     if json:
         print_json(table)
     else:
@@ -95,7 +93,36 @@ def evaluate(
             say(f"{skipped:,} judged queries have no relevant document and are not counted")
 
 
-def _grades(qrels: Path | None, lists: str | None) -> dict[str, dict[str, float]]:
+def _measured(path: Path, grades: Grades, measures: list[Measure]) -> Values:
+    """Every query's value by measure; a run that answers no judged query is a mistake, not a zero."""
+    from clickbridge.io.trec import read_run
+    from clickbridge.measures import evaluate_run
+
+    run = read_run(path)
+    if not grades.keys() & run.keys():
+        raise InputError(
+            f"{path} answers none of the {len(grades):,} judged queries: its query ids are like {next(iter(run))!r}, "
+            f"those of the judgments like {next(iter(grades))!r}"
+        )
+    values = evaluate_run(run, grades, measures)
+    for measure, per_query in values.items():
+        if not per_query:
+            raise InputError(f"no judged query has a relevant document for {measure}: nothing to measure")
+    return values
+
+
+def _tested(values: dict[str, Values], name: str, baseline: str, measures: list[Measure]) -> dict[str, Any]:
+    """Columns that compare one run with the baseline; p-values are corrected over all runs."""
+    from clickbridge.evaluate.significance import against
+    from clickbridge.measures import main_measure
+
+    main = main_measure(measures).name
+    others = {other: own[main] for other, own in values.items() if other != baseline}
+    columns = against(values[baseline][main], others)[name].as_dict()
+    return {f"{main} gain" if key == "gain" else key: value for key, value in columns.items()}
+
+
+def _grades(qrels: Path | None, lists: str | None) -> Grades:
     from clickbridge.io.lists import read_lists
     from clickbridge.io.trec import read_qrels
 

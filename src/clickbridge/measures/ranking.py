@@ -104,6 +104,11 @@ def parse_measures(text: str) -> list[Measure]:
     return [parse_measure(name) for name in text.split(",")]
 
 
+def main_measure(measures: Sequence[Measure]) -> Measure:
+    """The one that comparisons go by: nDCG@5, which tuning maximises, where it is among them; else the last."""
+    return next((measure for measure in measures if measure.name == "nDCG@5"), measures[-1])
+
+
 def evaluate_run(
     run: Mapping[str, Sequence[str]], grades: Mapping[str, Mapping[str, float]], measures: Sequence[Measure]
 ) -> dict[str, dict[str, float]]:

@@ -23,7 +23,7 @@ from clickbridge.graph.clickgraph import ClickGraph, sum_pairs
 from clickbridge.graph.parts import Pairs
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.log.preference import preferences
-from clickbridge.models.base import Array, Model, as_key, check_k, edge_name, order, query_of
+from clickbridge.models.base import Array, Model, as_key, check_k, order, query_of
 from clickbridge.models.explain import Part, explanation
 from clickbridge.models.sfunction import unit_images
 from clickbridge.skernel.families import PowerSeries, family

@@ -1,0 +1,120 @@
+"""`clickbridge compare`: every model on the same lists, with tests, cost and a report."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clickbridge.cli.console import Json, Seed, in_words, keep_apart, print_json, print_table, progress, say
+from clickbridge.cli.fitting import (
+    Assignments,
+    Dim,
+    Fields,
+    HalfLife,
+    MinClicks,
+    MinUsers,
+    Response,
+    fit_settings,
+)
+from clickbridge.errors import SettingError
+
+if TYPE_CHECKING:
+    from clickbridge.evaluate.results import Comparison
+
+
+def compare(
+    graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)],
+    lists: Annotated[str, typer.Option(help="Labelled LISTS to re-rank and measure.", show_default=False)],
+    models: Annotated[str, typer.Option(help="Comma-separated specs, as bm25,pls,bm25+pls.", show_default=False)],
+    baseline: Annotated[str, typer.Option(help="Spec to compare the others with.")] = "given",
+    measures: Annotated[str, typer.Option(help="Comma-separated: nDCG@5, AP, AP(rel=2), RR, P@5, R@10.")] = (
+        "nDCG@1,nDCG@3,nDCG@5,AP"
+    ),
+    dims: Annotated[str, typer.Option(help="Fit latent models at these dimensions as well, as 100,300,600.")] = "",
+    report: Annotated[Path | None, typer.Option(help="HTML report to write.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="CSV to write: every query, model and measure.")] = None,
+    save_dir: Annotated[Path | None, typer.Option(help="Folder that keeps results for later calls.")] = None,
+    dim: Dim = None,
+    fields: Fields = None,
+    min_clicks: MinClicks = None,
+    min_users: MinUsers = None,
+    response: Response = None,
+    half_life: HalfLife = None,
+    set: Assignments = [],  # noqa: B006
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Learn several models, run them on the same lists, and say which is better and how sure that is."""
+    from clickbridge.evaluate.compare import compare as compare_models
+
+    keep_apart([report, csv, save_dir], [graph, lists])
+    for path in (report, csv):
+        if path is not None and not path.parent.is_dir():
+            raise SettingError(f"cannot write {path}: its folder does not exist")
+    options = {"min_clicks": min_clicks, "min_users": min_users, "response": response, "half_life": half_life}
+    with progress() as tell:
+        found = compare_models(
+            graph,
+            lists,
+            models,
+            settings=fit_settings(set, **options, dim=dim, fields=fields, seed=seed or None),
+            baseline=baseline,
+            measures=measures,
+            dims=_numbers(dims),
+            save_dir=save_dir,
+            progress=tell,
+            command=shlex.join(["clickbridge", *sys.argv[1:]]),
+        )
+        if csv is not None:
+            found.write_csv(csv)
+        if report is not None:
+            tell("drawing the report", 0)
+            found.write_report(report)
+    for note in found.notes:
+        say(note)
+    for spec, reason in found.refused.items():
+        say(f"{spec} is left out: {reason}")
+    if json:
+        print_json(found.as_dict())
+    else:
+        _print(found)
+        if report is not None:
+            say(f"report: {report}")
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split(",")] if text.strip() else []
+    except ValueError:
+        raise SettingError(f"--dims takes whole numbers, as 100,300,600; got {text!r}") from None
+
+
+def _print(found: Comparison) -> None:
+    rows = []
+    for row, model in zip(found.rows(), found.models, strict=True):
+        shown: dict[str, Any] = {"model": row["model"]}
+        for name in found.measures:
+            mark = model.paired[name].mark if model.paired else ""
+            shown[name] = "no score" if row[name] is None else f"{row[name]:.4f}{mark}"
+        tested = model.paired.get(found.main)
+        shown[f"{found.main} gain"] = f"{tested.difference:+.4f}" if tested else None
+        shown["95% interval"] = f"{tested.low:+.4f} to {tested.high:+.4f}" if tested else None
+        for test in ("p t-test", "p random", "p sign", "won/tied/lost"):
+            shown[test] = row.get(test)
+        for cost in ("no score", "fit s", "query ms"):
+            shown[cost] = in_words(row[cost])
+        shown["peak MB"] = f"{row['peak MB']:,.0f}"
+        rows.append(shown)
+    columns = list(rows[0])
+    print_table("", columns, [list(row.values()) for row in rows])
+    say(
+        f"{len(found.counted):,} judged queries; against {found.baseline}: ▲ better, ▼ worse, by the paired t-test at "
+        ".05 (doubled at .01); all p-values are Holm-corrected"
+    )
+    reused = sum(m.trial.reused for m in found.models)
+    if reused:
+        say(f"{reused} of {len(found.models)} models were taken from earlier calls, with their times and memory")

@@ -1,0 +1,190 @@
+"""Pictures of a comparison as SVG for an HTML page: text stays text, and colours are the page's own variables,
+so that one picture serves light and dark. Narrow, so that labels can still be read on a phone."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from clickbridge.evaluate.similar import PairedPreference
+from clickbridge.evaluate.slices import Cell
+
+WIDTH = 4.9
+ROW = 0.27
+"""Inches: the width of a picture, and the height of one of its rows."""
+FEW = 5
+"""An interval of fewer queries than this is mostly assumption, and not drawn."""
+INK, MUTED, LINE = "#101112", "#707172", "#d0d1d2"
+SERIES = ("#0172b2", "#d55e01", "#019e73", "#cc79a8", "#e69f01", "#56b4ea")
+"""Stand-ins that the page's variables replace; no two colours of a picture are the same."""
+_VARIABLES = {INK: "ink", MUTED: "muted", LINE: "line", **{c: f"c{i}" for i, c in enumerate(SERIES)}}
+MARKERS = ("o", "s", "^", "D", "v", "P")
+MOST_SERIES = len(SERIES)
+Span = tuple[str, float, float, float]
+"""A label, a value, and the ends of its interval."""
+
+
+def spans(rows: Sequence[Span], xlabel: str, alt: str, zero: bool = False, muted: str | None = None) -> str:
+    """A dot and its interval for each row, the first on top; with `zero`, a line where nothing differs. The row
+    named `muted` is grey."""
+    figure, (axes,) = _figure(len(rows) * ROW + 0.75)
+    for place, (label, value, low, high) in enumerate(rows):
+        low, high = max(low, -1.0 if zero else 0.0), min(high, 1.0)  # a measure cannot go further
+        colour = MUTED if label == muted else SERIES[0]
+        axes.plot([low, high], [place, place], color=colour, linewidth=2, solid_capstyle="round")
+        axes.plot([value], [place], "o", color=colour, markersize=6)
+        text = f"{value:+.3f}" if zero else f"{value:.3f}"
+        axes.annotate(
+            text, (max(high, value), place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8.5
+        )
+    if zero:
+        axes.axvline(0, color=MUTED, linewidth=1)
+    axes.margins(x=0.16)
+    _rows(axes, [label for label, *_ in rows])
+    axes.set_xlabel(xlabel)
+    axes.grid(axis="x")
+    return _svg(figure, alt)
+
+
+def groups(names: Sequence[str], counts: Sequence[int], series: Mapping[str, Sequence[Cell]], ylabel: str, alt: str,
+           muted: str | None = None) -> str:  # fmt: skip
+    """A dot for each model in each group of queries, side by side, with its interval."""
+    figure, (axes,) = _figure(2.9)
+    step = 0.7 / max(len(series), 1)
+    for number, (label, cells) in enumerate(series.items()):
+        colour = MUTED if label == muted else SERIES[number % MOST_SERIES]
+        shift = (number - (len(series) - 1) / 2) * step
+        there = [(place + shift, own) for place, own in enumerate(cells) if own.mean is not None]
+        for x, own in there:
+            if own.n >= FEW:
+                axes.plot([x, x], [max(own.low, 0.0), min(own.high, 1.0)], color=colour, linewidth=1.5, alpha=0.65)
+        axes.plot(
+            [x for x, _ in there], [own.mean for _, own in there],
+            MARKERS[number % MOST_SERIES], color=colour, markersize=5.5, label=label,
+        )  # fmt: skip
+    axes.set_xticks(range(len(names)), [f"{name}\nn = {n:,}" for name, n in zip(names, counts, strict=True)])
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    axes.tick_params(axis="x", length=0)
+    axes.set_ylabel(ylabel)
+    axes.grid(axis="y")
+    _legend(figure)
+    return _svg(figure, alt)
+
+
+def curves(series: Mapping[str, Mapping[int, Cell]], ylabel: str, alt: str) -> str:
+    """Quality by latent dimension, on a logarithmic axis."""
+    figure, (axes,) = _figure(2.9)
+    for number, (label, cells) in enumerate(series.items()):
+        known = {dim: own.mean for dim, own in cells.items() if own.mean is not None}
+        axes.plot(
+            list(known), list(known.values()), MARKERS[number % MOST_SERIES] + "-",
+            color=SERIES[number % MOST_SERIES], markersize=5.5, label=label,
+        )  # fmt: skip
+    dims = sorted({dim for cells in series.values() for dim in cells})
+    axes.set_xscale("log")
+    axes.set_xticks(dims, [f"{dim:,}" for dim in dims])
+    axes.minorticks_off()
+    axes.set(xlabel="dimensions of the latent space", ylabel=ylabel)
+    axes.grid(axis="y")
+    _legend(figure)
+    return _svg(figure, alt)
+
+
+def costs(labels: Sequence[str], panels: Mapping[str, Sequence[float]], alt: str) -> str:
+    """Bars of several costs side by side, each on its own scale, with the number written at its end."""
+    figure, all_axes = _figure(len(labels) * ROW + 0.55, len(panels))
+    for number, (axes, (title, values)) in enumerate(zip(all_axes, panels.items(), strict=True)):
+        axes.barh(range(len(values)), values, 0.62, color=SERIES[number])
+        for place, value in enumerate(values):
+            axes.annotate(
+                in_short(value), (value, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8.5
+            )
+        axes.set_title(title, fontsize=9, loc="left")
+        axes.set_xlim(0, (max(values) or 1) * 1.55)
+        axes.set_xticks([])
+        _rows(axes, labels if number == 0 else [""] * len(labels))
+    return _svg(figure, alt)
+
+
+def preferences(rows: Sequence[PairedPreference], alt: str) -> str:
+    """For how many queries the model's similar queries were better, comparable, worse: one bar a pair of models."""
+    figure, (axes,) = _figure(len(rows) * ROW * 1.3 + 0.75)
+    parts = (("better", "pos", SERIES[2]), ("comparable", "com", LINE), ("worse", "neg", SERIES[1]))
+    for place, row in enumerate(rows):
+        total, start = max(row.pos + row.com + row.neg, 1), 0.0
+        for label, name, colour in parts:
+            share = getattr(row, name) / total
+            axes.barh(place, share, 0.62, left=start, color=colour, label=label if place == 0 else None)
+            if share > 0.06:
+                axes.text(start + share / 2, place, getattr(row, name), ha="center", va="center", fontsize=8.5)
+            start += share
+    _rows(axes, [f"{row.model} / {row.baseline}" for row in rows])
+    axes.set_xlim(0, 1)
+    axes.set_xticks([0, 0.5, 1], ["0", "50%", "100% of the queries"], ha="right")
+    _legend(figure)
+    return _svg(figure, alt)
+
+
+def in_short(value: float) -> str:
+    """Three figures that tell, no more: 0.0123, 4.56, 78.9, 1,234."""
+    if value >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    if value >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 1 else f"{value:.2g}"
+
+
+# --- drawing -------------------------------------------------------------------------------------
+
+
+def _figure(height: float, columns: int = 1) -> tuple[Any, list[Any]]:
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    style: dict[Any, Any] = {
+        "font.size": 9, "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": MUTED, "xtick.color": MUTED,
+        "ytick.color": MUTED, "xtick.labelcolor": INK, "ytick.labelcolor": INK, "grid.color": LINE,
+        "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
+    }  # fmt: skip
+    with rc_context(style):
+        figure = Figure(figsize=(WIDTH, max(height, 1.1)), layout="constrained")
+        axes = figure.subplots(1, columns, squeeze=False)[0]
+    return figure, list(axes)
+
+
+def _rows(axes: Any, labels: Sequence[str]) -> None:
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+
+
+def _legend(figure: Any) -> None:
+    figure.legend(
+        loc="outside upper left", ncols=3, frameon=False, fontsize=8.5, handletextpad=0.3, columnspacing=1.2,
+        labelcolor=INK,
+    )  # fmt: skip
+
+
+def _svg(figure: Any, alt: str) -> str:
+    """The picture without what a page does not need: sizes, names of groups, remarks about its maker."""
+    from matplotlib import rc_context
+
+    text = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": alt}):
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<g id="[^"]*">', "<g>", svg)
+    svg = re.sub(r"\n\s*", "\n", svg)
+    tag, rest = svg.split(">", 1)
+    box = re.search(r'viewBox="[^"]*"', tag)
+    assert box is not None
+    for colour, name in _VARIABLES.items():
+        rest = rest.replace(colour, f"var(--{name})")
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {box[0]}'
+    return f'{head} role="img" aria-label="{escape(alt)}">{rest}'

@@ -1,0 +1,212 @@
+"""A comparison as one HTML page that needs nothing else: no script, no outside file, light and dark.
+
+What a reader wants first comes first: which model, by how much, how sure. Queries are personal data: the only
+ones shown are those of the judged lists, a few of them, where two models differ most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from clickbridge.evaluate import plots
+from clickbridge.evaluate.results import Comparison, ModelResult
+from clickbridge.evaluate.significance import LEVELS
+from clickbridge.evaluate.similar import PairedPreference
+from clickbridge.evaluate.slices import GROUPINGS, Cell
+from clickbridge.types import ResultList
+
+EXAMPLES, SHOWN_MODELS, DEPTH = 4, 3, 5
+"""Queries on each side of the examples, models side by side, and results of each."""
+MEASURE_WORDS = {
+    "nDCG": "how good the order of the first results is, 1 being the best order possible; a result of grade g is "
+    "worth 2^g - 1, less the lower it stands",
+    "AP": "average precision: high where relevant results stand above the others",
+    "RR": "one over the rank of the first relevant result",
+    "P": "share of relevant results among the first",
+    "R": "share of the relevant results that are among the first",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One result as an example shows it."""
+
+    name: str
+    grade: str
+    relevant: bool
+
+
+@dataclass(frozen=True)
+class Side:
+    """One model's ranking in an example."""
+
+    spec: str
+    value: float
+    no_score: bool
+    hits: list[Shown]
+
+
+@dataclass(frozen=True)
+class Example:
+    query: str
+    clicks: int
+    n_relevant: int
+    sides: list[Side]
+
+
+def render(found: Comparison, similar: Sequence[PairedPreference] = ()) -> str:
+    pages = Environment(
+        loader=PackageLoader("clickbridge.evaluate"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    pages.filters |= {"p": in_p, "signed": signed, "short": plots.in_short, "pair": frozenset}
+    best, reference = leaders(found)
+    return pages.get_template("report.html").render(
+        found=found,
+        best=best,
+        reference=reference,
+        verdict=verdict(found),
+        pictures=pictures(found, similar),
+        groupings=[g for g in GROUPINGS if found.slices[g.name]],
+        examples=examples(found, best, reference),
+        matrix={frozenset((pair.one, pair.two)): pair for pair in found.pairs},
+        levels=LEVELS,
+        measure_words=[(name, words) for name in found.measures if (words := _words(name))],
+        depth=DEPTH,
+        similar=similar,
+    )
+
+
+# --- in words ------------------------------------------------------------------------------------
+
+
+def verdict(found: Comparison) -> list[str]:
+    """What a hurried reader should take away."""
+    best = found.ordered[0]
+    mean = best.mean(found.main)
+    lines = [f"{best.spec} ranks best: {found.main} {mean:.3f} over {len(found.counted):,} judged queries."]
+    if best.paired:
+        own = best.paired[found.main]
+        word = "a real difference" if own.p_value < LEVELS[0] else "a difference that may be chance"
+        lines.append(
+            f"That is {signed(own.difference)} against {found.baseline} "
+            f"(95% interval {signed(own.low)} to {signed(own.high)}): {word}."
+        )
+    pairs = [pair for pair in found.pairs if pair.one == best.spec and pair.two != found.baseline]
+    close = [pair.two for pair in pairs if pair.p_value >= LEVELS[0]]
+    if close:
+        lines.append(f"It cannot be told apart from {_and(close)} on these queries.")
+    elif pairs:
+        lines.append(f"It is also better than {_and([pair.two for pair in pairs])}, beyond chance.")
+    silent = {m.spec: len(m.no_score) for m in found.models if m.no_score}
+    if silent:
+        counts = ", ".join(f"{spec} for {n:,}" for spec, n in silent.items())
+        lines.append(f"No score at all for some queries, whose order stays as it came: {counts}.")
+    return lines
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def in_p(p: float) -> str:
+    return "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+
+
+def signed(value: float) -> str:
+    """With its sign, unless it rounds to nothing."""
+    return f"{value:+.3f}" if abs(value) >= 0.0005 else "0.000"
+
+
+def _grade(grade: float) -> str:
+    return f"{grade:g}" if grade == int(grade) else f"{grade:.2f}"
+
+
+def _words(measure: str) -> str:
+    return MEASURE_WORDS.get(measure.partition("@")[0].partition("(")[0], "")
+
+
+# --- what is shown -------------------------------------------------------------------------------
+
+
+def leaders(found: Comparison) -> tuple[ModelResult, ModelResult]:
+    """The best model and the one it is best held against: the baseline if it is more than the given order, else
+    the first that was named."""
+    best = found.ordered[0]
+    rivals = [m for m in found.models if m.spec not in ("given", best.spec) and m.mean(found.main) is not None]
+    preferred = [m for m in rivals if m.spec == found.baseline] or rivals
+    return best, (preferred or [m for m in found.models if m is not best])[0]
+
+
+def examples(found: Comparison, best: ModelResult, reference: ModelResult) -> dict[str, list[Example]]:
+    """Queries where the two differ most, in either direction."""
+    ours, theirs = best.values[found.main], reference.values[found.main]
+    by_id = {r.query_id: r for r in found.lists}
+    gains = {q: ours[q] - theirs[q] for q in found.counted if q not in best.no_score | reference.no_score}
+    third = [m for m in found.ordered if m not in (best, reference) and m.spec != "given"]
+    sides = [best, reference, *third][:SHOWN_MODELS]
+    number = {r.query_id: i for i, r in enumerate(found.lists)}
+    out = {}
+    for title, sign in (("better", 1), ("worse", -1)):
+        chosen = sorted((q for q in gains if gains[q] * sign > 0), key=lambda q: (-gains[q] * sign, number[q]))
+        out[title] = [_example(found, by_id[q], number[q], sides) for q in chosen[:EXAMPLES]]
+    return out
+
+
+def _example(found: Comparison, result: ResultList, number: int, models: Sequence[ModelResult]) -> Example:
+    labels = result.labels or []
+    query = found.queries[result.query_id]
+    sides = []
+    for m in models:
+        hits = [
+            Shown(found.titles.get(result.results[i], result.results[i]), _grade(labels[i]), labels[i] > 0)
+            for i in m.trial.ranked[number][:DEPTH]
+        ]
+        sides.append(Side(m.spec, m.values[found.main][result.query_id], result.query_id in m.no_score, hits))
+    return Example(result.query or result.query_id, query.clicks, sum(label > 0 for label in labels), sides)
+
+
+def pictures(found: Comparison, similar: Sequence[PairedPreference]) -> dict[str, str]:
+    scored = [m for m in found.ordered if m.mean(found.main) is not None]
+    out = {"means": plots.spans([_span(m, found) for m in scored], found.main, f"{found.main} of every model",
+                                muted=found.baseline)}  # fmt: skip
+    tested = [m for m in scored if m.paired]
+    if tested:
+        rows = [(m.spec, p.difference, p.low, p.high) for m in tested for p in [m.paired[found.main]]]
+        out["gains"] = plots.spans(
+            rows, f"{found.main} gain over {found.baseline}", f"gain of every model over {found.baseline}", zero=True
+        )
+    for grouping in GROUPINGS[:2]:
+        cells = found.slices[grouping.name]
+        if len(cells) > 1:
+            out[grouping.name] = _group_plot(found, scored, cells, f"{found.main} by {grouping.name}")
+    if found.by_dim:
+        out["dims"] = plots.curves(found.by_dim, found.main, f"{found.main} by latent dimension")
+    fitted = [m for m in found.ordered if m.spec != "given"]
+    panels = {
+        "fit, seconds": [m.trial.seconds for m in fitted],
+        "one list, ms": [m.trial.query_ms for m in fitted],
+        "peak memory, MB": [m.trial.peak_mb for m in fitted],
+    }
+    out["costs"] = plots.costs([m.spec for m in fitted], panels, "seconds to fit, time of a query, memory")
+    if similar:
+        out["similar"] = plots.preferences(similar, "similar queries: better, comparable, worse")
+    return out
+
+
+def _span(m: ModelResult, found: Comparison) -> plots.Span:
+    own = m.over(found.main, found.counted)
+    assert own.mean is not None
+    return m.spec, own.mean, own.low, own.high
+
+
+def _group_plot(found: Comparison, scored: Sequence[ModelResult], cells: dict[str, dict[str, Cell]], alt: str) -> str:
+    """The best models and the baseline; more would not be read."""
+    others = [m for m in scored if m.spec != found.baseline]
+    shown = [*others[: plots.MOST_SERIES - 1], found[found.baseline]]
+    series = {m.spec: [own[m.spec] for own in cells.values()] for m in shown}
+    counts = [next(iter(own.values())).n for own in cells.values()]
+    return plots.groups(list(cells), counts, series, found.main, alt, muted=found.baseline)

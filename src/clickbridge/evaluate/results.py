@@ -1,0 +1,153 @@
+"""What a comparison found: means, tests, groups of queries, cost; as rows, as JSON and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from clickbridge.evaluate.significance import Paired, gains_over, holm, t_test
+from clickbridge.evaluate.slices import GROUPINGS, Cell, Query, cell, group
+from clickbridge.evaluate.trial import Trial
+from clickbridge.io.files import written_aside
+from clickbridge.types import ResultList
+
+
+@dataclass(frozen=True)
+class ModelResult:
+    """One model: its value for every query by measure, and how it does against the baseline (nothing for the
+    baseline itself). Where it has no score, a list keeps its order, and so counts for what that is worth."""
+
+    spec: str
+    values: dict[str, dict[str, float]]
+    no_score: frozenset[str]
+    trial: Trial
+    paired: dict[str, Paired]
+
+    def over(self, measure: str, ids: list[str]) -> Cell:
+        return cell(self.values[measure], ids, self.no_score)
+
+    def mean(self, measure: str) -> float | None:
+        """None where the model has a score for no query at all."""
+        return self.over(measure, list(self.values[measure])).mean
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two models by the main measure: mean difference and p of the t-test, corrected over all pairs."""
+
+    one: str
+    two: str
+    difference: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models in the order they were named. `main` is the measure that tests, groups and examples go by."""
+
+    models: list[ModelResult]
+    baseline: str
+    measures: list[str]
+    main: str
+    refused: dict[str, str]
+    by_dim: dict[str, dict[int, Cell]]
+    queries: dict[str, Query]
+    lists: list[ResultList]
+    titles: Mapping[str, str]
+    notes: list[str]
+    made: dict[str, str]
+
+    def __getitem__(self, spec: str) -> ModelResult:
+        return next(model for model in self.models if model.spec == spec)
+
+    @property
+    def counted(self) -> list[str]:
+        """Queries that the main measure has a value for."""
+        return list(self.models[0].values[self.main])
+
+    @cached_property
+    def ordered(self) -> list[ModelResult]:
+        """Best first by the main measure; models without any score last."""
+        return sorted(self.models, key=lambda m: -1.0 if (mean := m.mean(self.main)) is None else mean, reverse=True)
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """Every two models, the better one first."""
+        scored = [m for m in self.ordered if m.mean(self.main) is not None]
+        gains = {
+            (a.spec, b.spec): gains_over(a.values[self.main], b.values[self.main]) for a, b in combinations(scored, 2)
+        }
+        corrected = holm([t_test(g) for g in gains.values()])
+        return [Pair(*names, float(g.mean()), p) for (names, g), p in zip(gains.items(), corrected, strict=True)]
+
+    @cached_property
+    def slices(self) -> dict[str, dict[str, dict[str, Cell]]]:
+        """By grouping, group and model."""
+        queries = [self.queries[query_id] for query_id in self.counted]
+        return {
+            grouping.name: {
+                name: {m.spec: m.over(self.main, ids) for m in self.models}
+                for name, ids in group(grouping, queries).items()
+            }
+            for grouping in GROUPINGS
+        }
+
+    # --- out -------------------------------------------------------------------------------------
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a model, numbers as they are."""
+        return [
+            {
+                "model": m.spec,
+                "queries": len(self.counted),
+                **{name: m.mean(name) for name in self.measures},
+                **(m.paired[self.main].as_dict() if m.paired else {}),
+                "no score": len(m.no_score),
+                "fit s": m.trial.seconds,
+                "query ms": m.trial.query_ms,
+                "peak MB": m.trial.peak_mb,
+            }
+            for m in self.models
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        marks = {m.spec: {name: p.mark for name, p in m.paired.items()} for m in self.models}
+        return {
+            "main": self.main,
+            "baseline": self.baseline,
+            "models": [row | {"marks": marks[row["model"]]} for row in self.rows()],
+            "refused": self.refused,
+            "pairs": [vars(pair) for pair in self.pairs],
+            "slices": self.slices,
+            "dims": {spec: {str(dim): own for dim, own in cells.items()} for spec, cells in self.by_dim.items()},
+            "settings": {m.spec: m.trial.settings for m in self.models},
+            "reused": [m.spec for m in self.models if m.trial.reused],
+            "notes": self.notes,
+            "made": self.made,
+        }
+
+    def write_csv(self, path: str | Path) -> None:
+        """One row for each query and model, with every measure."""
+        text = io.StringIO(newline="")
+        out = csv.writer(text)
+        out.writerow(["query_id", "query", "clicks", "words", "model", "no_score", *self.measures])
+        for query_id, query in self.queries.items():
+            for m in self.models:
+                values = [m.values[name].get(query_id, "") for name in self.measures]
+                known = [query_id, query.text, query.clicks, query.words]
+                out.writerow([*known, m.spec, int(query_id in m.no_score), *values])
+        with written_aside(path) as file:
+            file.write(text.getvalue().encode())
+
+    def write_report(self, path: str | Path, similar: Any = ()) -> None:
+        """One HTML file that needs nothing else; `similar` are PairedPreference results to show as bars."""
+        from clickbridge.evaluate.report import render
+
+        with written_aside(path) as file:
+            file.write(render(self, similar).encode())

@@ -1,0 +1,122 @@
+"""Queries in groups, because a mean hides where a model helps: by clicks, by length, seen or not, head and tail.
+
+Clicks are those of the query in the GRAPH that the models learned from. A query without any is unseen: models
+know it by its words alone. The tail is 11M's: fewer than ten clicks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from clickbridge.evaluate.significance import interval
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.types import ResultList
+
+TAIL = 10
+LONGEST = 5
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is known of one judged query."""
+
+    query_id: str
+    text: str
+    clicks: int
+    words: int
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A way to cut the queries; `of` names the group of one, `groups` are all names in order."""
+
+    name: str
+    title: str
+    about: str
+    groups: tuple[str, ...]
+    of: Callable[[Query], str]
+
+
+def _click_bin(query: Query) -> str:
+    if not query.clicks:
+        return "unseen"
+    return next((f"≤{limit:,}" for limit in (10, 100, 1000) if query.clicks <= limit), ">1,000")
+
+
+def _length(query: Query) -> str:
+    if not query.words:
+        return "no text"
+    return f"{query.words}" if query.words < LONGEST else f"{LONGEST}+"
+
+
+GROUPINGS = (
+    Grouping(
+        "clicks",
+        "By clicks of the query in the GRAPH",
+        "Unseen is no click at all.",
+        ("unseen", "≤10", "≤100", "≤1,000", ">1,000"),
+        _click_bin,
+    ),
+    Grouping(
+        "words",
+        "By length of the query",
+        "In words.",
+        ("no text", *map(str, range(1, LONGEST)), f"{LONGEST}+"),
+        _length,
+    ),
+    Grouping(
+        "seen",
+        "Seen and unseen",
+        "Seen: someone typed the query in the GRAPH and clicked something.",
+        ("seen", "unseen"),
+        lambda query: "seen" if query.clicks else "unseen",
+    ),
+    Grouping(
+        "tail",
+        "Head and tail",
+        f"Tail: fewer than {TAIL} clicks in the GRAPH, or none.",
+        ("head", "tail"),
+        lambda query: "tail" if query.clicks < TAIL else "head",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Mean of one model over one group of queries, with the ends of its 95% interval; no mean where it has a
+    score for none of them."""
+
+    n: int
+    mean: float | None
+    low: float = math.nan
+    high: float = math.nan
+
+
+def describe(graph: ClickGraph, lists: Iterable[ResultList]) -> dict[str, Query]:
+    """Clicks and length of every list's query."""
+    clicks = np.bincount(graph.pairs.query, weights=graph.pairs.clicks, minlength=graph.n_queries)
+    out = {}
+    for result in lists:
+        number = graph.query_idx(result.query, result.query_id)
+        found = 0 if number is None else int(clicks[number])
+        out[result.query_id] = Query(result.query_id, result.query, found, len(result.query.split()))
+    return out
+
+
+def group(grouping: Grouping, queries: Iterable[Query]) -> dict[str, list[str]]:
+    """Query ids by group, empty groups left out."""
+    members: dict[str, list[str]] = {name: [] for name in grouping.groups}
+    for query in queries:
+        members[grouping.of(query)].append(query.query_id)
+    return {name: ids for name, ids in members.items() if ids}
+
+
+def cell(values: Mapping[str, float], ids: Sequence[str], no_score: frozenset[str] = frozenset()) -> Cell:
+    if no_score.issuperset(ids):
+        return Cell(len(ids), None)
+    own = np.array([values[query_id] for query_id in ids])
+    return Cell(len(ids), float(own.mean()), *interval(own))

@@ -1,0 +1,229 @@
+"""One model fitted and run over lists in a process of its own, so that its peak memory is its own.
+
+    python -m clickbridge.evaluate.trial < JOB.json
+
+The result is an artifact: what fitting reported, and the ranking of every list as positions and scores. It
+holds no text. Its name ends in a key over everything that the rankings depend on, so that a later call
+with the same key can use it again. Labels take no part: they are never given to a model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+import clickbridge
+from clickbridge import errors
+from clickbridge.errors import ClickbridgeError, MissingPart, NotSupported
+from clickbridge.io.artifact import ArtifactWriter, open_artifact
+from clickbridge.models.base import Array, Model
+from clickbridge.models.specs import build_model
+from clickbridge.types import ResultList
+
+KIND = "trial"
+CHUNK = 4096
+TIMED_LISTS, TIMED_SECONDS = 200, 3.0
+REFUSED = 3
+"""Exit status of a trial whose model refused."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one model did: `ranked[i]` are positions in list i, best first, and `scores[i]` their scores."""
+
+    spec: str
+    settings: dict[str, Any]
+    seconds: float
+    query_ms: float
+    peak_mb: float
+    report: dict[str, Any]
+    ranked: list[Array]
+    scores: list[Array]
+    reused: bool
+
+    @property
+    def scored(self) -> list[bool]:
+        """Which lists the model has a score for: at least one document of them."""
+        return [bool(np.isfinite(s).any()) for s in self.scores]
+
+
+def components(model: Model) -> Iterator[Model]:
+    """A model and everything it is made of."""
+    yield model
+    for part in getattr(model, "parts", ()):
+        yield from components(part)
+
+
+def settings_for(spec: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the settings that some part of the spec has; `pls.dim` is for the part of that name."""
+    taken = {(part.name, name) for part in components(build_model(spec)) for name in part.setting_names()}
+    out = {}
+    for key, value in settings.items():
+        owner, _, name = key.rpartition(".")
+        if any(name == setting and owner in ("", part) for part, setting in taken):
+            out[key] = value
+    return out
+
+
+def lists_digest(lists: Sequence[ResultList]) -> str:
+    digest = hashlib.sha256()
+    for r in lists:
+        digest.update(orjson.dumps([r.query_id, r.query, r.results, r.scores, r.vectors]))
+    return digest.hexdigest()
+
+
+def graph_digest(path: Path) -> str:
+    manifest = open_artifact(path, "graph").manifest
+    sums = {name: entry["sha256"] for name, entry in manifest["files"].items()}
+    return _digest([sums, manifest.get("defaults")])
+
+
+def trial_key(graph: str, lists: str, spec: str, settings: Mapping[str, Any]) -> str:
+    """Over the GRAPH, the lists, every setting of every part (defaults too) and the code that learns."""
+    params = [[part.name, part.get_params()] for part in components(build_model(spec, settings))]
+    return _digest([graph, lists, spec, params, clickbridge.__version__, _code_digest()])
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+@cache
+def _code_digest() -> str:
+    """Of every source file that could change a ranking: all but evaluation and the edges."""
+    root = Path(clickbridge.__file__).parent
+    outside = {"cli", "serve", "evaluate", "measures", "simulate"}
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        name = path.relative_to(root)
+        if name.parts[0] not in outside:
+            digest.update(f"{name}\0".encode() + path.read_bytes())
+    digest.update(Path(__file__).read_bytes())
+    return digest.hexdigest()
+
+
+# --- the parent's side ---------------------------------------------------------------------------
+
+
+def trial_folder(home: Path, spec: str, key: str) -> Path:
+    return home / f"{spec.replace(':', '.')}-{key[:16]}"
+
+
+def run_trial(graph: Path, lists: Path, spec: str, settings: Mapping[str, Any], out: Path) -> None:
+    """Fits and runs a model in a fresh process, which writes the artifact `out`."""
+    job = {"graph": str(graph), "lists": str(lists), "spec": spec, "settings": dict(settings), "out": str(out)}
+    home = str(Path(clickbridge.__file__).parents[1])
+    path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", "clickbridge.evaluate.trial"],
+        input=orjson.dumps(job),
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    if done.returncode == REFUSED:
+        refusal = orjson.loads(done.stdout)
+        raise getattr(errors, refusal["kind"])(refusal["message"])
+    if done.returncode < 0:
+        raise ClickbridgeError(
+            f"{spec}: its process was ended by signal {-done.returncode} (9 is mostly too little memory); "
+            "leave it out, or make it smaller with --dim"
+        )
+    if done.returncode:
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["nothing was said"])[-1]
+        raise ClickbridgeError(f"{spec} failed: {last}")
+
+
+def read_trial(path: Path, lists: Sequence[ResultList], reused: bool) -> Trial:
+    artifact = open_artifact(path, KIND)
+    header = artifact.manifest["trial"]
+    bounds = np.cumsum([len(r.results) for r in lists])[:-1]
+    ranked, scores = (np.split(artifact.array(name), bounds) for name in ("ranked", "scores"))
+    return Trial(**header, ranked=ranked, scores=scores, reused=reused)
+
+
+# --- the child's side ----------------------------------------------------------------------------
+
+
+def peak_mb() -> float:
+    """Largest resident memory of this process so far. The kernel's own mark for this program where it shows
+    one: ru_maxrss also counts the parent's memory from before the program was loaded."""
+    status = Path("/proc/self/status")
+    if status.is_file():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return round(int(line.split()[1]) / 1024, 1)
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
+
+
+def query_milliseconds(model: Model, lists: Sequence[ResultList]) -> float:
+    """Median time to re-rank one list, given alone, after a first one that loads what is loaded once."""
+    model.rerank_lists(lists[:1])
+    times: list[float] = []
+    for result in lists[:TIMED_LISTS]:
+        start = time.perf_counter()
+        model.rerank_lists([result])
+        times.append(time.perf_counter() - start)
+        if sum(times) > TIMED_SECONDS:
+            break
+    return 1000 * statistics.median(times)
+
+
+def perform(job: Mapping[str, Any]) -> None:
+    from clickbridge.graph.clickgraph import ClickGraph
+    from clickbridge.io.lists import read_lists
+
+    graph = ClickGraph.open(job["graph"])
+    lists = [replace(result, labels=None) for result in read_lists(job["lists"])]
+    model = build_model(job["spec"], job["settings"])
+    start = time.perf_counter()
+    model.fit(graph)
+    seconds = time.perf_counter() - start
+    ranked: list[Array] = []
+    scores: list[Array] = []
+    for first in range(0, len(lists), CHUNK):
+        chunk = lists[first : first + CHUNK]
+        for result, ranking in zip(chunk, model.rerank_lists(chunk), strict=True):
+            place = {doc_id: i for i, doc_id in enumerate(result.results)}
+            ranked.append(np.array([place[hit.doc_id] for hit in ranking], dtype=np.int32))
+            scores.append(np.array([hit.score for hit in ranking], dtype=np.float32))
+    header = {
+        "spec": job["spec"],
+        "settings": job["settings"],
+        "seconds": seconds,
+        "query_ms": query_milliseconds(model, lists),
+        "peak_mb": peak_mb(),
+        "report": model.report_,
+    }
+    with ArtifactWriter(job["out"], KIND) as writer:
+        writer.array("ranked", np.concatenate(ranked))
+        writer.array("scores", np.concatenate(scores))
+        writer.commit(trial=header)
+
+
+def main() -> int:
+    try:
+        perform(orjson.loads(sys.stdin.buffer.read()))
+    except ClickbridgeError as error:
+        sys.stdout.buffer.write(orjson.dumps({"kind": type(error).__name__, "message": str(error)}))
+        return REFUSED
+    return 0
+
+
+CANNOT = (MissingPart, NotSupported)
+"""A model that refuses with one of these cannot learn from this GRAPH; others still can."""
+
+if __name__ == "__main__":
+    sys.exit(main())
