@@ -33,7 +33,7 @@ addEventListener("load", () => {
       return [...s.querySelectorAll("text")].some(t => { const b = t.getBoundingClientRect();
         return b.left < o.left - 2 || b.right > o.right + 2; }); }).map(s => s.getAttribute("aria-label")),
     page: getComputedStyle(document.body).backgroundColor, ink: getComputedStyle(document.body).color,
-    drawn: getComputedStyle(document.querySelector("svg text")).fill,
+    drawn: [...new Set(all("svg text").map(t => getComputedStyle(t).fill))],
   };
   const text = JSON.stringify(probe);
   document.body.appendChild(Object.assign(document.createElement("pre"), {id: "probe", textContent: text}));
@@ -86,7 +86,7 @@ def test_a_phone_does_not_scroll_sideways(look: Look) -> None:
     seen = look(390)
     assert (seen["width"], seen["scroll"]) == (390, 390)
     assert seen["figures"] == 7
-    assert seen["smallest"] >= 8
+    assert seen["smallest"] >= 9
     assert seen["outside"] == []
     assert seen["console"] == []
 
@@ -95,7 +95,7 @@ def test_light_and_dark(look: Look) -> None:
     light = look(1200, "--blink-settings=preferredColorScheme=1")
     dark = look(1200, "--blink-settings=preferredColorScheme=0")
     for seen in (light, dark):
-        assert seen["drawn"] == seen["ink"]
+        assert seen["drawn"] == [seen["ink"]]
     assert brightness(light["page"]) > 200 > 60 > brightness(light["ink"])
     assert brightness(dark["page"]) < 60 < 200 < brightness(dark["ink"])
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from clickbridge.evaluate import plots
-from clickbridge.evaluate.report import examples, in_p, leaders, render, signed, verdict
+from clickbridge.evaluate.report import examples, leaders, render, signed, verdict
 from clickbridge.evaluate.results import Comparison
+from clickbridge.evaluate.significance import p_in_words
 from clickbridge.evaluate.similar import PairedPreference
 from clickbridge.evaluate.slices import Cell
 
@@ -152,6 +153,14 @@ def test_without_dimensions_the_page_says_how_to_get_them(made: Comparison) -> N
     Page(page)
 
 
+def test_one_group_is_a_sentence_not_a_table(made: Comparison) -> None:
+    unseen = {q: replace(own, clicks=0) for q, own in made.queries.items()}
+    page = render(replace(made, queries=unseen))
+    assert not {"table-clicks", "table-seen", "table-tail"} & set(Page(page).tables)
+    assert "all 60 queries are <strong>unseen</strong>" in page
+    assert "all 60 queries are <strong>tail</strong>" in page
+
+
 def test_a_model_without_any_score(made: Comparison) -> None:
     silent = replace(made["walk"], no_score=frozenset(made.counted), paired={})
     found = replace(made, models=[made["given"], made["pls"], silent])
@@ -187,6 +196,13 @@ def test_pictures_are_sound_and_take_the_page_s_colours(picture: str) -> None:
 
 
 def test_numbers_in_words() -> None:
-    assert [in_p(p) for p in (0.0, 0.0009, 0.0123, 1.0)] == ["<.001", "<.001", ".012", "1.000"]
+    assert [p_in_words(p) for p in (0.0, 0.0009, 0.0123, 1.0)] == ["<.001", "<.001", ".012", "1.000"]
     assert [signed(v) for v in (0.1, -0.1, -0.0001)] == ["+0.100", "-0.100", "0.000"]
-    assert [plots.in_short(v) for v in (0, 0.01234, 1.5, 12.345, 1234.5)] == ["0", "0.012", "1.50", "12.3", "1,234"]
+    assert [plots.in_short(v) for v in (0, 0.001, 0.01234, 1.5, 12.345, 1234.5)] == [
+        "0",
+        "<0.01",
+        "0.01",
+        "1.50",
+        "12.3",
+        "1,234",
+    ]

@@ -73,6 +73,18 @@ def test_few_queries_are_randomised_exactly(gains: list[float]) -> None:
     assert randomisation_test(np.array(gains)) == pytest.approx(peer.pvalue)
 
 
+def test_thousands_of_queries() -> None:
+    gains = np.random.default_rng(0).normal(0.005, 0.2, 3000)
+    assert randomisation_test(gains) == pytest.approx(t_test(gains), abs=0.015)
+    assert randomisation_test(gains + 1) == 1 / 10_001
+
+
+@pytest.mark.parametrize(("n", "rounds"), [(3, 8), (3, 7), (4, 16), (4, 15)])
+def test_exact_where_all_sign_patterns_are_no_more_than_the_rounds(n: int, rounds: int) -> None:
+    found = randomisation_test(np.ones(n), rounds)
+    assert (found == 2 / 2**n) == (rounds >= 2**n)
+
+
 def test_fishers_darwin_example() -> None:
     gains = np.array(DARWIN, dtype=float)
     assert t_test(gains) == pytest.approx(0.0497, abs=5e-5)

@@ -94,6 +94,8 @@ def _numbers(text: str) -> list[int]:
 
 
 def _print(found: Comparison) -> None:
+    from clickbridge.evaluate.significance import p_in_words
+
     rows = []
     for row, model in zip(found.rows(), found.models, strict=True):
         shown: dict[str, Any] = {"model": row["model"]}
@@ -103,8 +105,9 @@ def _print(found: Comparison) -> None:
         tested = model.paired.get(found.main)
         shown[f"{found.main} gain"] = f"{tested.difference:+.4f}" if tested else None
         shown["95% interval"] = f"{tested.low:+.4f} to {tested.high:+.4f}" if tested else None
-        for test in ("p t-test", "p random", "p sign", "won/tied/lost"):
-            shown[test] = row.get(test)
+        for test in ("p t-test", "p random", "p sign"):
+            shown[test] = p_in_words(row[test]) if tested else None
+        shown["won/tied/lost"] = row.get("won/tied/lost")
         for cost in ("no score", "fit s", "query ms"):
             shown[cost] = in_words(row[cost])
         shown["peak MB"] = f"{row['peak MB']:,.0f}"

@@ -12,7 +12,7 @@ from typing import Any
 from clickbridge.evaluate.similar import PairedPreference
 from clickbridge.evaluate.slices import Cell
 
-WIDTH = 4.9
+WIDTH = 4.3
 ROW = 0.27
 """Inches: the width of a picture, and the height of one of its rows."""
 FEW = 5
@@ -36,10 +36,7 @@ def spans(rows: Sequence[Span], xlabel: str, alt: str, zero: bool = False, muted
         colour = MUTED if label == muted else SERIES[0]
         axes.plot([low, high], [place, place], color=colour, linewidth=2, solid_capstyle="round")
         axes.plot([value], [place], "o", color=colour, markersize=6)
-        text = f"{value:+.3f}" if zero else f"{value:.3f}"
-        axes.annotate(
-            text, (max(high, value), place), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8.5
-        )
+        _write(axes, f"{value:+.3f}" if zero else f"{value:.3f}", max(high, value), place)
     if zero:
         axes.axvline(0, color=MUTED, linewidth=1)
     axes.margins(x=0.16)
@@ -99,10 +96,8 @@ def costs(labels: Sequence[str], panels: Mapping[str, Sequence[float]], alt: str
     for number, (axes, (title, values)) in enumerate(zip(all_axes, panels.items(), strict=True)):
         axes.barh(range(len(values)), values, 0.62, color=SERIES[number])
         for place, value in enumerate(values):
-            axes.annotate(
-                in_short(value), (value, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8.5
-            )
-        axes.set_title(title, fontsize=9, loc="left")
+            _write(axes, in_short(value), value, place)
+        axes.set_title(title, fontsize=9, loc="left", color=INK)
         axes.set_xlim(0, (max(values) or 1) * 1.55)
         axes.set_xticks([])
         _rows(axes, labels if number == 0 else [""] * len(labels))
@@ -119,7 +114,9 @@ def preferences(rows: Sequence[PairedPreference], alt: str) -> str:
             share = getattr(row, name) / total
             axes.barh(place, share, 0.62, left=start, color=colour, label=label if place == 0 else None)
             if share > 0.06:
-                axes.text(start + share / 2, place, getattr(row, name), ha="center", va="center", fontsize=8.5)
+                axes.text(
+                    start + share / 2, place, getattr(row, name), ha="center", va="center", fontsize=8.5, color=INK
+                )
             start += share
     _rows(axes, [f"{row.model} / {row.baseline}" for row in rows])
     axes.set_xlim(0, 1)
@@ -129,12 +126,14 @@ def preferences(rows: Sequence[PairedPreference], alt: str) -> str:
 
 
 def in_short(value: float) -> str:
-    """Three figures that tell, no more: 0.0123, 4.56, 78.9, 1,234."""
+    """Figures that tell, no more: 0.12, 4.56, 78.9, 1,234."""
+    if 0 < value < 0.01:
+        return "<0.01"
     if value >= 100 or value == int(value):
         return f"{value:,.0f}"
     if value >= 10:
         return f"{value:.1f}"
-    return f"{value:.2f}" if value >= 1 else f"{value:.2g}"
+    return f"{value:.2f}"
 
 
 # --- drawing -------------------------------------------------------------------------------------
@@ -153,6 +152,11 @@ def _figure(height: float, columns: int = 1) -> tuple[Any, list[Any]]:
         figure = Figure(figsize=(WIDTH, max(height, 1.1)), layout="constrained")
         axes = figure.subplots(1, columns, squeeze=False)[0]
     return figure, list(axes)
+
+
+def _write(axes: Any, text: str, x: float, y: float) -> None:
+    """A number just right of a point."""
+    axes.annotate(text, (x, y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8.5, color=INK)
 
 
 def _rows(axes: Any, labels: Sequence[str]) -> None:

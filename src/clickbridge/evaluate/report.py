@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from clickbridge.evaluate import plots
 from clickbridge.evaluate.results import Comparison, ModelResult
-from clickbridge.evaluate.significance import LEVELS
+from clickbridge.evaluate.significance import LEVELS, p_in_words
 from clickbridge.evaluate.similar import PairedPreference
 from clickbridge.evaluate.slices import GROUPINGS, Cell
 from clickbridge.types import ResultList
@@ -62,7 +62,7 @@ def render(found: Comparison, similar: Sequence[PairedPreference] = ()) -> str:
         loader=PackageLoader("clickbridge.evaluate"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    pages.filters |= {"p": in_p, "signed": signed, "short": plots.in_short, "pair": frozenset}
+    pages.filters |= {"p": p_in_words, "signed": signed, "short": plots.in_short, "pair": frozenset}
     best, reference = leaders(found)
     return pages.get_template("report.html").render(
         found=found,
@@ -110,10 +110,6 @@ def verdict(found: Comparison) -> list[str]:
 
 def _and(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def in_p(p: float) -> str:
-    return "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
 
 
 def signed(value: float) -> str:
@@ -187,9 +183,9 @@ def pictures(found: Comparison, similar: Sequence[PairedPreference]) -> dict[str
         out["dims"] = plots.curves(found.by_dim, found.main, f"{found.main} by latent dimension")
     fitted = [m for m in found.ordered if m.spec != "given"]
     panels = {
-        "fit, seconds": [m.trial.seconds for m in fitted],
-        "one list, ms": [m.trial.query_ms for m in fitted],
-        "peak memory, MB": [m.trial.peak_mb for m in fitted],
+        "fit, s": [m.trial.seconds for m in fitted],
+        "list, ms": [m.trial.query_ms for m in fitted],
+        "peak, MB": [m.trial.peak_mb for m in fitted],
     }
     out["costs"] = plots.costs([m.spec for m in fitted], panels, "seconds to fit, time of a query, memory")
     if similar:

@@ -140,7 +140,7 @@ def randomisation_test(gains: Array, rounds: int = ROUNDS, seed: int = 0) -> flo
         return 1.0
     # Sum with the chosen signs turned: total - 2 * (sum of the turned). Rounding must not break ties.
     least = abs(total) - TIED * max(1.0, float(np.abs(moved).sum()))
-    exact = 2.0**n <= rounds
+    exact = n < rounds.bit_length()  # 2^n <= rounds
     draws, rng = (2**n if exact else rounds), np.random.default_rng(seed)
     reached = 0
     for start in range(0, draws, max(1, _CELLS // n)):
@@ -163,3 +163,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (m - place) * p_values[i]))
         out[i] = largest
     return out
+
+
+def p_in_words(p: float) -> str:
+    """Three places; what is smaller is said to be so."""
+    return "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
