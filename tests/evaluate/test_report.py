@@ -179,8 +179,8 @@ def test_written_whole(made: Comparison, tmp_path: Path) -> None:
     [
         plots.spans([("a & b", 0.5, 0.4, 0.6), ("<c>", 1.0, 1.0, 1.0)], "nDCG@5", 'alt "text" <here>'),
         plots.spans([("a", 0.0, -1.0, 1.0)], "gain", "alt", zero=True),
-        plots.groups(["≤10"], [1], {"a": [Cell(1, 0.5)], "b": [Cell(1, None)]}, "nDCG@5", "alt"),
-        plots.curves({"a": {100: Cell(5, 0.5), 300: Cell(5, None)}}, "nDCG@5", "alt"),
+        plots.groups(["≤10"], [1], {"a": [Cell(1, 0.5)], "b": [Cell(1, None)]}, "alt"),
+        plots.curves({"a": {100: Cell(5, 0.5), 300: Cell(5, None)}}, "alt"),
         plots.costs(["a"], {"seconds": [0.0], "ms": [1234.5]}, "alt"),
         plots.preferences(SIMILAR, "alt"),
     ],

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickbridge.errors import SettingError
-from clickbridge.measures import MEASURES, evaluate_run, parse_measures
+from clickbridge.measures import MEASURES, evaluate_run, main_measure, parse_measures
 from clickbridge.measures.ranking import parse_measure
 
 Grades = dict[str, dict[str, float]]
@@ -165,6 +165,22 @@ def test_refusals(text: str, message: str) -> None:
     with pytest.raises(SettingError) as caught:
         parse_measures(f"AP,{text}")
     assert str(caught.value).startswith(message)
+
+
+def test_one_clicked_document_makes_average_precision_the_reciprocal_rank() -> None:
+    """MAP@5 as competitions on clicks define it."""
+    grades = {f"q{i}": {"clicked": 1.0} for i in range(7)}
+    run = {f"q{i}": [f"d{j}" for j in range(i)] + ["clicked"] for i in range(7)}
+    found = evaluate_run(run, grades, parse_measures("AP@5,RR@5"))
+    assert found["AP@5"] == found["RR@5"] == {f"q{i}": 1 / (i + 1) if i < 5 else 0.0 for i in range(7)}
+
+
+@pytest.mark.parametrize(
+    ("names", "main"),
+    [("nDCG@1,nDCG@5,AP", "nDCG@5"), ("nDCG@1,AP", "AP"), ("ndcg@5", "nDCG@5"), ("nDCG@10,P@1", "P@1")],
+)
+def test_comparisons_go_by_ndcg_at_5_or_else_the_last(names: str, main: str) -> None:
+    assert main_measure(parse_measures(names)).name == main
 
 
 def test_every_family_is_described() -> None:

@@ -38,14 +38,14 @@ def compare(
     report: Annotated[Path | None, typer.Option(help="HTML report to write.")] = None,
     csv: Annotated[Path | None, typer.Option(help="CSV to write: every query, model and measure.")] = None,
     save_dir: Annotated[Path | None, typer.Option(help="Folder that keeps results for later calls.")] = None,
+    set: Assignments = [],  # noqa: B006
     dim: Dim = None,
     fields: Fields = None,
+    seed: Seed = 0,
     min_clicks: MinClicks = None,
     min_users: MinUsers = None,
     response: Response = None,
     half_life: HalfLife = None,
-    set: Assignments = [],  # noqa: B006
-    seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Learn several models, run them on the same lists, and say which is better and how sure that is."""

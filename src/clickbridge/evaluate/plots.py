@@ -46,7 +46,7 @@ def spans(rows: Sequence[Span], xlabel: str, alt: str, zero: bool = False, muted
     return _svg(figure, alt)
 
 
-def groups(names: Sequence[str], counts: Sequence[int], series: Mapping[str, Sequence[Cell]], ylabel: str, alt: str,
+def groups(names: Sequence[str], counts: Sequence[int], series: Mapping[str, Sequence[Cell]], alt: str,
            muted: str | None = None) -> str:  # fmt: skip
     """A dot for each model in each group of queries, side by side, with its interval."""
     figure, (axes,) = _figure(2.9)
@@ -65,13 +65,12 @@ def groups(names: Sequence[str], counts: Sequence[int], series: Mapping[str, Seq
     axes.set_xticks(range(len(names)), [f"{name}\nn = {n:,}" for name, n in zip(names, counts, strict=True)])
     axes.set_xlim(-0.6, len(names) - 0.4)
     axes.tick_params(axis="x", length=0)
-    axes.set_ylabel(ylabel)
     axes.grid(axis="y")
     _legend(figure)
     return _svg(figure, alt)
 
 
-def curves(series: Mapping[str, Mapping[int, Cell]], ylabel: str, alt: str) -> str:
+def curves(series: Mapping[str, Mapping[int, Cell]], alt: str) -> str:
     """Quality by latent dimension, on a logarithmic axis."""
     figure, (axes,) = _figure(2.9)
     for number, (label, cells) in enumerate(series.items()):
@@ -84,7 +83,7 @@ def curves(series: Mapping[str, Mapping[int, Cell]], ylabel: str, alt: str) -> s
     axes.set_xscale("log")
     axes.set_xticks(dims, [f"{dim:,}" for dim in dims])
     axes.minorticks_off()
-    axes.set(xlabel="dimensions of the latent space", ylabel=ylabel)
+    axes.set_xlabel("dimensions of the latent space")
     axes.grid(axis="y")
     _legend(figure)
     return _svg(figure, alt)
@@ -112,7 +111,7 @@ def preferences(rows: Sequence[PairedPreference], alt: str) -> str:
         total, start = max(row.pos + row.com + row.neg, 1), 0.0
         for label, name, colour in parts:
             share = getattr(row, name) / total
-            axes.barh(place, share, 0.62, left=start, color=colour, label=label if place == 0 else None)
+            axes.barh(place, share, 0.62, left=start, color=colour, alpha=0.6, label=label if place == 0 else None)
             if share > 0.06:
                 axes.text(
                     start + share / 2, place, getattr(row, name), ha="center", va="center", fontsize=8.5, color=INK

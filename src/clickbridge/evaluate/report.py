@@ -180,7 +180,7 @@ def pictures(found: Comparison, similar: Sequence[PairedPreference]) -> dict[str
         if len(cells) > 1:
             out[grouping.name] = _group_plot(found, scored, cells, f"{found.main} by {grouping.name}")
     if found.by_dim:
-        out["dims"] = plots.curves(found.by_dim, found.main, f"{found.main} by latent dimension")
+        out["dims"] = plots.curves(found.by_dim, f"{found.main} by latent dimension")
     fitted = [m for m in found.ordered if m.spec != "given"]
     panels = {
         "fit, s": [m.trial.seconds for m in fitted],
@@ -205,4 +205,4 @@ def _group_plot(found: Comparison, scored: Sequence[ModelResult], cells: dict[st
     shown = [*others[: plots.MOST_SERIES - 1], found[found.baseline]]
     series = {m.spec: [own[m.spec] for own in cells.values()] for m in shown}
     counts = [next(iter(own.values())).n for own in cells.values()]
-    return plots.groups(list(cells), counts, series, found.main, alt, muted=found.baseline)
+    return plots.groups(list(cells), counts, series, alt, muted=found.baseline)
