@@ -14,7 +14,7 @@ from clickbridge.evaluate.trial import Trial
 from clickbridge.measures import parse_measures
 from clickbridge.types import ResultList
 
-SPECS = ("given", "bm25", "pls", "bm25+pls+cos-click", "walk")
+SPECS = ("given", "bm25", "pls", "bm25+pls+lmir+cos-click", "walk")
 SKILL = (0.0, 0.8, 0.9, 2.0, 0.4)
 CLICKS = (0, 3, 40, 500, 5000)
 

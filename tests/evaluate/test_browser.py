@@ -60,8 +60,8 @@ def look(made: Comparison, tmp_path_factory: pytest.TempPathFactory) -> Look:
         page = home / f"frame{width}.html"
         page.write_text(frame.format(width) + copy)
         line = [str(chromium), "--headless", "--hide-scrollbars", "--no-sandbox", "--disable-gpu",
-                "--allow-file-access-from-files", "--enable-logging=stderr", "--virtual-time-budget=5000",
-                f"--user-data-dir={home / 'profile'}", *flags,
+                "--disable-dev-shm-usage", "--allow-file-access-from-files", "--enable-logging=stderr",
+                "--virtual-time-budget=5000", f"--user-data-dir={home / 'profile'}", *flags,
                 "--dump-dom", page.as_uri()]  # fmt: skip
         done = subprocess.run(line, capture_output=True, text=True, timeout=120)
         match = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)

@@ -30,7 +30,7 @@ Span = tuple[str, float, float, float]
 def spans(rows: Sequence[Span], xlabel: str, alt: str, zero: bool = False, muted: str | None = None) -> str:
     """A dot and its interval for each row, the first on top; with `zero`, a line where nothing differs. The row
     named `muted` is grey."""
-    figure, (axes,) = _figure(len(rows) * ROW + 0.75)
+    figure, (axes,) = _figure(_height([label for label, *_ in rows]) + 0.75)
     for place, (label, value, low, high) in enumerate(rows):
         low, high = max(low, -1.0 if zero else 0.0), min(high, 1.0)  # a measure cannot go further
         colour = MUTED if label == muted else SERIES[0]
@@ -91,7 +91,7 @@ def curves(series: Mapping[str, Mapping[int, Cell]], alt: str) -> str:
 
 def costs(labels: Sequence[str], panels: Mapping[str, Sequence[float]], alt: str) -> str:
     """Bars of several costs side by side, each on its own scale, with the number written at its end."""
-    figure, all_axes = _figure(len(labels) * ROW + 0.55, len(panels))
+    figure, all_axes = _figure(_height(labels) + 0.55, len(panels))
     for number, (axes, (title, values)) in enumerate(zip(all_axes, panels.items(), strict=True)):
         axes.barh(range(len(values)), values, 0.62, color=SERIES[number])
         for place, value in enumerate(values):
@@ -105,7 +105,8 @@ def costs(labels: Sequence[str], panels: Mapping[str, Sequence[float]], alt: str
 
 def preferences(rows: Sequence[PairedPreference], alt: str) -> str:
     """For how many queries the model's similar queries were better, comparable, worse: one bar a pair of models."""
-    figure, (axes,) = _figure(len(rows) * ROW * 1.3 + 0.75)
+    labels = [f"{row.model} / {row.baseline}" for row in rows]
+    figure, (axes,) = _figure(_height(labels) * 1.3 + 0.75)
     parts = (("better", "pos", SERIES[2]), ("comparable", "com", LINE), ("worse", "neg", SERIES[1]))
     for place, row in enumerate(rows):
         total, start = max(row.pos + row.com + row.neg, 1), 0.0
@@ -117,7 +118,7 @@ def preferences(rows: Sequence[PairedPreference], alt: str) -> str:
                     start + share / 2, place, getattr(row, name), ha="center", va="center", fontsize=8.5, color=INK
                 )
             start += share
-    _rows(axes, [f"{row.model} / {row.baseline}" for row in rows])
+    _rows(axes, labels)
     axes.set_xlim(0, 1)
     axes.set_xticks([0, 0.5, 1], ["0", "50%", "100% of the queries"], ha="right")
     _legend(figure)
@@ -153,22 +154,39 @@ def _figure(height: float, columns: int = 1) -> tuple[Any, list[Any]]:
     return figure, list(axes)
 
 
+def folded(label: str, width: int = 20) -> str:
+    """A long spec over several lines, broken after a + or a colon, so that the picture keeps its room."""
+    lines = [""]
+    for part in re.findall(r"[^+: ]*[+: ]?", label):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _height(labels: Sequence[str]) -> float:
+    """Room for so many rows, each as high as the one of most lines."""
+    return len(labels) * ROW * max(1.0, 0.65 * max(folded(label).count("\n") + 1 for label in labels))
+
+
 def _write(axes: Any, text: str, x: float, y: float) -> None:
     """A number just right of a point."""
     axes.annotate(text, (x, y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8.5, color=INK)
 
 
 def _rows(axes: Any, labels: Sequence[str]) -> None:
-    axes.set_yticks(range(len(labels)), labels)
+    axes.set_yticks(range(len(labels)), [folded(label) for label in labels])
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
 
 
 def _legend(figure: Any) -> None:
+    """Above the picture, in as many columns as the longest label leaves room for."""
+    longest = max(len(label) for label in figure.axes[0].get_legend_handles_labels()[1])
     figure.legend(
-        loc="outside upper left", ncols=3, frameon=False, fontsize=8.5, handletextpad=0.3, columnspacing=1.2,
-        labelcolor=INK,
+        loc="outside upper left", ncols=min(max(60 // (longest + 5), 1), 3), frameon=False, fontsize=8.5,
+        handletextpad=0.3, columnspacing=1.2, labelcolor=INK,
     )  # fmt: skip
 
 
