@@ -75,6 +75,7 @@ def render(found: Comparison, similar: Sequence[PairedPreference] = ()) -> str:
         matrix={frozenset((pair.one, pair.two)): pair for pair in found.pairs},
         levels=LEVELS,
         measure_words=[(name, words) for name in found.measures if (words := _words(name))],
+        reused=[m.spec for m in found.models if m.trial.reused],
         depth=DEPTH,
         similar=similar,
     )
@@ -96,15 +97,17 @@ def verdict(found: Comparison) -> list[str]:
             f"(95% interval {signed(own.low)} to {signed(own.high)}): {word}."
         )
     pairs = [pair for pair in found.pairs if pair.one == best.spec and pair.two != found.baseline]
+    beaten = [pair.two for pair in pairs if pair.p_value < LEVELS[0]]
     close = [pair.two for pair in pairs if pair.p_value >= LEVELS[0]]
+    if beaten:
+        lines.append(f"It is {'also ' if best.paired else ''}better than {_and(beaten)}, beyond chance.")
     if close:
         lines.append(f"It cannot be told apart from {_and(close)} on these queries.")
-    elif pairs:
-        lines.append(f"It is also better than {_and([pair.two for pair in pairs])}, beyond chance.")
     silent = {m.spec: len(m.no_score) for m in found.models if m.no_score}
     if silent:
-        counts = ", ".join(f"{spec} for {n:,}" for spec, n in silent.items())
-        lines.append(f"No score at all for some queries, whose order stays as it came: {counts}.")
+        every = len(found.counted)
+        counts = ", ".join(f"{spec} for {'all' if n == every else f'{n:,}'}" for spec, n in silent.items())
+        lines.append(f"No score for some queries, whose order stays as it came: {counts}.")
     return lines
 
 
