@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from clickbridge.evaluate import plots
-from clickbridge.evaluate.report import examples, leaders, render, signed, verdict
+from clickbridge.evaluate.report import MEASURE_WORDS, examples, leaders, render, signed, verdict
 from clickbridge.evaluate.results import Comparison
 from clickbridge.evaluate.significance import p_in_words
 from clickbridge.evaluate.similar import PairedPreference
 from clickbridge.evaluate.slices import Cell
+from clickbridge.measures import MEASURES
 
 SIMILAR = [PairedPreference("pls", "cos-word", 40, 50, 10, 0.0001), PairedPreference("walk", "cos-word", 0, 9, 1, 1.0)]
 VOID = {"meta", "link", "br", "path", "use", "rect"}
@@ -95,7 +96,12 @@ def test_tables(made: Comparison, page: str) -> None:
     assert tables["table-tail"][1] == ["queries", "36", "24"]
     assert tables["table-dims"] == [["model", "100", "300"], ["pls", "0.500", "0.600"]]
     assert tables["table-similar"][1] == ["pls", "cos-word", "40", "50", "10", "<.001"]
+    assert [row[0] for row in tables["table-made"]] == ["command", "date", "note", "nDCG@1, nDCG@5", "AP(rel=2)"]
     assert "lmir is left out: lmir needs document text" in page
+
+
+def test_every_measure_is_explained() -> None:
+    assert set(MEASURE_WORDS) == set(MEASURES)
 
 
 def test_every_pair_once_in_each_direction(made: Comparison, page: str) -> None:

@@ -99,6 +99,7 @@ def costs(labels: Sequence[str], panels: Mapping[str, Sequence[float]], alt: str
         axes.set_title(title, fontsize=9, loc="left", color=INK)
         axes.set_xlim(0, (max(values) or 1) * 1.55)
         axes.set_xticks([])
+        axes.spines["bottom"].set_visible(False)
         _rows(axes, labels if number == 0 else [""] * len(labels))
     return _svg(figure, alt)
 

@@ -74,7 +74,7 @@ def render(found: Comparison, similar: Sequence[PairedPreference] = ()) -> str:
         examples=examples(found, best, reference),
         matrix={frozenset((pair.one, pair.two)): pair for pair in found.pairs},
         levels=LEVELS,
-        measure_words=[(name, words) for name in found.measures if (words := _words(name))],
+        measure_words=_measure_words(found.measures),
         reused=[m.spec for m in found.models if m.trial.reused],
         depth=DEPTH,
         similar=similar,
@@ -124,8 +124,12 @@ def _grade(grade: float) -> str:
     return f"{grade:g}" if grade == int(grade) else f"{grade:.2f}"
 
 
-def _words(measure: str) -> str:
-    return MEASURE_WORDS.get(measure.partition("@")[0].partition("(")[0], "")
+def _measure_words(measures: Sequence[str]) -> dict[str, str]:
+    """What each measure means, those of one family together."""
+    families: dict[str, list[str]] = {}
+    for name in measures:
+        families.setdefault(name.partition("@")[0].partition("(")[0], []).append(name)
+    return {", ".join(names): MEASURE_WORDS[family] for family, names in families.items()}
 
 
 # --- what is shown -------------------------------------------------------------------------------
