@@ -8,8 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import NotSupported
-from clickbridge.models.base import Model, as_key, edge_name
+from clickbridge.models.base import Model, as_key
 from clickbridge.skernel.similarity import QueryKernel
+from clickbridge.types import edge_name
 
 WEIGHTS = {"click": 0.8, "word": 0.1, "char": 0.1}
 

@@ -30,7 +30,7 @@ from clickbridge.skernel.families import PowerSeries, family
 from clickbridge.skernel.neighbourhood import Neighbourhood, Training, train
 from clickbridge.skernel.similarity import DocumentKernel, QueryKernel, view_rows
 from clickbridge.skernel.tuning import TEXT_ALONE, Choice, parse_weights, tuned
-from clickbridge.types import Explanation, Hit, Ranking, ResultList
+from clickbridge.types import Explanation, Hit, Ranking, ResultList, edge_name
 from clickbridge.views.view import Source
 
 KERNEL_SHARE = 0.5
