@@ -7,7 +7,7 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import compare, data, demo, models, ranking
+from clickbridge.cli import bounds, compare, data, demo, models, ranking
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -41,6 +41,7 @@ for verb in (
     ranking.evaluate,
     compare.compare,
     data.simulate,
+    bounds.bounds,
 ):
     app.command()(verb)
 

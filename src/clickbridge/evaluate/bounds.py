@@ -1,0 +1,255 @@
+"""How far training alignment may be from that on new data: Theorems 1-5 of Wu, Lu, Li (2013), 4.1-4.5 in 12.
+
+A sample S has n^x queries x_i, each with n_i^y documents y_ij and responses r_ij. For maps (Lx, Ly),
+alignment = (1/n^x) sum_i (1/n_i^y) sum_j r_ij x_i' Lx Ly' y_ij, and D(S) is the largest distance between it
+and its expectation over all maps of a family. The theorems bound D(S) where |x|, |y| <= 1 and r <= R.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.errors import InputError, NotSupported, SettingError
+from clickbridge.models.base import Model
+from clickbridge.models.latent import LatentModel, Space
+from clickbridge.numerics.csr import csr_times_dense
+from clickbridge.numerics.svd import ProductOperator, randomised_svd
+
+Array = np.ndarray[Any, Any]
+HELD = 0.1
+"""Share of a model's queries that `measure` puts aside."""
+LEAST_HELD = 10
+CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Constants:
+    """B bounds |Lx'x| |Ly'y|, C bounds |vec(Lx Ly')|, over all x, y and all maps of a family."""
+
+    B: float
+    C: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the theorems need to know of S; `n_y` is the harmonic mean of the n_i^y."""
+
+    n_x: int
+    n_y: float
+    R: float
+    m_x: int
+    m_y: int
+    d_x: int
+    d_y: int
+
+
+def theorem_1(sample: Sample, constants: Constants, delta: float) -> float:
+    """Bound of D_1(S), what comes from few documents a query; holds with probability 1 - delta."""
+    return _numerator(sample, constants, delta) / math.sqrt(sample.n_x * sample.n_y)
+
+
+def theorem_2(sample: Sample, constants: Constants, delta: float) -> float:
+    """Bound of D_2, what comes from few queries; holds with probability 1 - delta."""
+    return _numerator(sample, constants, delta) / math.sqrt(sample.n_x)
+
+
+def theorem_3(sample: Sample, constants: Constants, delta: float) -> float:
+    """Bound of D(S) <= D_1 + D_2; both must hold, so with probability 1 - 2 delta."""
+    return theorem_1(sample, constants, delta) + theorem_2(sample, constants, delta)
+
+
+def _numerator(sample: Sample, constants: Constants, delta: float) -> float:
+    if not 0 < delta < 1:
+        raise SettingError(f"delta must be between 0 and 1; got {delta}")
+    return sample.R * (2 * constants.C + constants.B * math.sqrt(2 * math.log(1 / delta)))
+
+
+def pls_constants(d: int) -> Constants:
+    """Theorem 4: maps with orthonormal columns shorten every vector, and |vec(Lx Ly')|^2 = trace(I_d)."""
+    return Constants(1.0, math.sqrt(d))
+
+
+def rmls_constants(
+    sample: Sample, d: int, theta_x: float, theta_y: float, lambda_x: float = math.inf, lambda_y: float = math.inf
+) -> Constants:
+    """Theorem 5: rows of the maps with l1 norm <= lambda and l2 norm <= theta. The penalised problem (4) has
+    no lambda. The factor d at lambda is loose: since l2 <= l1, theta may be lowered to lambda without it."""
+    lambdas, thetas = lambda_x * lambda_y, theta_x * theta_y
+    return Constants(
+        math.sqrt(sample.m_x * sample.m_y) * min(d * lambdas, thetas),
+        math.sqrt(sample.d_x * sample.d_y) * min(lambdas, thetas),
+    )
+
+
+def describe(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array) -> Sample:
+    """The sample of queries x, documents y and responses r, a row a query; queries without response do not count."""
+    counts = np.diff(r.indptr)
+    there = counts[counts > 0]
+    if not len(there):
+        raise InputError("no response to learn from: the bound needs clicks")
+    return Sample(
+        len(there),
+        len(there) / float(np.sum(1 / there)),
+        float(r.data.max()),
+        int(np.diff(x.indptr).max()),
+        int(np.diff(y.indptr).max()),
+        x.shape[1],
+        y.shape[1],
+    )
+
+
+def within_unit_ball(features: sparse.csr_array) -> sparse.csr_array:
+    """All rows divided by the norm of the longest, so that |x| <= 1: two unit views side by side have norm
+    sqrt(2). One divisor for all keeps the learned maps what they are, singular vectors of the same W."""
+    squares = np.asarray(features.multiply(features).sum(axis=1)).ravel()
+    longest = math.sqrt(float(squares.max(initial=0.0)))
+    return sparse.csr_array(features / longest) if longest > 0 else features
+
+
+def averaged(r: sparse.csr_array) -> sparse.csr_array:
+    """r_ij / (n^x n_i^y), n^x counting the queries that have a response."""
+    counts = np.diff(r.indptr)
+    return sparse.csr_array(sparse.diags_array(1 / np.maximum(counts, 1) / max(np.count_nonzero(counts), 1)) @ r)
+
+
+def alignment(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, l_x: Array, l_y: Array) -> float:
+    """(1/n^x) sum_i (1/n_i^y) sum_j r_ij x_i' Lx Ly' y_ij."""
+    of_x, of_y = (csr_times_dense(side, np.ascontiguousarray(maps)) for side, maps in ((x, l_x), (y, l_y)))
+    weights = averaged(r).tocoo()
+    total = 0.0
+    for start in range(0, weights.nnz, CHUNK):
+        part = slice(start, start + CHUNK)
+        rows, columns = (index[part] for index in weights.coords)
+        dots = np.einsum("ij,ij->i", of_x[rows], of_y[columns], dtype=np.float64)
+        total += float(weights.data[part] @ dots)
+    return total
+
+
+def largest_gap(
+    x: sparse.csr_array, r: sparse.csr_array, other: sparse.csr_array, y: sparse.csr_array, d: int, seed: int = 0
+) -> float:
+    """The largest difference of alignment between two sets of responses over all orthonormal maps of d columns:
+    sup |trace(Ly' (W - W')' Lx)| is the sum of the first d singular values of W - W'."""
+    difference = sparse.csr_array(averaged(r) - averaged(other))
+    return float(randomised_svd(ProductOperator(x, difference, y, np.float64), d, seed=seed, dtype=np.float64).s.sum())
+
+
+def rows_of(matrix: sparse.csr_array, keep: Array) -> sparse.csr_array:
+    """The same matrix with the other rows empty."""
+    out = sparse.csr_array(sparse.diags_array(keep.astype(matrix.dtype)) @ matrix)
+    out.eliminate_zeros()
+    return out
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One latent space: its sample, constants and bound, and the gap that was measured."""
+
+    model: str
+    dim: int
+    sample: Sample
+    constants: Constants
+    delta: float
+    d1: float
+    d2: float
+    bound: float
+    training: float
+    held_back: float
+    largest_gap: float | None
+    n_held: int
+
+    @property
+    def gap(self) -> float:
+        return self.training - self.held_back
+
+    @property
+    def says_nothing(self) -> bool:
+        """The bound allows an expected alignment of zero, or exceeds the 2 R B that no gap can exceed."""
+        return self.bound >= min(self.training, 2 * self.sample.R * self.constants.B)
+
+    @property
+    def queries_needed(self) -> float:
+        """Queries at which the bound would come down to the training alignment."""
+        return self.sample.n_x * (self.bound / self.training) ** 2 if self.training > 0 else math.inf
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            **{k: v for k, v in asdict(self).items() if k not in ("sample", "constants")},
+            **asdict(self.sample), **asdict(self.constants),
+            "gap": self.gap, "says_nothing": self.says_nothing,
+            "queries_needed": self.queries_needed if math.isfinite(self.queries_needed) else None,
+        }  # fmt: skip
+
+
+def bounds(model: Model, delta: float = 0.05, seed: int = 0) -> list[Bound]:
+    """The bound of every latent space of a fitted model, and of every part of a sum that has some."""
+    found = [bound for part in _latent_parts(model) for bound in _of_model(part, delta, seed)]
+    if not found:
+        raise NotSupported(f"{model.spec} learns no linear maps: bounds are for pls, mpls and rmls")
+    return found
+
+
+def _latent_parts(model: Model) -> Iterator[LatentModel]:
+    if isinstance(model, LatentModel) and hasattr(model, "_space"):
+        yield model
+    for part in getattr(model, "parts", ()):
+        yield from _latent_parts(part)
+
+
+def _of_model(model: LatentModel, delta: float, seed: int) -> Iterator[Bound]:
+    held = held_queries(model.query_keys_, seed) & (np.diff(model.responses_.indptr) > 0)
+    if held.sum() < LEAST_HELD:
+        raise InputError(
+            f"{int(held.sum())} queries are too few to hold back: the measured gap needs {LEAST_HELD}, "
+            f"so a model of about {round(LEAST_HELD / HELD)} queries"
+        )
+    for number, space in enumerate(model.spaces_):
+        name = f"{model.spec} {number + 1}/{len(model.spaces_)}" if len(model.spaces_) > 1 else model.spec
+        yield measure(model, space, held, delta, name)
+
+
+def held_queries(keys: list[str], seed: int) -> Array:
+    """Which tenth of the queries is put aside: by a hash of the text, so that it is the same every time."""
+    salt = seed.to_bytes(4, "little")
+    return np.array([zlib.crc32(salt + key.encode()) < HELD * 2**32 for key in keys], dtype=bool)
+
+
+def measure(model: LatentModel, space: Space, held: Array, delta: float, name: str) -> Bound:
+    """The maps are learned anew without the held-back queries, features as `fit` left them, and the alignment
+    of those maps is measured on both."""
+    x = within_unit_ball(sparse.csr_array(model.query_features_[:, space.q_columns]))
+    y = within_unit_ball(sparse.csr_array(model.doc_features_[:, space.d_columns]))
+    train, aside = (rows_of(model.responses_, keep) for keep in (~held, held))
+    learned = _relearn(model, space, ~held)
+    sample = describe(x, train, y)
+    # RMLS has rows of norm theta; the others have orthonormal columns.
+    theta = getattr(model, "theta", None)
+    theta_x, theta_y = (getattr(model, f"theta_{side}", theta) for side in "xy")
+    orthonormal = theta_x is None or theta_y is None
+    constants = pls_constants(learned.dim)
+    if theta_x is not None and theta_y is not None:
+        constants = rmls_constants(sample, learned.dim, theta_x, theta_y)
+    return Bound(
+        name, learned.dim, sample, constants, delta,
+        theorem_1(sample, constants, delta), theorem_2(sample, constants, delta), theorem_3(sample, constants, delta),
+        alignment(x, train, y, learned.l_x, learned.l_y), alignment(x, aside, y, learned.l_x, learned.l_y),
+        largest_gap(x, train, aside, y, learned.dim, model.seed) if orthonormal else None,
+        int(held.sum()),
+    )  # fmt: skip
+
+
+def _relearn(model: LatentModel, space: Space, rows: Array) -> Space:
+    """The space learned from some of the model's queries, maps unscaled."""
+    part: Any = copy.copy(model)
+    part.query_features_ = sparse.csr_array(model.query_features_[rows])
+    part.responses_ = sparse.csr_array(model.responses_[rows])
+    again: Space = part._space(space.q_columns, space.d_columns, space.dim)
+    return again
