@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from tests.cli.conftest import Run
 
 from clickbridge import ClickGraph, build_model
 from clickbridge.types import Impression
+
+Run = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")

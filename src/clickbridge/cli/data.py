@@ -152,6 +152,7 @@ def simulate(
     scale: Annotated[str, typer.Option(help="demo, enterprise, one-week or half-year.")] = "demo",
     fraction: Annotated[float, typer.Option(help="Part of the scale's queries, documents and words.")] = 1.0,
     impressions: Annotated[int, typer.Option(help="Write this many result pages instead of click counts.")] = 0,
+    clicks: Annotated[str, typer.Option(help="Users who click by pbm, cascade or dbn; writes the truth as well.")] = "",
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -166,7 +167,7 @@ def simulate(
         if scale == "demo":
             from clickbridge.simulate.demo import write_demo
 
-            counts: dict[str, Any] = write_demo(out, seed=seed)
+            counts: dict[str, Any] = write_demo(out, seed=seed, clicks=clicks or "pbm")
         else:
             counts = dict(
                 write_log(
@@ -174,6 +175,7 @@ def simulate(
                     out,
                     fraction=fraction,
                     impressions=impressions or None,
+                    clicks=clicks or None,
                     seed=seed,
                     progress=lambda done, total: report(f"simulating, of {total:,},", done),
                 )

@@ -3,7 +3,7 @@
 Each intent has target objects and several phrasings. Half of the phrasings are searched by simulated users
 and make the log; the other half never appear in it and are the test. A result page shows what a plain
 keyword engine finds for the phrasing, and among it, as an engine with several sources would, what the
-intent is about; users click by a position-based model.
+intent is about; users click by one of three click models.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 import orjson
 
 from clickbridge.io.lists import write_lists
-from clickbridge.simulate.clicks import position_based_clicks
+from clickbridge.simulate.clicks import check_click_model, clicks_on_page
 from clickbridge.simulate.corpus import standard_library
 from clickbridge.types import Document, ResultList
 
@@ -77,8 +77,9 @@ class KeywordEngine:
         return [self.ids[number] for number in best[:k]]
 
 
-def write_demo(out: Path, seed: int = 0) -> dict[str, Any]:
+def write_demo(out: Path, seed: int = 0, clicks: str = "pbm") -> dict[str, Any]:
     """Writes docs.jsonl.gz, log.jsonl.gz, seen.lists.jsonl and unseen.lists.jsonl into `out`."""
+    check_click_model(clicks)
     out.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
     intents = read_intents()
@@ -103,14 +104,14 @@ def write_demo(out: Path, seed: int = 0) -> dict[str, Any]:
             if kind == "seen":
                 searches += [(phrasing, Intent(grades, intent.phrasings))] * int(popularity[place])
             lists[kind].append(_judged(f"{kind}-{len(lists[kind])}", phrasing, grades, engine, rng))
-    clicks = 0
+    n_clicks = 0
     with gzip.GzipFile(out / "log.jsonl.gz", "wb", compresslevel=5, mtime=0) as f:
         for i in rng.permutation(len(searches)):
             phrasing, intent = searches[i]
             page = _page(phrasing, intent, engine, rng)
-            clicked = position_based_clicks([intent.grades.get(d, 0) for d in page], rng)
+            clicked = clicks_on_page([intent.grades.get(d, 0) for d in page], rng, clicks)
             chosen = [d for d, c in zip(page, clicked, strict=True) if c]
-            clicks += len(chosen)
+            n_clicks += len(chosen)
             record = {
                 "query": phrasing,
                 "results": page,
@@ -122,7 +123,7 @@ def write_demo(out: Path, seed: int = 0) -> dict[str, Any]:
         write_lists(out / f"{kind}.lists.jsonl", judged)
     return {
         "documents": len(documents), "intents": len(intents), "simulated searches": len(searches),
-        "simulated clicks": clicks, "seen phrasings": len(lists["seen"]), "unseen phrasings": len(lists["unseen"]),
+        "simulated clicks": n_clicks, "seen phrasings": len(lists["seen"]), "unseen phrasings": len(lists["unseen"]),
     }  # fmt: skip
 
 

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from clickbridge.errors import SettingError
-from clickbridge.simulate import words
+from clickbridge.simulate import truth, words
+from clickbridge.simulate.clicks import draw_clicks
 from clickbridge.simulate.words import Ids, Ints, JsonLines, Text, pasted, quoted
 
 Progress = Callable[[int, int], None]
@@ -105,18 +106,28 @@ def write_log(
     *,
     fraction: float = 1.0,
     impressions: int | None = None,
+    clicks: str | None = None,
+    results: int = RESULTS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, int]:
     """Write docs.jsonl.gz and log.parquet (or, given impressions, log.jsonl.gz) into the folder out.
 
-    Returns the numbers of queries, docs, pairs, clicks and lines of the written log.
+    Returns the numbers of queries, docs, pairs, clicks and lines of the written log. Given a click model, the log is
+    one of the same size with known truth (truth.py), which has no published pairs and W to meet.
     """
     if scale not in SCALES:
         raise SettingError(f"scale must be one of {', '.join(SCALES)}, got {scale!r}")
     if impressions is not None and impressions < 1:
         raise SettingError(f"impressions must be at least 1, got {impressions}")
     size = SCALES[scale].shrunk(fraction)
+    if clicks is not None:
+        rng = np.random.default_rng(seed)
+        per_row = (size.words_per_query, size.words_per_doc)
+        world = truth.draw_world(size.n_queries, size.n_docs, size.n_words, per_row, rng)
+        return truth.write_world(
+            world, out, searches=impressions, days=size.days, clicks=clicks, n_results=results, rng=rng
+        )
     graph_rng, text_rng, log_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
     graph = _draw_graph(graph_rng, size)
     words_per_row = (size.words_per_query, size.words_per_doc)
@@ -291,5 +302,5 @@ def _result_pages(rng: np.random.Generator, graph: _Graph, rows: Ints) -> tuple[
     shown = np.take_along_axis(np.concatenate([linked, others], axis=1), top, axis=1)
     link = np.where(top < RESULTS, np.take_along_axis(links, np.minimum(top, RESULTS - 1), axis=1), -1)
     attraction = ATTRACTION[0] + ATTRACTION[1] * np.take_along_axis(strength, top % RESULTS, axis=1)
-    clicked = (link >= 0) & (rng.random(link.shape) < attraction / (1 + column))
+    clicked = draw_clicks("pbm", np.where(link >= 0, attraction, 0.0), rng, fading=1.0)
     return shown, link, clicked
