@@ -39,14 +39,12 @@ def draw_clicks(
     """Which results are clicked, one row a page. `satisfying` is dbn's P(satisfied | click), by default `liking`."""
     check_click_model(model)
     n_pages, n_ranks = liking.shape
-    liked: Array = rng.random(liking.shape)
+    liked, stops, goes = rng.random((3, n_pages, n_ranks))
     if model == "pbm":
         return liked < np.arange(1, n_ranks + 1) ** -fading * liking
     leave, go_on = (liking if satisfying is None else satisfying), PERSEVERANCE
     if model == "cascade":
         leave, go_on = np.ones_like(liking), 1.0
-    stops: Array = rng.random(liking.shape)
-    goes: Array = rng.random(liking.shape)
     clicked = np.zeros(liking.shape, dtype=bool)
     reading = np.ones(n_pages, dtype=bool)
     for rank in range(n_ranks):
