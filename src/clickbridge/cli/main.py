@@ -7,7 +7,7 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, models, ranking
+from clickbridge.cli import bounds, compare, data, demo, models, ranking, reproduce
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -42,6 +42,7 @@ for verb in (
     compare.compare,
     data.simulate,
     bounds.bounds,
+    reproduce.reproduce,
 ):
     app.command()(verb)
 

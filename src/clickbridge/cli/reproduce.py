@@ -1,0 +1,63 @@
+"""`clickbridge reproduce`: the papers' tables on data at hand, with the papers' own figures beside."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clickbridge.cli.console import Json, Seed, out, print_json, print_table, progress, say
+from clickbridge.errors import SettingError
+
+
+def reproduce(
+    table: Annotated[list[str], typer.Option(help="Only this table, as 13-2, or all of a paper, as 11M.")] = [],  # noqa: B006
+    quick: Annotated[bool, typer.Option("--quick", help="A small part of everything, simulated data only.")] = False,
+    fraction: Annotated[float | None, typer.Option(help="Part of the one-week size; 0.1, quick 0.01.")] = None,
+    dim: Annotated[int | None, typer.Option(min=1, help="Dimensions of latent spaces; 1000, quick 100.")] = None,
+    clicks: Annotated[str, typer.Option(help="Click model of the simulated users: pbm, cascade, dbn.")] = "pbm",
+    data: Annotated[
+        Path | None, typer.Option(envvar="CLICKBRIDGE_DATA", help="Folder with real data sets: msrd, bestbuy.")
+    ] = None,
+    folder: Annotated[Path | None, typer.Option("--out", help="Folder for CSV files and SVG figures.")] = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Print the papers' tables on data at hand, with their own figures beside."""
+    from clickbridge.evaluate.reproduction.lab import Lab
+    from clickbridge.evaluate.reproduction.run import FULL, QUICK, chosen
+    from clickbridge.evaluate.reproduction.run import reproduce as tables_of
+    from clickbridge.simulate.clicks import check_click_model
+
+    chosen(table)
+    check_click_model(clicks)
+    sizes = QUICK if quick else FULL
+    share = sizes["fraction"] if fraction is None else fraction
+    if not 0 < share <= 1:
+        raise SettingError(f"--fraction must be above 0 and at most 1; got {fraction}")
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    start, made = time.perf_counter(), []
+    with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
+        lab = Lab(
+            Path(scratch), share, dim or int(sizes["dim"]), clicks, seed,
+            None if quick else data, lambda line: report(line, 0),
+        )  # fmt: skip
+        numbers: Counter[str] = Counter()
+        for found in tables_of(table, lab):
+            made.append(found)
+            if folder is not None:
+                found.write(folder, numbers[found.key])
+                numbers[found.key] += 1
+            if not json:
+                print_table(f"{found.key}  {found.title}\n{found.data}", found.header(), found.cells())
+                for note in found.notes:
+                    out.print(f"  {note}")
+                out.print()
+    if json:
+        print_json([found.as_dict() for found in made])
+    say(f"{len(made)} tables in {time.perf_counter() - start:.0f} s" + (f"; files in {folder}" if folder else ""))

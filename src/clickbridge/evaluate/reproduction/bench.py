@@ -1,0 +1,145 @@
+"""Data sets to reproduce on, and models fitted on them once however many tables ask."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from clickbridge.errors import ClickbridgeError, SettingError
+from clickbridge.evaluate.reproduction.table import Cell, missing
+from clickbridge.evaluate.similar import Judgments
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.measures import evaluate_run, parse_measures
+from clickbridge.models.base import Model, model_class
+from clickbridge.models.specs import Spec, build_model, parse_spec
+from clickbridge.types import ResultList
+
+NOT_HERE = "not in this version"
+NO_SCORE = "no score"
+NDCG = ("nDCG@1", "nDCG@3", "nDCG@5")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model, or in words why there is none."""
+
+    model: Model | None
+    seconds: float = 0.0
+    why: str = ""
+
+
+@dataclass
+class Data:
+    """A log as a GRAPH with judged lists by kind (seen, unseen), and which queries are truly alike."""
+
+    name: str
+    about: str
+    graph: ClickGraph
+    lists: dict[str, list[ResultList]]
+    alike: Judgments | None = None
+    relevant: int = 3
+    """From which grade on a document is relevant for MAP: 3 is Excellent where 4 is Perfect."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """For every model, as dim."""
+
+    _fits: dict[tuple[str, str], Fit] = field(default_factory=dict, repr=False)
+    _values: dict[tuple[str, str, str], dict[str, dict[str, float]] | str] = field(default_factory=dict, repr=False)
+
+    @property
+    def map_name(self) -> str:
+        return f"AP(rel={self.relevant})"
+
+    @cached_property
+    def clicks_of(self) -> dict[str, int]:
+        """Clicks of each query in the log."""
+        clicks = np.bincount(self.graph.pairs.query, self.graph.pairs.clicks, minlength=self.graph.n_queries)
+        return dict(zip(self.graph.query_keys, clicks.astype(int).tolist(), strict=True))
+
+    def fit(self, spec: str, settings: Mapping[str, Any] | None = None) -> Fit:
+        """Fitted once. A model this version does not have, or that cannot learn from this data, is a Fit
+        with the reason, which the tables show."""
+        wanted = {**self.settings, **(settings or {})}
+        key = spec, repr(sorted(wanted.items()))
+        if key not in self._fits:
+            self._fits[key] = self._fit(spec, wanted)
+        return self._fits[key]
+
+    def _fit(self, spec: str, wanted: Mapping[str, Any]) -> Fit:
+        try:
+            parsed = parse_spec(spec)
+        except SettingError:
+            return Fit(None, why=NOT_HERE)
+        start = time.perf_counter()
+        try:
+            model = build_model(parsed, taken(parsed, wanted)).fit(self.graph)
+        except ClickbridgeError as error:
+            return Fit(None, why=str(error))
+        return Fit(model, time.perf_counter() - start)
+
+    def values(
+        self, spec: str, settings: Mapping[str, Any] | None = None, kind: str = "seen"
+    ) -> dict[str, dict[str, float]] | str:
+        """Per measure the value of each judged query; or why there is none."""
+        key = spec, repr(sorted((settings or {}).items())), kind
+        if key not in self._values:
+            fitted = self.fit(spec, settings)
+            self._values[key] = fitted.why if fitted.model is None else self._measure(fitted.model, kind)
+        return self._values[key]
+
+    def _measure(self, model: Model, kind: str) -> dict[str, dict[str, float]] | str:
+        lists = self.lists[kind]
+        rankings = model.rerank_lists(lists)
+        if not any(np.isfinite(hit.score) for ranking in rankings for hit in ranking):
+            return NO_SCORE
+        run = {r.query_id: ranking.doc_ids for r, ranking in zip(lists, rankings, strict=True)}
+        grades = {r.query_id: dict(zip(r.results, r.labels or (), strict=True)) for r in lists}
+        return evaluate_run(run, grades, parse_measures(",".join((*NDCG, self.map_name))))
+
+    def means(
+        self,
+        spec: str,
+        measures: Sequence[str] = NDCG,
+        settings: Mapping[str, Any] | None = None,
+        kind: str = "seen",
+        only: set[str] | None = None,
+    ) -> tuple[Cell, ...]:
+        """Means over the judged queries, or over `only` some; where there is none, the reason in the first cell."""
+        found = self.values(spec, settings, kind)
+        if isinstance(found, str):
+            return missing(found, measures)
+        out: list[Cell] = []
+        for measure in measures:
+            values = [v for query_id, v in found[measure].items() if only is None or query_id in only]
+            out.append(float(np.mean(values)) if values else None)
+        return tuple(out)
+
+
+def names_in(spec: Spec) -> set[str]:
+    """Every name a spec is made of."""
+    own = {*spec.names, *([spec.wrapper] if spec.wrapper else [])}
+    return own | (names_in(spec.inner) if spec.inner else set())
+
+
+def taken(spec: Spec, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The wanted settings that some part of the spec has; `pls.views` is for one part."""
+    has = {name: {*model_class(name).setting_names()} for name in names_in(spec)}
+    sums = {"weights"} if len(spec.names) > 1 else set()
+
+    def fits(key: str) -> bool:
+        owner, _, name = key.rpartition(".")
+        return name in sums or any(name in settings for part, settings in has.items() if owner in ("", part))
+
+    return {key: value for key, value in wanted.items() if fits(key)}
+
+
+def exists(spec: str) -> bool:
+    try:
+        parse_spec(spec)
+    except SettingError:
+        return False
+    return True

@@ -1,0 +1,144 @@
+"""Where the data comes from: simulated logs with truth always, real data sets where a folder with them is given."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from clickbridge.evaluate.reproduction.bench import Data
+from clickbridge.evaluate.similar import Judgments, read_judgments
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.io.lists import read_lists
+from clickbridge.log.clean import normalise_query
+from clickbridge.log.documents import read_docs
+from clickbridge.log.readers import LogRecord, read_log
+from clickbridge.simulate.demo import read_intents, write_demo
+from clickbridge.simulate.scale import SCALES, write_log
+from clickbridge.types import Document, Impression, PairCount
+
+SHRINK = {"one-week": 1.0, "enterprise": 1.0, "half-year": 0.03}
+"""How a fraction of one week is read for the other scales: half a year has 68 times the queries."""
+LONG_PAGE, PAGES_09 = 20, 0.5
+
+
+@dataclass
+class Lab:
+    """Data sets, each made when a table first asks for it."""
+
+    folder: Path
+    fraction: float
+    dim: int
+    clicks: str = "pbm"
+    seed: int = 0
+    real: Path | None = None
+    say: Callable[[str], None] = lambda line: None
+
+    def simulated(self, scale: str) -> Data:
+        if scale not in self._worlds:
+            self._worlds[scale] = self._simulate(scale)
+        return self._worlds[scale]
+
+    @cached_property
+    def _worlds(self) -> dict[str, Data]:
+        return {}
+
+    def _simulate(self, scale: str) -> Data:
+        fraction = self.fraction * SHRINK[scale]
+        self.say(f"simulating {scale}, fraction {fraction:g}")
+        out = self.folder / scale
+        counts = write_log(scale, out, fraction=fraction, clicks=self.clicks, seed=self.seed)
+        lists = {kind: read_lists(str(out / f"{kind}.lists.jsonl")) for kind in ("seen", "unseen")}
+        about = (
+            f"simulated {scale}, fraction {fraction:.3g} ({self.clicks} clicks): {counts['queries']:,} queries, "
+            f"{counts['docs']:,} documents, {counts['clicks']:,} clicks; {len(lists['seen']):,} judged queries"
+        )
+        graph = ClickGraph.build(read_log(str(out / "log.jsonl.gz")), read_docs(str(out / "docs.jsonl.gz")))
+        return Data(scale, about, graph, lists, read_judgments(str(out / "intents.jsonl")), 3, self.sizes)
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        return {"dim": self.dim}
+
+    @cached_property
+    def pages(self) -> tuple[str, list[Impression], list[Document]]:
+        """Searches with 20 results, for 09; half as many as the other log has, each being twice as long."""
+        self.say("simulating pages of 20")
+        out = self.folder / "pages"
+        n = max(200, round(10 * SCALES["one-week"].n_queries * self.fraction * PAGES_09))
+        options: dict[str, Any] = {"fraction": self.fraction, "clicks": self.clicks, "seed": self.seed}
+        write_log("one-week", out, impressions=n, results=LONG_PAGE, **options)
+        shown = [r for r in read_log(str(out / "log.jsonl.gz")) if isinstance(r, Impression)]
+        about = f"simulated one-week, fraction {self.fraction:g} ({self.clicks} clicks): {n:,} searches of 20 results"
+        return about, shown, list(read_docs(str(out / "docs.jsonl.gz")))
+
+    @cached_property
+    def demo(self) -> Data:
+        """Real words: the demo's documents and phrasings, simulated clicks; intents are the truth."""
+        self.say("making the demo's data")
+        out = self.folder / "demo"
+        write_demo(out, self.seed, self.clicks)
+        intent_of = {normalise_query(p): str(n) for n, i in enumerate(read_intents()) for p in i.phrasings}
+        graph = ClickGraph.build(read_log(str(out / "log.jsonl.gz")), read_docs(str(out / "docs.jsonl.gz")))
+        lists = {kind: read_lists(str(out / f"{kind}.lists.jsonl")) for kind in ("seen", "unseen")}
+        about = (
+            f"the demo: real documents and phrasings, simulated clicks; {graph.n_queries:,} queries; intents are truth"
+        )
+        # Five hundred intents need as many dimensions, however small the other data is.
+        return Data("demo", about, graph, lists, Judgments.of_groups(intent_of), 2, {"dim": max(self.dim, 600)})
+
+    def folder_of(self, name: str) -> Path | None:
+        return self.real / name if self.real is not None and (self.real / name).is_dir() else None
+
+    @cached_property
+    def msrd(self) -> Data | None:
+        """Judged lists of queries that the log does not have."""
+        home = self.folder_of("msrd")
+        if home is None:
+            return None
+        self.say("reading msrd")
+        graph = ClickGraph.build(read_log(str(home / "train.log.jsonl.gz")), read_docs(str(home / "docs.jsonl.gz")))
+        judged = read_lists(str(home / "dev.lists.jsonl.gz"))
+        about = f"msrd: real searches and marks; {graph.n_queries:,} queries; {len(judged):,} others judged"
+        return Data("msrd", about, graph, {"seen": judged, "unseen": judged}, None, 1, self.sizes)
+
+    @cached_property
+    def bestbuy(self) -> Data | None:
+        """Half of the users teach; what the other half clicked together says which queries are alike."""
+        home = self.folder_of("bestbuy")
+        if home is None:
+            return None
+        self.say("reading bestbuy")
+        log = list(read_log(str(home / "clicks.tsv.gz"), format="triples", columns={"time": "click_time"}))
+        taught = [r for r in log if not _held(r)]
+        pairs = [(r.query, r.doc_id) for r in log if isinstance(r, PairCount) and _held(r)]
+        graph = ClickGraph.build(taught, read_docs(str(home / "docs.jsonl.gz")))
+        about = (
+            f"bestbuy: real clicks; {graph.n_queries:,} queries of one half of the users; two queries are alike where "
+            "the other half clicked the same product for both"
+        )
+        return Data("bestbuy", about, graph, {}, Judgments.of_clicks(pairs), 1, self.sizes)
+
+    def relevance_sets(self, scale: str) -> Iterator[Data]:
+        yield self.simulated(scale)
+        if scale == "one-week" and self.msrd is not None:
+            yield self.msrd
+
+    def similarity_sets(self, scale: str) -> Iterator[Data]:
+        yield self.simulated(scale)
+        if scale == "one-week":
+            yield self.demo
+            if self.bestbuy is not None:
+                yield self.bestbuy
+
+
+def _held(record: LogRecord) -> bool:
+    return isinstance(record, PairCount) and zlib.crc32((record.user or "").encode()) % 2 == 1
+
+
+def clicks_up_to(pages: Iterable[Impression], rank: int) -> list[Impression]:
+    """The same pages without the clicks below a rank."""
+    return [replace(p, clicks=[c for c in p.clicks if c in (p.results or [])[:rank]]) for p in pages]

@@ -1,0 +1,229 @@
+"""Tables 1-7 and Figures 3-7 of Wu, Li, Xu (2011), "... Click-through Bipartite Graph with Metadata" (M-PLS)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.evaluate.reproduction.bench import NDCG, Data
+from clickbridge.evaluate.reproduction.lab import Lab
+from clickbridge.evaluate.reproduction.pictures import by_dimension, preferences
+from clickbridge.evaluate.reproduction.ranking import Line, relevance_table
+from clickbridge.evaluate.reproduction.table import Cell, Row, Table, missing
+from clickbridge.evaluate.similar import PairedPreference, answers_of, prefer, sample_queries, tail_of
+from clickbridge.models.latent import LatentModel
+from clickbridge.models.sfunction import SFunction
+
+PAPER = {"response": "log", "mean": False, "sv_power": 0.0}
+"""Log clicks, sums over a query's documents, scores without singular values."""
+COM = {**PAPER, "views": "word,click", "combine": "closed"}
+CONCA = {**PAPER, "views": "word,click"}
+WORD = {**PAPER, "views": "word"}
+BIPAR = {**PAPER, "views": "click"}
+WITH_BM25 = {f"mpls.{name}": value for name, value in COM.items()}
+
+RELEVANCE: tuple[tuple[str, str, Mapping[str, Any], tuple[Cell, ...], tuple[Cell, ...]], ...] = (
+    ("M-PLS_Com", "mpls", COM, (0.644, 0.730, 0.742, 0.754), (0.533, 0.667, 0.724, 0.730)),
+    ("M-PLS_Conca", "pls", CONCA, (0.624, 0.717, 0.734, 0.748), (0.521, 0.658, 0.718, 0.725)),
+    ("M-PLS_Word", "pls", WORD, (0.628, 0.711, 0.725, 0.742), (0.519, 0.654, 0.712, 0.719)),
+    ("M-PLS_Bipar", "pls", BIPAR, (0.589, 0.673, 0.689, 0.707), (0.461, 0.593, 0.669, 0.683)),
+    ("BM25", "bm25", {}, (0.543, 0.646, 0.650, 0.655), (0.461, 0.626, 0.682, 0.684)),
+    ("RW", "walk", {}, (0.603, 0.657, 0.684, 0.702), (0.491, 0.656, 0.705, 0.706)),
+    ("RW+BM25", "walk+bm25", {}, (0.608, 0.666, 0.686, 0.702), (0.498, 0.661, 0.712, 0.711)),
+    ("LSI", "lsi-qd", {}, (0.577, 0.666, 0.681, 0.699), (0.448, 0.584, 0.663, 0.675)),
+    ("LSI+BM25", "lsi-qd+bm25", {}, (0.605, 0.688, 0.702, 0.712), (0.484, 0.644, 0.699, 0.702)),
+)
+ENTERPRISE = [Line(label, spec, enterprise, settings) for label, spec, settings, enterprise, _ in RELEVANCE]
+WEB = [Line(label, spec, web, settings) for label, spec, settings, _, web in RELEVANCE]
+NINE_TO_ONE = {"weights": "0.9,0.1"}
+RIVALS: dict[str, tuple[str, Mapping[str, Any]]] = {
+    "Cos_B": ("cos-click", {}),
+    "Cos_W": ("cos-word", {}),
+    "LSI": ("lsi-qd", {}),
+    "RW": ("walk", {}),
+    "Cos_B+Cos_W": ("cos-click+cos-word", NINE_TO_ONE),
+    "LSI+Cos_W": ("lsi-qd+cos-word", NINE_TO_ONE),
+    "RW+Cos_W": ("walk+cos-word", NINE_TO_ONE),
+}
+"""Baselines of similar queries; combined with the weights that the paper found best."""
+EXAMPLES = {
+    "spelling errors": ("asbtract base", "arguement parser", "bianry of a number"),
+    "abbreviations": ("cli options", "abs value", "regex"),
+    "concatenations": ("abstractclass", "base64decode", "asyncgather"),
+    "tail queries": ("how to accept args in script", "visit nodes of syntax tree", "undo url encoding of text"),
+}
+DIFFICULT = "asyncgather"
+DIMS = (25, 50, 100, 200, 400, 600, 800, 1000)
+
+
+def table_1(lab: Lab) -> Iterator[Table]:
+    """Weights that hold_back finds, as shares; those of similar queries are the paper's."""
+    published = {"LSI+BM25": ((0.9, 0.1), (0.8, 0.2)), "RW+BM25": ((0.9, 0.1), (0.8, 0.2))}
+    specs = {"LSI+BM25": "lsi-qd+bm25", "RW+BM25": "walk+bm25"}
+    rows = []
+    for label, spec in specs.items():
+        ours = tuple(_shares(lab.simulated(scale), spec) for scale in ("enterprise", "one-week"))
+        rows.append(Row(label, ours, tuple(str(pair) for pair in published[label])))
+    for label in ("Cos_B+Cos_W", "LSI+Cos_W", "RW+Cos_W"):
+        rows.append(Row(label, ("(0.9, 0.1) taken over",) * 2, ("(0.9, 0.1)",) * 2))
+    data = f"{lab.simulated('enterprise').about} | {lab.simulated('one-week').about}"
+    note = "ours weigh scores that are normalised first, so they are not on the scale of the paper's"
+    yield Table("11M-1", "Weights in combination methods", data, ("enterprise", "web"), rows, [note])
+
+
+def _shares(data: Data, spec: str) -> Cell:
+    fitted = data.fit(spec)
+    if fitted.model is None:
+        return fitted.why
+    weights = np.asarray(getattr(fitted.model, "weights_", ()), dtype=float)
+    return f"({', '.join(f'{w:.2g}' for w in weights / max(weights.sum(), 1e-12))})"
+
+
+def table_2(lab: Lab) -> Iterator[Table]:
+    """Sizes and densities of the matrices that are decomposed."""
+    published = {
+        "enterprise": {
+            "M-PLS_Word": ("9958 x 9958", "0.4%"), "M-PLS_Bipar": ("81186 x 51699", "0.08%"),
+            "M-PLS_Conca": ("91144 x 61657", "0.5%"), "LSI": ("81186 x 51699", "0.003%"),
+        },
+        "one-week": {
+            "M-PLS_Word": ("10791 x 10791", "0.3%"), "M-PLS_Bipar": ("111631 x 94022", "0.01%"),
+            "M-PLS_Conca": ("122422 x 104813", "0.03%"), "LSI": ("111631 x 94022", "0.002%"),
+        },
+    }  # fmt: skip
+    settings: dict[str, Mapping[str, Any]] = {"M-PLS_Word": WORD, "M-PLS_Bipar": BIPAR, "M-PLS_Conca": CONCA}
+    for scale, paper in published.items():
+        data = lab.simulated(scale)
+        rows = [Row(label, _matrix(data, settings.get(label)), paper[label]) for label in paper]
+        yield Table("11M-2", f"Matrices for SVD, {scale}", data.about, ("dimension", "density"), rows)
+
+
+def _matrix(data: Data, settings: Mapping[str, Any] | None) -> tuple[Cell, ...]:
+    """Documents' features by queries' features, as the paper prints them. The random walk's graph is LSI's matrix."""
+    fitted = data.fit("pls", settings or WORD)
+    if not isinstance(fitted.model, LatentModel):
+        return missing(fitted.why, ("dimension", "density"))
+    model, r = fitted.model, fitted.model.responses_
+    if settings is None:
+        n_rows, n_columns, nnz = r.shape[1], r.shape[0], r.nnz
+    else:
+        y, clicks, x = (sparse.csr_array(abs(m)) for m in (model.doc_features_, r, model.query_features_))
+        nnz = (y.T @ (clicks.T @ x)).nnz
+        n_rows, n_columns = model.doc_features_.shape[1], model.query_features_.shape[1]
+    return f"{n_rows} x {n_columns}", f"{nnz / max(n_rows * n_columns, 1):.2g}"
+
+
+def table_3(lab: Lab) -> Iterator[Table]:
+    data = lab.simulated("enterprise")
+    yield relevance_table("11M-3", "Relevance ranking on enterprise search data", data, ENTERPRISE, with_map=True)
+
+
+def table_4(lab: Lab) -> Iterator[Table]:
+    for data in lab.relevance_sets("one-week"):
+        yield relevance_table("11M-4", "Relevance ranking on web search data", data, WEB, with_map=True)
+
+
+def table_5(lab: Lab) -> Iterator[Table]:
+    published = {"enterprise": (0.651, 0.732, 0.741, 0.753), "one-week": (0.537, 0.678, 0.729, 0.732)}
+    rows = []
+    for scale, paper in published.items():
+        data = lab.simulated(scale)
+        rows.append(Row(data.about, data.means("mpls+bm25", (data.map_name, *NDCG), WITH_BM25), paper))
+    yield Table("11M-5", "M-PLS_Com with BM25", "simulated, named in each row", ("MAP", *NDCG), rows)
+
+
+def table_6(lab: Lab) -> Iterator[Table]:
+    rows = []
+    fitted = lab.demo.fit("mpls", COM)
+    for kind, queries in EXAMPLES.items():
+        for query in queries:
+            found = answers_of(fitted.model, [query])[query] if fitted.model else [fitted.why]
+            rows.append(Row(f"{kind}: {query}", tuple([*found, None, None, None][:3])))
+    note = "some of these phrasings never occur in the log: they are mapped by their words alone"
+    yield Table("11M-6", "Similar queries found by M-PLS_Com", lab.demo.about, ("1", "2", "3"), rows, [note])
+
+
+def table_7(lab: Lab) -> Iterator[Table]:
+    rows = []
+    for label, (spec, settings) in {"M-PLS_Com": ("mpls", COM), **RIVALS}.items():
+        fitted = lab.demo.fit(spec, settings)
+        found = answers_of(fitted.model, [DIFFICULT])[DIFFICULT] if fitted.model else [fitted.why]
+        rows.append(Row(label, tuple([*(found or ["N / A"]), None, None, None][:3])))
+    yield Table("11M-7", f"A difficult query: {DIFFICULT}", lab.demo.about, ("1", "2", "3"), rows)
+
+
+def figure_3(lab: Lab) -> Iterator[Table]:
+    yield _dimensions(lab, "11M-F3", "enterprise")
+
+
+def figure_4(lab: Lab) -> Iterator[Table]:
+    yield _dimensions(lab, "11M-F4", "one-week")
+
+
+def _dimensions(lab: Lab, key: str, scale: str) -> Table:
+    data = lab.simulated(scale)
+    dims = [d for d in DIMS if d <= lab.dim]
+    measures = (data.map_name, *NDCG)
+    means = {d: data.means("mpls", measures, {**COM, "dim": d}) for d in dims}
+    series = {
+        name: [(d, value) for d, values in means.items() if isinstance(value := values[i], float)]
+        for i, name in enumerate(("MAP", *NDCG))
+    }
+    title = f"M-PLS_Com by dimension, simulated {scale}"
+    rows = [Row(str(d), values) for d, values in means.items()]
+    note = "11M shows this as a figure without numbers: all measures rise with the dimension, slower after 1000 or 3000"
+    picture = by_dimension(series, title) if all(series.values()) else None
+    return Table(key, title, data.about, ("MAP", *NDCG), rows, [note], svg=picture)
+
+
+def figure_5(lab: Lab) -> Iterator[Table]:
+    note = "11M: better on more than 15% of the queries, worse on less than 7%"
+    yield from _preferences(lab, "11M-F5", "enterprise", note)
+
+
+def figure_6(lab: Lab) -> Iterator[Table]:
+    note = "11M: better on more than 25% of the queries, worse on less than 3%"
+    yield from _preferences(lab, "11M-F6", "one-week", note)
+
+
+def figure_7(lab: Lab) -> Iterator[Table]:
+    note = "11M: on its 212 tail queries (under 10 clicks) M-PLS_Com does even better than on all"
+    yield from _preferences(lab, "11M-F7", "one-week", note, tail=True)
+
+
+def _preferences(lab: Lab, key: str, scale: str, note: str, tail: bool = False) -> Iterator[Table]:
+    for data in lab.similarity_sets(scale):
+        found, queries, failed = compare_similar(data, tail=tail, seed=lab.seed)
+        columns = ("pos", "com", "neg", "sign test p")
+        shares = [
+            Row(p.baseline, (*(round(n / max(queries, 1), 4) for n in (p.pos, p.com, p.neg)), p.p_value)) for p in found
+        ]
+        rows = [*shares, *(Row(label, missing(why, columns)) for label, why in failed.items())]
+        what = f"{queries} {'tail ' if tail else ''}queries, top 3"
+        title = f"Similar queries, M-PLS_Com against each: {data.name}"
+        picture = preferences(found, title) if found else None
+        yield Table(key, title, f"{data.about}; {what}", columns, rows, [note], svg=picture)
+
+
+def compare_similar(
+    data: Data, *, tail: bool = False, seed: int = 0
+) -> tuple[list[PairedPreference], int, dict[str, str]]:
+    """M-PLS_Com against every baseline and combination: preferences, how many queries, and what failed."""
+    ours = data.fit("mpls", COM)
+    if not isinstance(ours.model, SFunction) or data.alike is None:
+        return [], 0, {"M-PLS_Com": ours.why}
+    known = {*ours.model.query_keys_}
+    queries = sample_queries([q for q in data.alike.queries if q in known], seed=seed)
+    queries = tail_of(ours.model, queries) if tail else queries
+    answers = answers_of(ours.model, queries)
+    out, failed = [], {}
+    for label, (spec, settings) in RIVALS.items():
+        rival = data.fit(spec, settings)
+        if rival.model is None:
+            failed[label] = rival.why
+            continue
+        out.append(prefer(("M-PLS_Com", label), answers, answers_of(rival.model, queries), data.alike))
+    return out, len(queries), failed

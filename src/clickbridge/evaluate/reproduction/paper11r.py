@@ -1,0 +1,56 @@
+"""Tables 3 and 5 of Wu, Xu, Li, Oyama (2011), "Learning a Robust Relevance Model ...", and its footnote 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from clickbridge.evaluate.reproduction.lab import Lab
+from clickbridge.evaluate.reproduction.ranking import Line, relevance_table
+from clickbridge.evaluate.reproduction.table import Row, Table
+from clickbridge.evaluate.similar import MEASURES, precision, sample_queries, similar_by_clicks
+from clickbridge.graph.responses import clicked_queries, responses
+
+RELEVANCE = (
+    ("Robust BM25", "robust-bm25", (0.1192, 0.2480, 0.2587, 0.2716), (0.3122, 0.4780, 0.5065, 0.5295)),
+    ("Pairwise Kernel", "pairwise", (0.1123, 0.2241, 0.2418, 0.2560), (0.2766, 0.4465, 0.4769, 0.4971)),
+    ("Query Expansion", "expansion", (0.0963, 0.1797, 0.2061, 0.2237), (0.2755, 0.4076, 0.4712, 0.4958)),
+    ("BM25", "bm25", (0.0908, 0.1728, 0.2019, 0.2180), (0.2745, 0.4246, 0.4531, 0.4741)),
+)
+SHOWN = 5
+
+
+def table_3(lab: Lab) -> Iterator[Table]:
+    """Similar queries by Pearson correlation of clicks, of the most clicked queries of each set."""
+    for data in lab.similarity_sets("one-week"):
+        counted = clicked_queries(data.graph, responses(data.graph).matrix)
+        most = [counted.keys[i] for i in np.argsort(-counted.clicks, kind="stable")[:SHOWN]]
+        found = similar_by_clicks("Pearson", counted.matrix, counted.keys, most, k=4)
+        rows = [Row(query, (", ".join(names) or "none",)) for query, names in found.items()]
+        yield Table("11R-3", "Similar queries by Pearson correlation of clicks", data.about, ("similar queries",), rows)
+
+
+def footnote_2(lab: Lab) -> Iterator[Table]:
+    """Precision of the first three by each measure of similarity on clicks."""
+    order = {"Pearson": "works best", "Jensen-Shannon": "works best", "Jaccard": "follows", "cosine": "not named"}
+    for data in lab.similarity_sets("one-week"):
+        if data.alike is None:
+            continue
+        counted = clicked_queries(data.graph, responses(data.graph).matrix)
+        known = {*counted.keys}
+        queries = sample_queries([q for q in data.alike.queries if q in known], seed=lab.seed)
+        rows = [
+            Row(name, (precision(similar_by_clicks(name, counted.matrix, counted.keys, queries), data.alike),), (says,))
+            for name, says in order.items()
+        ]
+        assert set(order) == set(MEASURES)
+        about = f"{data.about}; {len(queries)} queries"
+        yield Table("11R-n2", "Precision of similarity on clicks (footnote 2)", about, ("P@3",), rows)
+
+
+def table_5(lab: Lab) -> Iterator[Table]:
+    for scale, name, at in (("one-week", "web search", 2), ("enterprise", "enterprise search", 3)):
+        lines = [Line(row[0], row[1], row[2] if at == 2 else row[3]) for row in RELEVANCE]
+        for data in lab.relevance_sets(scale):
+            yield relevance_table("11R-5", f"Ranking accuracy, {name}", data, lines, with_map=True, compare="MAP")

@@ -1,0 +1,58 @@
+"""Every table that can be had, by its key; `reproduce` makes those asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from clickbridge.errors import SettingError
+from clickbridge.evaluate.reproduction import paper09, paper11m, paper11r, paper13
+from clickbridge.evaluate.reproduction.lab import Lab
+from clickbridge.evaluate.reproduction.table import Table
+
+TABLES: dict[str, Callable[[Lab], Iterator[Table]]] = {
+    "13-2": paper13.table_2,
+    "13-3": paper13.table_3,
+    "13-4": paper13.table_4,
+    "13-5": paper13.table_5,
+    "13-6": paper13.table_6,
+    "13-7": paper13.table_7,
+    "12-2": paper13.table_2_of_12,
+    "12-3": paper13.table_3_of_12,
+    "11M-1": paper11m.table_1,
+    "11M-2": paper11m.table_2,
+    "11M-3": paper11m.table_3,
+    "11M-4": paper11m.table_4,
+    "11M-5": paper11m.table_5,
+    "11M-6": paper11m.table_6,
+    "11M-7": paper11m.table_7,
+    "11M-F3": paper11m.figure_3,
+    "11M-F4": paper11m.figure_4,
+    "11M-F5": paper11m.figure_5,
+    "11M-F6": paper11m.figure_6,
+    "11M-F7": paper11m.figure_7,
+    "11R-3": paper11r.table_3,
+    "11R-n2": paper11r.footnote_2,
+    "11R-5": paper11r.table_5,
+    "09-ranks": paper09.ranks,
+    "09-time": paper09.times,
+}
+FULL = {"fraction": 0.1, "dim": 1000}
+QUICK = {"fraction": 0.01, "dim": 100}
+"""Parts of one week of web search, and dimensions of the latent spaces."""
+
+
+def chosen(keys: Sequence[str]) -> list[str]:
+    """The tables named; 13 or 11M names all of a paper, no name all there are."""
+    out: list[str] = []
+    for key in keys or TABLES:
+        found = [k for k in TABLES if k == key or k.split("-")[0] == key]
+        if not found:
+            raise SettingError(f"no table {key!r}; there are {', '.join(TABLES)}; 13 or 11M is all of a paper")
+        out += [k for k in found if k not in out]
+    return out
+
+
+def reproduce(keys: Sequence[str], lab: Lab) -> Iterator[Table]:
+    for key in chosen(keys):
+        lab.say(f"table {key}")
+        yield from TABLES[key](lab)
