@@ -1,0 +1,48 @@
+"""`reproduce` on the command line: tables, JSON, files, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+TINY = ("--quick", "--fraction", "0.003", "--dim", "20")
+
+
+@pytest.fixture(autouse=True)
+def without_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLICKBRIDGE_DATA", raising=False)
+
+
+def test_tables_and_files(call: Run, tmp_path: Path) -> None:
+    found = call("reproduce", *TINY, "--table", "13-3", "--table", "11M-F3", "--out", tmp_path / "made")
+    assert found.code == 0
+    assert "PLS (word)" in found.out
+    assert "0.6380" in found.out  # the paper's own
+    assert "simulated half-year" in found.out
+    assert "2 tables" in found.err
+    assert {p.name for p in (tmp_path / "made").iterdir()} == {"13-3.csv", "11M-F3.csv", "11M-F3.svg"}
+
+
+def test_json(call: Run) -> None:
+    (table,) = call("reproduce", *TINY, "--table", "12-3", "--clicks", "dbn", "--json").json
+    assert table["table"] == "12-3"
+    assert "dbn clicks" in table["data"]
+    assert table["rows"][-1]["paper"] == [0.441, 0.643, 0.663, 0.67]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--table", "14-1"], "no table '14-1'"),
+        (["--fraction", "0"], "--fraction must be"),
+        (["--clicks", "ubm"], "clicks must be one of"),
+    ],
+)
+def test_refusals(call: Run, words: list[str], says: str) -> None:
+    refused = call("reproduce", *words)
+    assert refused.code == 2
+    assert says in refused.err

@@ -1,0 +1,160 @@
+"""Tables as the papers have them: layout, order agreement, missing models, rank groups; and real runs, small."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clickbridge import ClickGraph
+from clickbridge.errors import SettingError
+from clickbridge.evaluate.reproduction import paper09, paper11m, paper13
+from clickbridge.evaluate.reproduction.bench import NO_SCORE, NOT_HERE, Data, taken
+from clickbridge.evaluate.reproduction.lab import Lab, clicks_up_to
+from clickbridge.evaluate.reproduction.ranking import Line, bins_table, relevance_table
+from clickbridge.evaluate.reproduction.run import TABLES, chosen, reproduce
+from clickbridge.evaluate.reproduction.table import Row, Table
+from clickbridge.models.specs import parse_spec
+from clickbridge.types import Impression, ResultList
+
+SMALL: dict[str, Any] = {"fraction": 0.003, "dim": 30}
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(tmp_path_factory.mktemp("lab"), **SMALL)
+
+
+def example() -> Table:
+    rows = [Row("a", (0.5, 9), (0.4,)), Row("b", ("not here", None), (0.3,)), Row("c", (0.7, 1), (0.2,)),
+            Row("d", (0.1, 2), (0.1,))]  # fmt: skip
+    return Table("13-2", "title", "data", ("x", "n"), rows)
+
+
+def test_published_figures_stand_beside_ours() -> None:
+    table = example()
+    assert table.header() == ["", "x", "n", "13: x"]
+    assert table.cells()[:2] == [["a", 0.5, 9, 0.4], ["b", "not here", None, 0.3]]
+    stacked = Table("13-6", "", "", ("x",), [Row("a", (0.5,), (0.4,)), Row("b", (0.6,))], stacked=True)
+    assert stacked.header() == ["", "x"]
+    assert stacked.cells() == [["a", 0.5], ["  13: a", 0.4], ["b", 0.6]]
+
+
+def test_order_agreement_counts_models_that_both_have() -> None:
+    """a and c are exchanged, the other two of three pairs agree: tau = (2 - 1) / 3."""
+    tau, n = example().agreement(0) or (None, None)
+    assert tau == pytest.approx(1 / 3)
+    assert n == 3
+    assert "about 2 of 3 pairs agree" in example().agreement_note(0)
+    assert "too few" in example().agreement_note(1)
+
+
+def test_files(tmp_path: Path) -> None:
+    table = Table("11M-F3", "", "", ("x",), [Row("a", (0.5,))], svg="<svg/>")
+    table.write(tmp_path)
+    table.write(tmp_path, 1)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["11M-F3-1.csv", "11M-F3-1.svg", "11M-F3.csv", "11M-F3.svg"]
+    assert list(csv.reader((tmp_path / "11M-F3.csv").read_text().splitlines())) == [["", "x"], ["a", "0.5"]]
+
+
+def test_tables_are_chosen_by_key_or_paper() -> None:
+    assert chosen([]) == list(TABLES)
+    assert chosen(["12"]) == ["12-2", "12-3"]
+    assert chosen(["13-2", "13"]) == ["13-2", "13-3", "13-4", "13-5", "13-6", "13-7"]
+    with pytest.raises(SettingError, match="no table '99'"):
+        chosen(["99"])
+
+
+def test_published_tables_name_the_same_models() -> None:
+    """The same rows in all tables of one data set, and 12's nDCG is 13's where both printed the one-week run."""
+    by_label = {line.label: line.paper for line in paper13.ONE_WEEK}
+    assert set(paper13.BINS_ONE_WEEK) == set(by_label)
+    assert {line.label for line in paper13.HALF_YEAR} == set(paper13.BINS_HALF_YEAR)
+    for label, figures in paper13.ONE_WEEK_12.items():
+        assert figures[1:] == by_label[label]
+    assert {len(figures) for figures in paper13.BINS_ONE_WEEK.values()} == {12}
+    assert [line.label for line in paper11m.WEB] == [line.label for line in paper11m.ENTERPRISE]
+
+
+def small_data(graph: ClickGraph) -> Data:
+    lists = [
+        ResultList("1", "ny pizza", ["rome", "pizza", "ny"], [0.0, 4.0, 2.0]),
+        ResultList("2", "eternal city", ["ny", "rome"], [0.0, 3.0]),
+    ]
+    new = [ResultList("3", "a slice of pizza", ["rome", "pizza"], [0.0, 4.0])]
+    return Data("small", "five documents", graph, {"seen": lists, "unseen": new}, settings={"dim": 4})
+
+
+def test_models_that_are_not_there_or_cannot_say_so(small_graph: ClickGraph) -> None:
+    data = small_data(small_graph)
+    lines = [
+        Line("BM25", "bm25", (0.6, 0.6, 0.6)),
+        Line("RW", "walk", (0.5, 0.5, 0.5)),
+        Line("New", "nosuch", (0.4,) * 3),
+    ]
+    table = relevance_table("13-2", "t", data, lines, with_map=True)
+    assert table.columns == ("MAP", "nDCG@1", "nDCG@3", "nDCG@5", "unseen nDCG@5", "fit s")
+    bm25, walk, absent = table.rows
+    assert bm25.ours[0] == 1.0
+    assert isinstance(bm25.ours[4], float)
+    assert walk.ours[4] == NO_SCORE
+    assert absent.ours[0] == NOT_HERE
+    bins = bins_table("13-6", "t", data, [Line("BM25", "bm25", (0.5,) * 12)])
+    assert bins.notes == ["queries by clicks: <=10: 2, <=100: 0, <=1000: 0, >1000: 0"]
+    assert bins.rows[0].ours[3:] == (None,) * 9
+
+
+def test_a_model_is_fitted_once(small_graph: ClickGraph) -> None:
+    data = small_data(small_graph)
+    first = data.fit("pls", {"views": "word"})
+    assert data.fit("pls", {"views": "word"}) is first
+    assert data.fit("pls", {"views": "word,click"}) is not first
+    no_text = ClickGraph.build([Impression("a", ["x", "y"], ["x"])])
+    assert "text" in Data("bare", "", no_text, {}).fit("bm25").why
+
+
+def test_settings_go_where_they_fit() -> None:
+    wanted = {"dim": 5, "pls.views": "word", "rmls.views": "word", "weights": "1,2", "nonsense": 1}
+    assert taken(parse_spec("bm25"), wanted) == {}
+    assert taken(parse_spec("pls"), wanted) == {"dim": 5, "pls.views": "word"}
+    assert taken(parse_spec("bm25+pls"), wanted) == {"dim": 5, "pls.views": "word", "weights": "1,2"}
+
+
+def test_rank_groups_by_hand() -> None:
+    shown = [f"d{n}" for n in range(1, 21)]
+    pages = [Impression("q", shown, ["d2", "d7"]), Impression("q", shown, ["d15"])]
+    found = paper09.rank_groups(pages, lambda lists: [[*reversed(r.results)] for r in lists])
+    # Rank 2 becomes 19, 7 becomes 14, 15 becomes 6.
+    assert found[1, 5] == (-17.0, 0.0, 100.0, 1)
+    assert found[6, 20] == (1.0, 50.0, 50.0, 2)
+    assert found[6, 10] == (-7.0, 0.0, 100.0, 1)
+    assert found[11, 20] == (9.0, 100.0, 0.0, 1)
+    same = paper09.rank_groups(pages, lambda lists: [r.results for r in lists])
+    assert same[6, 20] == (0.0, 0.0, 0.0, 2)
+    assert [p.clicks for p in clicks_up_to(pages, 5)] == [["d2"], []]
+    assert [p.clicks for p in pages] == [["d2", "d7"], ["d15"]]
+
+
+def test_tables_on_a_small_simulated_log(lab: Lab) -> None:
+    """Figures are figures, the published ones stand beside, and a second run gives the same."""
+    found = {t.key: t for t in reproduce(["13-2", "13-6", "11M-2", "11M-F4", "11M-F5"], lab)}
+    models = {row.label: row for row in found["13-2"].rows}
+    for label in ("PLS", "RW", "LSI_qd", "LSI_dt", "BM25"):
+        assert 0 < float(str(models[label].ours[0])) <= 1
+    assert models["PLS"].paper == (0.676, 0.728, 0.736)
+    assert "Kendall tau" in found["13-2"].notes[0]
+    assert found["11M-F4"].svg is not None
+    assert "<svg" in found["11M-F4"].svg
+    for row in found["11M-F5"].rows:
+        assert sum(float(str(share)) for share in row.ours[:3]) == pytest.approx(1.0, abs=1e-3)
+    again = Lab(lab.folder / "again", **SMALL)
+    (first,) = list(reproduce(["13-2"], again))
+    assert [row.ours[:4] for row in first.rows] == [row.ours[:4] for row in found["13-2"].rows]
+
+
+def test_real_data_joins_where_it_is(lab: Lab, tmp_path: Path) -> None:
+    assert lab.msrd is None
+    assert [d.name for d in lab.relevance_sets("one-week")] == ["one-week"]
+    assert Lab(tmp_path, **SMALL, real=tmp_path).bestbuy is None
