@@ -19,7 +19,7 @@ from clickbridge.evaluate.reproduction.table import Row, Table
 from clickbridge.models.specs import parse_spec
 from clickbridge.types import Impression, ResultList
 
-SMALL: dict[str, Any] = {"fraction": 0.003, "dim": 30}
+SMALL: dict[str, Any] = {"fraction": 0.003, "dim": 30, "quick": True}
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def reproduce(
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
         lab = Lab(
             Path(scratch), share, dim or int(sizes["dim"]), clicks, seed,
-            None if quick else data, lambda line: report(line, 0),
+            None if quick else data, quick, lambda line: report(line, 0),
         )  # fmt: skip
         numbers: Counter[str] = Counter()
         for found in tables_of(table, lab):

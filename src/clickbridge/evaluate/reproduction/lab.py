@@ -23,6 +23,13 @@ from clickbridge.types import Document, Impression, PairCount
 SHRINK = {"one-week": 1.0, "enterprise": 1.0, "half-year": 0.03}
 """How a fraction of one week is read for the other scales: half a year has 68 times the queries."""
 LONG_PAGE, PAGES_09 = 20, 0.5
+DECOMPOSED = ("pls", "mpls", "rmls", "lsi-qd", "lsi-dt")
+"""Models whose dimensions are set; the others keep their default, which is smaller and costs them time as it is."""
+SHORTENED = {
+    "ssi.dim": 20, "ssi.epochs": 4, "svdfeature.dim": 20, "svdfeature.epochs": 4, "bltm.dim": 20, "bltm.iterations": 8,
+    "mart.folds": 2, "mart.trees": 60, "mart.max_lists": 400,
+}  # fmt: skip
+"""What a quick run takes from models that learn in many rounds; what a version does not have drops out."""
 
 
 @dataclass
@@ -35,6 +42,7 @@ class Lab:
     clicks: str = "pbm"
     seed: int = 0
     real: Path | None = None
+    quick: bool = False
     say: Callable[[str], None] = lambda line: None
 
     def simulated(self, scale: str) -> Data:
@@ -61,7 +69,8 @@ class Lab:
 
     @property
     def sizes(self) -> dict[str, Any]:
-        return {"dim": self.dim}
+        """Settings of every model."""
+        return {f"{name}.dim": self.dim for name in DECOMPOSED} | (SHORTENED if self.quick else {})
 
     @cached_property
     def pages(self) -> tuple[str, list[Impression], list[Document]]:
@@ -88,7 +97,9 @@ class Lab:
             f"the demo: real documents and phrasings, simulated clicks; {graph.n_queries:,} queries; intents are truth"
         )
         # Five hundred intents need as many dimensions, however small the other data is.
-        return Data("demo", about, graph, lists, Judgments.of_groups(intent_of), 2, {"dim": max(self.dim, 600)})
+        return Data(
+            "demo", about, graph, lists, Judgments.of_groups(intent_of), 2, replace(self, dim=max(self.dim, 600)).sizes
+        )
 
     def folder_of(self, name: str) -> Path | None:
         return self.real / name if self.real is not None and (self.real / name).is_dir() else None
