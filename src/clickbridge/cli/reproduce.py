@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections import Counter
@@ -28,6 +29,9 @@ def reproduce(
     json: Json = False,
 ) -> None:
     """Print the papers' tables on data at hand, with their own figures beside."""
+    if quick:
+        # Before NumPy is loaded: on matrices this small a second thread only waits, on a busy machine for minutes.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from clickbridge.evaluate.reproduction.lab import Lab
     from clickbridge.evaluate.reproduction.run import FULL, QUICK, chosen
     from clickbridge.evaluate.reproduction.run import reproduce as tables_of

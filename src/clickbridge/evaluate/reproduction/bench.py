@@ -12,7 +12,7 @@ import numpy as np
 
 from clickbridge.errors import ClickbridgeError, SettingError
 from clickbridge.evaluate.reproduction.table import Cell, missing
-from clickbridge.evaluate.similar import Judgments
+from clickbridge.evaluate.similar import Judgments, answers_of
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.measures import evaluate_run, parse_measures
 from clickbridge.models.base import Model, model_class
@@ -48,6 +48,7 @@ class Data:
     """For every model, as dim."""
 
     _fits: dict[tuple[str, str], Fit] = field(default_factory=dict, repr=False)
+    _answers: dict[tuple[str, str], dict[str, list[str]]] = field(default_factory=dict, repr=False)
     _values: dict[tuple[str, str, str], dict[str, dict[str, float]] | str] = field(default_factory=dict, repr=False)
 
     @property
@@ -80,6 +81,15 @@ class Data:
         except ClickbridgeError as error:
             return Fit(None, why=str(error))
         return Fit(model, time.perf_counter() - start)
+
+    def answers(self, spec: str, settings: Mapping[str, Any], queries: Sequence[str]) -> dict[str, list[str]] | None:
+        """The three most similar queries of each, looked up once; None where the model is not there."""
+        fitted = self.fit(spec, settings)
+        if fitted.model is None:
+            return None
+        known = self._answers.setdefault((spec, repr(sorted(settings.items()))), {})
+        known |= answers_of(fitted.model, [query for query in queries if query not in known])
+        return {query: known[query] for query in queries}
 
     def values(
         self, spec: str, settings: Mapping[str, Any] | None = None, kind: str = "seen"

@@ -97,9 +97,8 @@ class Lab:
             f"the demo: real documents and phrasings, simulated clicks; {graph.n_queries:,} queries; intents are truth"
         )
         # Five hundred intents need as many dimensions, however small the other data is.
-        return Data(
-            "demo", about, graph, lists, Judgments.of_groups(intent_of), 2, replace(self, dim=max(self.dim, 600)).sizes
-        )
+        sizes = replace(self, dim=max(self.dim, 600)).sizes
+        return Data("demo", about, graph, lists, Judgments.of_groups(intent_of), 2, sizes)
 
     def folder_of(self, name: str) -> Path | None:
         return self.real / name if self.real is not None and (self.real / name).is_dir() else None

@@ -13,7 +13,7 @@ from clickbridge.evaluate.reproduction.lab import Lab
 from clickbridge.evaluate.reproduction.pictures import by_dimension, preferences
 from clickbridge.evaluate.reproduction.ranking import Line, relevance_table
 from clickbridge.evaluate.reproduction.table import Cell, Row, Table, missing
-from clickbridge.evaluate.similar import PairedPreference, answers_of, prefer, sample_queries, tail_of
+from clickbridge.evaluate.similar import PairedPreference, prefer, sample_queries, tail_of
 from clickbridge.models.latent import LatentModel
 from clickbridge.models.sfunction import SFunction
 
@@ -140,7 +140,7 @@ def table_6(lab: Lab) -> Iterator[Table]:
     fitted = lab.demo.fit("mpls", COM)
     for kind, queries in EXAMPLES.items():
         for query in queries:
-            found = answers_of(fitted.model, [query])[query] if fitted.model else [fitted.why]
+            found = (lab.demo.answers("mpls", COM, [query]) or {query: [fitted.why]})[query]
             rows.append(Row(f"{kind}: {query}", tuple([*found, None, None, None][:3])))
     note = "some of these phrasings never occur in the log: they are mapped by their words alone"
     yield Table("11M-6", "Similar queries found by M-PLS_Com", lab.demo.about, ("1", "2", "3"), rows, [note])
@@ -150,7 +150,7 @@ def table_7(lab: Lab) -> Iterator[Table]:
     rows = []
     for label, (spec, settings) in {"M-PLS_Com": ("mpls", COM), **RIVALS}.items():
         fitted = lab.demo.fit(spec, settings)
-        found = answers_of(fitted.model, [DIFFICULT])[DIFFICULT] if fitted.model else [fitted.why]
+        found = (lab.demo.answers(spec, settings, [DIFFICULT]) or {DIFFICULT: [fitted.why]})[DIFFICULT]
         rows.append(Row(label, tuple([*(found or ["N / A"]), None, None, None][:3])))
     yield Table("11M-7", f"A difficult query: {DIFFICULT}", lab.demo.about, ("1", "2", "3"), rows)
 
@@ -218,12 +218,12 @@ def compare_similar(
     known = {*ours.model.query_keys_}
     queries = sample_queries([q for q in data.alike.queries if q in known], seed=seed)
     queries = tail_of(ours.model, queries) if tail else queries
-    answers = answers_of(ours.model, queries)
+    answers = data.answers("mpls", COM, queries) or {}
     out, failed = [], {}
     for label, (spec, settings) in RIVALS.items():
-        rival = data.fit(spec, settings)
-        if rival.model is None:
-            failed[label] = rival.why
-            continue
-        out.append(prefer(("M-PLS_Com", label), answers, answers_of(rival.model, queries), data.alike))
+        theirs = data.answers(spec, settings, queries)
+        if theirs is None:
+            failed[label] = data.fit(spec, settings).why
+        else:
+            out.append(prefer(("M-PLS_Com", label), answers, theirs, data.alike))
     return out, len(queries), failed
