@@ -22,7 +22,11 @@ from clickbridge.types import Document, Impression, PairCount
 
 SHRINK = {"one-week": 1.0, "enterprise": 1.0, "half-year": 0.03}
 """How a fraction of one week is read for the other scales: half a year has 68 times the queries."""
-LONG_PAGE, PAGES_09 = 20, 0.5
+MIN_CLICKS = 4
+"""The papers drop pairs of three clicks or fewer, and judge queries that are left."""
+SEARCHES = 40
+"""Of a query on average, so that most queries have such a pair."""
+LONG_PAGE, SEARCHES_09 = 20, 5
 DECOMPOSED = ("pls", "mpls", "rmls", "lsi-qd", "lsi-dt")
 """Models whose dimensions are set; the others keep their default, which is smaller and costs them time as it is."""
 SHORTENED = {
@@ -58,14 +62,19 @@ class Lab:
         fraction = self.fraction * SHRINK[scale]
         self.say(f"simulating {scale}, fraction {fraction:g}")
         out = self.folder / scale
-        counts = write_log(scale, out, fraction=fraction, clicks=self.clicks, seed=self.seed)
-        lists = {kind: read_lists(str(out / f"{kind}.lists.jsonl")) for kind in ("seen", "unseen")}
-        about = (
-            f"simulated {scale}, fraction {fraction:.3g} ({self.clicks} clicks): {counts['queries']:,} queries, "
-            f"{counts['docs']:,} documents, {counts['clicks']:,} clicks; {len(lists['seen']):,} judged queries"
-        )
+        n = SEARCHES * SCALES[scale].shrunk(fraction).n_queries
+        counts = write_log(scale, out, fraction=fraction, impressions=n, clicks=self.clicks, seed=self.seed)
         graph = ClickGraph.build(read_log(str(out / "log.jsonl.gz")), read_docs(str(out / "docs.jsonl.gz")))
-        return Data(scale, about, graph, lists, read_judgments(str(out / "intents.jsonl")), 3, self.sizes)
+        kept = {graph.query_keys[i] for i in graph.pairs.query[graph.pairs.clicks >= MIN_CLICKS]}
+        lists = {kind: read_lists(str(out / f"{kind}.lists.jsonl")) for kind in ("seen", "unseen")}
+        lists["seen"] = [r for r in lists["seen"] if r.query in kept]
+        about = (
+            f"simulated {scale}, fraction {fraction:.3g} ({self.clicks} clicks): {len(kept):,} queries with a pair of "
+            f"{MIN_CLICKS} clicks, {counts['docs']:,} documents, {counts['clicks']:,} clicks; "
+            f"{len(lists['seen']):,} of the queries judged"
+        )
+        sizes = self.sizes | {"min_clicks": MIN_CLICKS}
+        return Data(scale, about, graph, lists, read_judgments(str(out / "intents.jsonl")), 3, sizes)
 
     @property
     def sizes(self) -> dict[str, Any]:
@@ -74,10 +83,10 @@ class Lab:
 
     @cached_property
     def pages(self) -> tuple[str, list[Impression], list[Document]]:
-        """Searches with 20 results, for 09; half as many as the other log has, each being twice as long."""
+        """Searches with 20 results, for 09."""
         self.say("simulating pages of 20")
         out = self.folder / "pages"
-        n = max(200, round(10 * SCALES["one-week"].n_queries * self.fraction * PAGES_09))
+        n = max(200, round(SEARCHES_09 * SCALES["one-week"].n_queries * self.fraction))
         options: dict[str, Any] = {"fraction": self.fraction, "clicks": self.clicks, "seed": self.seed}
         write_log("one-week", out, impressions=n, results=LONG_PAGE, **options)
         shown = [r for r in read_log(str(out / "log.jsonl.gz")) if isinstance(r, Impression)]

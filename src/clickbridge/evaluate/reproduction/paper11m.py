@@ -102,7 +102,8 @@ def table_2(lab: Lab) -> Iterator[Table]:
 
 
 def _matrix(data: Data, settings: Mapping[str, Any] | None) -> tuple[Cell, ...]:
-    """Documents' features by queries' features, as the paper prints them. The random walk's graph is LSI's matrix."""
+    """Queries' features by documents' features, as the paper prints them; without settings, LSI's matrix of clicks,
+    which it prints the other way round."""
     fitted = data.fit("pls", settings or WORD)
     if not isinstance(fitted.model, LatentModel):
         return missing(fitted.why, ("dimension", "density"))
@@ -111,9 +112,9 @@ def _matrix(data: Data, settings: Mapping[str, Any] | None) -> tuple[Cell, ...]:
         n_rows, n_columns, nnz = r.shape[1], r.shape[0], r.nnz
     else:
         y, clicks, x = (sparse.csr_array(abs(m)) for m in (model.doc_features_, r, model.query_features_))
-        nnz = (y.T @ (clicks.T @ x)).nnz
-        n_rows, n_columns = model.doc_features_.shape[1], model.query_features_.shape[1]
-    return f"{n_rows} x {n_columns}", f"{nnz / max(n_rows * n_columns, 1):.2g}"
+        nnz = (x.T @ (clicks @ y)).nnz
+        n_rows, n_columns = model.query_features_.shape[1], model.doc_features_.shape[1]
+    return f"{n_rows} x {n_columns}", f"{100 * nnz / max(n_rows * n_columns, 1):.2g}%"
 
 
 def table_3(lab: Lab) -> Iterator[Table]:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from clickbridge.evaluate.reproduction.bench import Data
 from clickbridge.evaluate.reproduction.lab import Lab
 from clickbridge.evaluate.reproduction.ranking import Line, relevance_table
 from clickbridge.evaluate.reproduction.table import Row, Table
 from clickbridge.evaluate.similar import MEASURES, precision, sample_queries, similar_by_clicks
-from clickbridge.graph.responses import clicked_queries, responses
+from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
 
 RELEVANCE = (
     ("Robust BM25", "robust-bm25", (0.1192, 0.2480, 0.2587, 0.2716), (0.3122, 0.4780, 0.5065, 0.5295)),
@@ -24,11 +25,16 @@ SHOWN = 5
 def table_3(lab: Lab) -> Iterator[Table]:
     """Similar queries by Pearson correlation of clicks, of the most clicked queries of each set."""
     for data in lab.similarity_sets("one-week"):
-        counted = clicked_queries(data.graph, responses(data.graph).matrix)
+        counted = _counted(data)
         most = [counted.keys[i] for i in np.argsort(-counted.clicks, kind="stable")[:SHOWN]]
         found = similar_by_clicks("Pearson", counted.matrix, counted.keys, most, k=4)
         rows = [Row(query, (", ".join(names) or "none",)) for query, names in found.items()]
         yield Table("11R-3", "Similar queries by Pearson correlation of clicks", data.about, ("similar queries",), rows)
+
+
+def _counted(data: Data) -> ClickedQueries:
+    least = int(data.settings.get("min_clicks", 1))
+    return clicked_queries(data.graph, responses(data.graph, min_clicks=least).matrix)
 
 
 def footnote_2(lab: Lab) -> Iterator[Table]:
@@ -37,7 +43,7 @@ def footnote_2(lab: Lab) -> Iterator[Table]:
     for data in lab.similarity_sets("one-week"):
         if data.alike is None:
             continue
-        counted = clicked_queries(data.graph, responses(data.graph).matrix)
+        counted = _counted(data)
         known = {*counted.keys}
         queries = sample_queries([q for q in data.alike.queries if q in known], seed=lab.seed)
         rows = [
