@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clickbridge import PLS, ClickGraph, load
+from clickbridge import MPLS, PLS, ClickGraph, load
 from clickbridge.errors import InputError
-from clickbridge.types import Document, PairCount, ResultList
+from clickbridge.types import Document, Impression, PairCount, ResultList
 
 DOCS = [Document(d, {"title": f"title {d}"}) for d in ("a", "b", "c")]
 LOG = [PairCount("red river", "a", 2), PairCount("stone", "b", 1), PairCount("", "c", 1, query_id="7")]
@@ -58,6 +58,39 @@ def test_vectors_survive_saving_and_splitting(tmp_path: Path) -> None:
     some = graph.vectors_of("query", np.array([1]))
     np.testing.assert_array_equal(some["m"], graph.vectors["m"]["query"][[1]])
     assert ClickGraph.build(LOG, DOCS).vectors == {}
+
+
+def vectors_by_query(graph: ClickGraph, rankers: list[Any]) -> dict[str, Any]:
+    """Of all queries: each is held back under one seed or another."""
+    helds = [graph.hold_back(0.999, by="query", seed=seed) for seed in range(8)]
+    return {result.query: result.vectors for held in helds for result in held.lists(rankers)}
+
+
+def test_held_back_lists_carry_them(tmp_path: Path) -> None:
+    """The rest has no click of a held-back query, so its list is all that models learn its vector from."""
+    graph = graph_with_vectors(tmp_path)
+    found = vectors_by_query(graph, [lambda query, k: ["a", "b", "c"]])
+    assert found == {"red river": {"m": [1.0, 2.0]}, "stone": None, "\x1f7": {"m": [0.0, 1.0]}}
+    shown = [Impression("red river", ["b", "a"], ["a"]), Impression("stone", ["a", "b"], ["b"])]
+    pages = ClickGraph.build(shown, DOCS, tmp_path / "pages", vectors={"m": str(tmp_path / "m.parquet")})
+    assert vectors_by_query(pages, []) == {"red river": {"m": [1.0, 2.0]}, "stone": None}
+
+
+def test_views_of_vectors_are_tuned(tmp_path: Path) -> None:
+    """Without their vectors, held-back queries would leave such a view as it was: with weight 1 in 2."""
+    rng = np.random.default_rng(0)
+    docs = [Document(f"d{i}", {"title": "same words"}) for i in range(12)]
+    places = rng.standard_normal((12, 4))
+    log, rows = [], [("doc", f"d{i}", place.tolist()) for i, place in enumerate(places)]
+    for i in range(800):
+        near = i % 12
+        log.append(Impression(f"same words {i}", [f"d{(near + j) % 12}" for j in range(6)], [f"d{near}"]))
+        rows.append(("query", f"same words {i}", (places[near] + 0.05 * rng.standard_normal(4)).tolist()))
+    path = vector_file(tmp_path / "m.parquet", rows)
+    graph = ClickGraph.build(log, docs, tmp_path / "graph", vectors={"m": path})
+    model = MPLS(views="word,dense:m", dim=4).fit(graph)
+    tuned = next(note for note in model.notes_ if "tuned to nDCG@5" in note)
+    assert float(tuned.split("nDCG@5 ")[1].split()[0]) > 0.9
 
 
 def test_a_model_uses_them(tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ class HoldBack:
     def lists(self, rankers: list[Ranker] | None = None, pool: int = POOL, *, pages: bool = True) -> list[ResultList]:
         """Labelled lists: held-back pages with a click as they were shown, labels 1 and 0; without pages (or
         with `pages=False`), for each query the rankers' pooled top documents plus the clicked ones, labels
-        by share of the most clicked one."""
+        by share of the most clicked one. A list carries the vectors that its query came with: the rest has
+        no click of that query, so models would not know it."""
         if self.shown is not None and pages:
             return self._shown_lists()
         clicked = self.clicked if self.shown is None else sum_pairs(self.shown, None)
@@ -57,7 +58,8 @@ class HoldBack:
             if 0 < clicked.sum() < len(clicked):
                 key = keys[shown.query[page]]
                 results = [ids[doc] for doc in shown.doc[start:end]]
-                out.append(ResultList(str(page), key, results, clicked.astype(float).tolist()))
+                labels = clicked.astype(float).tolist()
+                out.append(ResultList(str(page), key, results, labels, vectors=self._vectors(int(shown.query[page]))))
         return out
 
     def _pooled_lists(self, held: Pairs | None, rankers: list[Ranker], pool: int) -> list[ResultList]:
@@ -73,8 +75,13 @@ class HoldBack:
             pooled = [doc_id for rank in rankers for doc_id in rank(key, pool)]
             results = sorted(dict.fromkeys([*pooled, *labels]))
             if len(results) > len(labels):
-                out.append(ResultList(str(start), key, results, [labels.get(d, 0.0) for d in results]))
+                grades, vectors = [labels.get(d, 0.0) for d in results], self._vectors(int(held.query[start]))
+                out.append(ResultList(str(start), key, results, grades, vectors=vectors))
         return out
+
+    def _vectors(self, query: int) -> dict[str, list[float]] | None:
+        rows = {name: rows[0] for name, rows in self.graph.vectors_of("query", np.array([query])).items()}
+        return {name: row.tolist() for name, row in rows.items() if not np.isnan(row).any()} or None
 
 
 def hold_back(
