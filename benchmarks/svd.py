@@ -1,16 +1,26 @@
 """How fast is the decomposition behind PLS at one-week size, next to its peers and to the machine's own limits?
 
-At d = 200: ours on the operator X' R Y, scikit-learn's randomized_svd and SciPy's svds on W = X' R Y formed
-beforehand, each with the residual it reached. At d = 1000: ours alone, next to the floor: sparse bytes over
-the measured triad bandwidth plus orthonormalisations times 2 n k^2 over the measured sgemm rate.
+At d = 200 every solver is brought to the same residual, ours by power steps, scikit-learn's randomized_svd
+by iterations, SciPy's svds by its tolerance, and the times are compared. Ours works on the operator X' R Y,
+the peers on W = X' R Y, formed beforehand and not counted. At d = 1000 ours stands alone, next to the floor:
+sparse bytes over the measured triad bandwidth plus orthonormalisations times 2 n k^2 over the measured sgemm
+rate. Each run is a process of its own, so that its peak memory is its own.
+
+The residual is the larger of |W v - s u| and |W' u - s v| over s_1, the largest over all d triplets. One of
+the two is zero by construction in a randomised method, and which one depends on the side it starts from.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import resource
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,83 +34,196 @@ from clickbridge.numerics.svd import OVERSAMPLE, POWER_STEPS, ProductOperator, r
 from clickbridge.simulate.scale import write_log
 
 Array = np.ndarray[Any, Any]
+Triplets = tuple[Array, Array, Array]
+SMALL = 200
+MOST_STEPS = 40
+TOLERANCES = (0.3, 0.1, 3e-2, 1e-2, 1e-3, 1e-4, 0.0)
 
 
-def features(fraction: float) -> tuple[sparse.csr_array, sparse.csr_array, sparse.csr_array]:
-    """X, R and Y of the papers: words and clicks on both sides."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder)
-        write_log("one-week", out, fraction=fraction)
-        graph = ClickGraph.build(read_log(str(out / "log.parquet")), read_docs(str(out / "docs.jsonl.gz")))
-        model = PLS(dim=2, views="word,click", fields="title,url").fit(graph)
-        return model.query_features_, model.weighted_responses(), model.doc_features_
+# --- the matrix ---------------------------------------------------------------------------------------
+
+
+def write_matrices(folder: Path, fraction: float) -> None:
+    """X, R and Y of the papers, words and clicks on both sides, and their product."""
+    write_log("one-week", folder, fraction=fraction)
+    graph = ClickGraph.build(read_log(str(folder / "log.parquet")), read_docs(str(folder / "docs.jsonl.gz")))
+    model = PLS(dim=2, views="word,click", fields="title,url").fit(graph)
+    x, r, y = model.query_features_, model.weighted_responses(), model.doc_features_
+    w = sparse.csr_array(x.T @ r @ y, dtype=np.float32)
+    for name, matrix in zip("xryw", (x, r, y, w), strict=True):
+        sparse.save_npz(folder / f"{name}.npz", matrix, compressed=False)
+    print(f"W {w.shape[0]:,} x {w.shape[1]:,}, {w.nnz:,} non-zeros; factors {x.nnz + r.nnz + y.nnz:,}")
+
+
+def read_matrix(folder: Path, name: str) -> sparse.csr_array:
+    return sparse.csr_array(sparse.load_npz(folder / f"{name}.npz"))
+
+
+# --- one run, in a process of its own -----------------------------------------------------------------
+
+
+def ours(folder: Path, d: int, steps: float) -> Callable[[], Triplets]:
+    operator = ProductOperator(*(read_matrix(folder, name) for name in "xry"), np.float32)
+    randomised_svd(operator, 8)  # compiles
+
+    def work() -> Triplets:
+        found = randomised_svd(operator, d, power_steps=int(steps))
+        return found.u, found.s, found.v
+
+    return work
+
+
+def scikit_learn(normaliser: str) -> Callable[[Path, int, float], Callable[[], Triplets]]:
+    def prepare(folder: Path, d: int, steps: float) -> Callable[[], Triplets]:
+        w, how = read_matrix(folder, "w"), {"n_oversamples": OVERSAMPLE, "power_iteration_normalizer": normaliser}
+
+        def work() -> Triplets:
+            u, s, vt = randomized_svd(w, d, n_iter=int(steps), random_state=0, **how)
+            return u, s, vt.T
+
+        return work
+
+    return prepare
+
+
+def scipy_svds(folder: Path, d: int, tolerance: float) -> Callable[[], Triplets]:
+    w = read_matrix(folder, "w")
+
+    def work() -> Triplets:
+        u, s, vt = svds(w, k=d, tol=tolerance, rng=np.random.default_rng(0))
+        return u, s, vt.T
+
+    return work
+
+
+SOLVERS = {
+    "clickbridge": ours,
+    "scikit-learn, LU": scikit_learn("LU"),
+    "scikit-learn, QR": scikit_learn("QR"),
+    "SciPy svds": scipy_svds,
+}
+
+
+def residual(w: sparse.csr_array, u: Array, s: Array, v: Array) -> float:
+    sides = (np.linalg.norm(a @ q - p * s, axis=0).max() for a, q, p in ((w, v, u), (w.T, u, v)))
+    return float(max(sides) / s.max())
+
+
+def worker(solver: str, folder: Path, d: int, setting: float) -> None:
+    """Prints seconds, peak GiB and the residual; the residual is measured after the peak is read."""
+    work = SOLVERS[solver](folder, d, setting)
+    start = time.perf_counter()
+    found = work()
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps([seconds, peak, residual(read_matrix(folder, "w"), *found)]))
+
+
+@dataclass(frozen=True)
+class Run:
+    solver: str
+    setting: float
+    seconds: float
+    peak: float
+    residual: float
+
+    def __str__(self) -> str:
+        what = f"{'tol' if self.solver == 'SciPy svds' else 'steps'} {self.setting:g}"
+        return f"{self.solver:<18}{what:<12}{self.seconds:>8.1f} s{self.peak:>8.2f} GiB   residual {self.residual:.1e}"
+
+
+def run(solver: str, folder: Path, d: int, setting: float) -> Run:
+    command = [sys.executable, __file__, "--worker", solver, "--folder", folder, "--rank", d, "--setting", setting]
+    done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True)
+    out = Run(solver, setting, *json.loads(done.stdout.splitlines()[-1]))
+    print(f"d = {d}: {out}", flush=True)
+    return out
+
+
+# --- the comparison -----------------------------------------------------------------------------------
+
+
+def settings(solver: str, first: int) -> Iterator[float]:
+    """From cheap to dear."""
+    yield from TOLERANCES if solver == "SciPy svds" else range(first, MOST_STEPS)
+
+
+def reach(solver: str, folder: Path, target: float, first: int) -> Run:
+    """The cheapest setting whose residual is at most the target."""
+    for setting in settings(solver, first):
+        found = run(solver, folder, SMALL, setting)
+        if found.residual <= target:
+            return found
+    raise SystemExit(f"{solver} does not reach {target}")
+
+
+def compare(folder: Path, target: float, solvers: list[str], first: int, limits: tuple[float, float]) -> None:
+    best = reach("clickbridge", folder, target, first)
+    # The same width and the same number of products give about the same subspace: start just below.
+    runs = [best, *(reach(s, folder, target, max(int(best.setting) - 1, 0)) for s in solvers if s != "clickbridge")]
+    print(f"\nresidual at most {target:g}, d = {SMALL}")
+    for found in runs:
+        print(f"{found}   {found.seconds / best.seconds:.1f} times ours")
+    print_floor(folder, SMALL, best, limits)
+
+
+def print_floor(folder: Path, d: int, found: Run, limits: tuple[float, float]) -> None:
+    operator = ProductOperator(*(read_matrix(folder, name) for name in "xry"), np.float32)
+    (n, m), k, steps = operator.shape, d + OVERSAMPLE, int(found.setting)
+    of_bytes = (2 * steps + 2) * operator.nnz * k * 4 / limits[0]
+    of_flops = (steps + 2) * 2 * (n + m) * k * k / limits[1]
+    total = of_bytes + of_flops
+    print(
+        f"floor: sparse bytes {of_bytes:.1f} s + {2 * steps + 4} orthonormalisations {of_flops:.1f} s = {total:.1f} s"
+    )
+    print(f"ours is {found.seconds / total:.2f} times the floor\n", flush=True)
 
 
 def triad() -> float:
     """Bytes a second of a = b + 3 c over arrays far larger than any cache."""
     a, b, c = (np.ones(1 << 25, dtype=np.float32) for _ in range(3))
-    best = min(_timed(lambda: np.add(b, np.multiply(c, np.float32(3), out=a), out=a))[0] for _ in range(5))
+    best = min(_seconds(lambda: np.add(b, np.multiply(c, np.float32(3), out=a), out=a)) for _ in range(5))
     return 5 * a.nbytes / best  # two passes: read c, write a; read b, read a, write a
 
 
 def sgemm() -> float:
     """Operations a second of a float32 product."""
     a = np.random.default_rng(0).random((3000, 3000), dtype=np.float32)
-    return 2 * 3000**3 / min(_timed(lambda: a @ a)[0] for _ in range(5))
+    return 2 * 3000**3 / min(_seconds(lambda: a @ a) for _ in range(5))
 
 
-def _timed(work: Any) -> tuple[float, Any]:
+def _seconds(work: Callable[[], Any]) -> float:
     start = time.perf_counter()
-    out = work()
-    return time.perf_counter() - start, out
-
-
-def residual(w: sparse.csr_array, u: Array, s: Array, v: Array) -> float:
-    return float(np.max(np.linalg.norm(w @ v - u * s, axis=0)) / s.max())
-
-
-def floor_seconds(operator: ProductOperator, k: int, bandwidth: float, rate: float) -> tuple[float, float]:
-    n, m = operator.shape
-    halves = 2 * POWER_STEPS + 2
-    sparse_bytes = halves * operator.nnz * k * 4
-    orthonormal = (POWER_STEPS + 2) * 2 * n * k * k + (POWER_STEPS + 2) * 2 * m * k * k
-    return sparse_bytes / bandwidth, orthonormal / rate
+    work()
+    return time.perf_counter() - start
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fraction", type=float, default=1.0)
-    parser.add_argument("--large", type=int, default=1000)
-    parser.add_argument("--svds", type=int, default=100, help="svds at this rank (its time grows with the square)")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fraction", type=float, default=1.0, help="share of the one-week log")
+    parser.add_argument("--targets", default="1e-3,1e-4", help="residuals to reach at d = 200")
+    parser.add_argument("--solvers", default=";".join(SOLVERS), help="separated by semicolons")
+    parser.add_argument("--first", type=int, default=1, help="fewest power steps to try")
+    parser.add_argument("--large", type=int, default=1000, help="ours alone at this d; 0: not at all")
+    parser.add_argument("--folder", type=Path, help="keep the matrices here, and use them again")
+    parser.add_argument("--worker", choices=SOLVERS, help=argparse.SUPPRESS)
+    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--setting", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    x, r, y = features(options.fraction)
-    w = sparse.csr_array(x.T @ r @ y, dtype=np.float32)
-    bandwidth, rate = triad(), sgemm()
-    print(f"W {w.shape[0]:,} x {w.shape[1]:,}, {w.nnz:,} non-zeros; factors {x.nnz + r.nnz + y.nnz:,}")
-    print(f"triad {bandwidth / 1e9:.1f} GB/s, sgemm {rate / 1e9:.0f} GFLOP/s")
-    operator = ProductOperator(x, r, y, np.float32)
-    randomised_svd(operator, 8)  # compiles
-    rows = []
-    for steps in (2, POWER_STEPS):
-        seconds, svd = _timed(lambda steps=steps: randomised_svd(operator, 200, power_steps=steps))
-        rows.append((f"clickbridge, d=200, {steps} power steps", seconds, svd.residual))
-    for steps, normaliser in ((4, "QR"), (4, "LU")):
-        seconds, (u, s, vt) = _timed(
-            lambda steps=steps, normaliser=normaliser: randomized_svd(
-                w, 200, n_oversamples=50, n_iter=steps, power_iteration_normalizer=normaliser, random_state=0
-            )
-        )
-        rows.append((f"scikit-learn, d=200, {steps} iterations, {normaliser}", seconds, residual(w, u, s, vt.T)))
-    seconds, (u, s, vt) = _timed(lambda: svds(w, k=options.svds, random_state=0))
-    rows.append((f"SciPy svds, k={options.svds}", seconds, residual(w, u, s, vt.T)))
-    seconds, svd = _timed(lambda: randomised_svd(operator, options.large))
-    rows.append((f"clickbridge, d={options.large}, {POWER_STEPS} power steps", seconds, svd.residual))
-    for name, seconds, found in rows:
-        print(f"{name:45s} {seconds:8.1f} s   residual {found:.1e}")
-    of_bytes, of_flops = floor_seconds(operator, options.large + OVERSAMPLE, bandwidth, rate)
-    print(f"floor at d={options.large}: sparse bytes {of_bytes:.1f} s + orthonormalisation {of_flops:.1f} s")
-    print(f"ratio to the floor: {rows[-1][1] / (of_bytes + of_flops):.2f}")
-    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+    if options.worker:
+        worker(options.worker, options.folder, options.rank, options.setting)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.folder or Path(scratch)
+        if not (folder / "w.npz").is_file():
+            folder.mkdir(parents=True, exist_ok=True)
+            write_matrices(folder, options.fraction)
+        limits = triad(), sgemm()
+        print(f"triad {limits[0] / 1e9:.1f} GB/s, sgemm {limits[1] / 1e9:.0f} GFLOP/s", flush=True)
+        for target in options.targets.split(",") if options.targets else ():
+            compare(folder, float(target), options.solvers.split(";"), options.first, limits)
+        if options.large:
+            print_floor(folder, options.large, run("clickbridge", folder, options.large, POWER_STEPS), limits)
 
 
 if __name__ == "__main__":
