@@ -23,6 +23,8 @@ from sentence_transformers import SentenceTransformer
 
 NAME = "minilm"
 BATCH = 64
+FIELDS = "title,year,director,actors,overview"
+"""Chosen on training pages: bm25+MiniLM has a held-back nDCG@5 of .880 with these, .874 with the title alone."""
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
@@ -48,9 +50,7 @@ def encoded(model: SentenceTransformer, what: str, texts: list[str]) -> list[lis
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("CLICKBRIDGE_DATA"), help="folder with msrd/")
-    parser.add_argument(
-        "--fields", default="title,year,director,actors,overview", help="fields of a document's text, in this order"
-    )
+    parser.add_argument("--fields", default=FIELDS, help="fields of a document's text, in this order")
     parser.add_argument("--tokens", type=int, default=256, help="longest text (default: 256, all that MiniLM takes)")
     parser.add_argument("--out", type=Path, required=True, help="folder for vectors.parquet and dev.lists.jsonl.gz")
     options = parser.parse_args()
