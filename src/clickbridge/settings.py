@@ -143,6 +143,22 @@ _TABLE: Iterable[Setting] = (
     Setting("n_pairs", 200, "kernel models: how many of their preferences", 1, 10_000),
     # query expansion
     Setting("expansion_weight", "auto", "expansion: what added words count; auto: hold_back"),
+    # online learner
+    Setting("diffusion", 0.95, "online: alpha of the diffusion kernel, how far a click spreads", 0, 0.999999),
+    Setting("list_length", 20, "online: results of a list that count, the paper's top T", 1, 1000),
+    Setting("min_lists", 1, "online: pages on fewer lists keep the incoming order; the paper has 11", 1, 1e9),
+    Setting("clusters", 100, "online: query clusters of a large component", 1, 100_000),
+    Setting("hardness", 10.0, "online: beta of the soft k-means, in mean squared distances to the nearest centre",
+            1e-6, 1e9),
+    Setting("closed_form", "weighted", "online: unlabelled pairs weighted, all at 1 (corrected), or as printed",
+            choices=("weighted", "corrected", "printed")),
+    Setting("unlabelled", 10.0, "online: tau, the weight of all unlabelled pairs of a page together", 1e-6, 1e9),
+    Setting("smoothness", True, "online: with the smoothness term, or without (Appendix B)"),
+    Setting("pairs", "residual", "online: pairs of a page: all clicked over unclicked (the paper), skip-above, or "
+            "all less what the ranks foretell", choices=("all", "skip-above", "residual")),
+    Setting("kappa", 1.0, "online: what is left of the learned at each event; 1 forgets nothing", 1e-3, 1),
+    Setting("blend", "auto", "online: latent,own,shrink, as 0.1,0.2,4; auto learns them through hold_back"),
+    Setting("per_user", 0.0, "online: weight of a user's own clicks next to everyone's; 0 keeps no user", 0, 1000),
     # the machine
     Setting("threads", 0, "threads; 0 is one for each core", 0, 1024),
     Setting("seed", 0, "seed of everything random", 0, 2**31 - 1),

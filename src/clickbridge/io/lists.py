@@ -57,16 +57,13 @@ def _result_list(record: Any) -> ResultList:
     if query_id is None and query:
         query_id = "_".join(query.split())
     results = [_id(value) for value in _list(record, "results")]
+    labels, scores = _numbers(record, "labels", len(results), 0.0), _numbers(record, "scores", len(results))
     if len(set(results)) != len(results):
-        raise ValueError("a result occurs twice in the list")
-    return ResultList(
-        _id(query_id),
-        query,
-        results,
-        _numbers(record, "labels", len(results), 0.0),
-        _numbers(record, "scores", len(results)),
-        _vectors(record),
-    )
+        # Logged pages do show a result twice; a ranking names it once, so its first place counts.
+        first = sorted({doc_id: place for place, doc_id in reversed(list(enumerate(results)))}.values())
+        results = [results[i] for i in first]
+        labels, scores = (None if v is None else [v[i] for i in first] for v in (labels, scores))
+    return ResultList(_id(query_id), query, results, labels, scores, _vectors(record))
 
 
 def _id(value: Any) -> str:

@@ -53,6 +53,7 @@ COMPOSITES: dict[str, str] = {
 """What `a+b` becomes: the algebra's sum where every part is an S-function, else a sum of list scores."""
 WRAPPERS: dict[str, str] = {
     "robust": "clickbridge.skernel.robust:Robust",
+    "online": "clickbridge.online.reranker:Online",
 }
 """What may stand before the colon of a spec, and where it lives; each derives from `wrapper.Wrapper`."""
 

@@ -1,0 +1,89 @@
+"""An open-addressing table from 64-bit keys to numbers, for compiled loops: two flat arrays, 0 is an empty key.
+
+The caller keeps it at most 5/8 full (`room_for`). Keys are hashes already, so a key's own bits choose its place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clickbridge.numerics.threads import kernel
+
+Array = np.ndarray[Any, Any]
+SMALLEST = 1024
+
+
+@kernel
+def mixed(one, two):  # type: ignore[no-untyped-def]
+    """One key from two numbers (the finaliser of splitmix64); never 0."""
+    x = np.uint64(one) ^ (np.uint64(two) * np.uint64(0x9E3779B97F4A7C15))
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    x = x ^ (x >> np.uint64(31))
+    return x if x != np.uint64(0) else np.uint64(1)
+
+
+@kernel
+def place_of(keys, key):  # type: ignore[no-untyped-def]
+    """Where the key stands, or the empty place where it would."""
+    mask = np.uint64(len(keys) - 1)
+    place = key & mask
+    while keys[place] != np.uint64(0) and keys[place] != key:
+        place = (place + np.uint64(1)) & mask
+    return place
+
+
+@kernel
+def value_at(keys, values, key):  # type: ignore[no-untyped-def]
+    place = place_of(keys, key)
+    return values[place] if keys[place] != np.uint64(0) else 0.0
+
+
+@kernel
+def add_at(keys, values, key, amount):  # type: ignore[no-untyped-def]
+    """Adds to a key's number; 1 if the key is new, else 0."""
+    place = place_of(keys, key)
+    if keys[place] == np.uint64(0):
+        keys[place] = key
+        values[place] = amount
+        return 1
+    values[place] += amount
+    return 0
+
+
+@kernel
+def _move(keys, values, new_keys, new_values):  # type: ignore[no-untyped-def]
+    for i in range(len(keys)):
+        if keys[i] != np.uint64(0):
+            add_at(new_keys, new_values, keys[i], values[i])
+
+
+def empty_table(size: int = SMALLEST) -> tuple[Array, Array]:
+    return np.zeros(size, dtype=np.uint64), np.zeros(size)
+
+
+def room_for(keys: Array, values: Array, used: int, more: int) -> tuple[Array, Array]:
+    """The same table, or a larger copy if `more` new keys would crowd it."""
+    size = len(keys)
+    while (used + more) * 8 > size * 5:
+        size *= 2
+    if size == len(keys):
+        return keys, values
+    new = empty_table(size)
+    _move(keys, values, *new)
+    return new
+
+
+def packed(keys: Array, values: Array) -> tuple[Array, Array]:
+    """Keys in rising order with their values, for a file that does not depend on the order of insertion."""
+    there = np.flatnonzero(keys)
+    order = there[np.argsort(keys[there])]
+    return keys[order], values[order]
+
+
+def unpacked(keys: Array, values: Array) -> tuple[Array, Array]:
+    table = room_for(*empty_table(), 0, len(keys))
+    _move(np.asarray(keys), np.asarray(values), *table)
+    return table

@@ -1,0 +1,114 @@
+"""Query clusters by soft k-means (Kim and Choi 2009, eq. 25 to 27), in chunks that fit the cache's neighbours.
+
+A query is the mean of its list's z (the paper's sum over a constant, where lists are full). The paper's hardness
+beta = 1000 belongs to its N; here it is relative: beta = hardness / mean squared distance to the nearest centre.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from clickbridge.numerics.diffusion import list_means
+
+Array = np.ndarray[Any, Any]
+CHUNK = 16_384
+SAMPLE = 20_000
+"""Queries from which the first centres are drawn."""
+MOST_ROUNDS = 50
+LEAST_GAIN = 1e-4
+
+
+def query_vectors(indptr: Array, pages: Array, z: Array, threads: int = 0) -> Array:
+    """Eq. (25), divided by the number of pages: a row for each list that shows one."""
+    return list_means(indptr, pages, z, threads)
+
+
+def soft_k_means(
+    points: Array, n_clusters: int, hardness: float, *, seed: int = 0, rounds: int = MOST_ROUNDS, threads: int = 0
+) -> tuple[Array, float]:
+    """(centres, beta). Stops when the free energy -(1/beta) sum log sum exp(-beta d^2) falls no further."""
+    n_clusters = min(n_clusters, len(points))
+    rng = np.random.default_rng(seed)
+    sample = points if len(points) <= SAMPLE else points[np.sort(rng.choice(len(points), SAMPLE, replace=False))]
+    centres, spread = first_centres(sample, n_clusters, rng)
+    beta = hardness / max(spread, float(np.finfo(np.float32).tiny))
+    before = np.inf
+    for _ in range(rounds):
+        centres, energy = step(points, centres, beta, threads)
+        if before - energy <= LEAST_GAIN * abs(before) and np.isfinite(before):
+            break
+        before = energy
+    return centres, beta
+
+
+def first_centres(points: Array, n: int, rng: np.random.Generator) -> tuple[Array, float]:
+    """k-means++: each next centre in proportion to its squared distance; and the mean of those distances."""
+    centres = np.empty((n, points.shape[1]), dtype=points.dtype)
+    centres[0] = points[rng.integers(len(points))]
+    far = _squared(points, centres[:1])[:, 0]
+    for k in range(1, n):
+        total = float(far.sum())
+        chosen = rng.choice(len(points), p=far / total) if total > 0 else int(rng.integers(len(points)))
+        centres[k] = points[chosen]
+        np.minimum(far, _squared(points, centres[k : k + 1])[:, 0], out=far)
+    return centres, float(far.mean())
+
+
+def _squared(points: Array, centres: Array) -> Array:
+    """Squared distances in float64, never below 0."""
+    out = -2.0 * (points @ centres.T).astype(np.float64)
+    out += np.einsum("ij,ij->i", points, points, dtype=np.float64)[:, None]
+    out += np.einsum("ij,ij->i", centres, centres, dtype=np.float64)
+    return np.maximum(out, 0.0, out=out)
+
+
+def step(points: Array, centres: Array, beta: float, threads: int = 0) -> tuple[Array, float]:
+    """One round of (26) and (27): new centres, and the free energy of the old ones. A cluster that nobody is
+    near keeps its centre."""
+    sums = np.zeros(centres.shape, dtype=np.float64)
+    mass = np.zeros(len(centres))
+    energy = 0.0
+
+    def part(first: int) -> tuple[Array, Array, float]:
+        chunk = points[first : first + CHUNK]
+        shares, logs = responsibilities(chunk, centres, beta)
+        return shares.T @ chunk, shares.sum(axis=0, dtype=np.float64), float(logs.sum())
+
+    # The parts are added in their order, so the result does not depend on the number of threads.
+    for s, m, e in _over_chunks(len(points), threads, part):
+        sums += s
+        mass += m
+        energy -= e / beta
+    alive = mass > 1e-12
+    fresh = np.where(alive[:, None], sums / np.where(alive, mass, 1.0)[:, None], centres)
+    return fresh.astype(centres.dtype), energy
+
+
+def responsibilities(points: Array, centres: Array, beta: float) -> tuple[Array, Array]:
+    """Eq. (26) by log-sum-exp: shares in the points' precision, and log sum_k exp(-beta d_k^2)."""
+    logits = points @ centres.T
+    logits *= 2 * beta
+    logits -= (beta * np.einsum("ij,ij->i", centres, centres)).astype(logits.dtype)
+    highest = logits.max(axis=1, keepdims=True)
+    logits -= highest
+    shares = np.exp(logits, out=logits)
+    total = shares.sum(axis=1, keepdims=True)
+    shares /= total
+    own = np.einsum("ij,ij->i", points, points, dtype=np.float64)
+    return shares, highest[:, 0].astype(np.float64) + np.log(total[:, 0].astype(np.float64)) - beta * own
+
+
+def _over_chunks(
+    n: int, threads: int, part: Callable[[int], tuple[Array, Array, float]]
+) -> list[tuple[Array, Array, float]]:
+    starts = range(0, n, CHUNK)
+    workers = min(threads or os.cpu_count() or 1, len(starts))
+    if workers <= 1:
+        return [part(first) for first in starts]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(part, starts))

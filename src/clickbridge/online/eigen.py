@@ -1,0 +1,171 @@
+"""The projection of Kim and Choi (2009), Section 3.1: from result lists to a latent space, K never built.
+
+Pages that one list shows together are alike. The normalised K of eq. (11) has the eigenvalue 1 once for each
+connected component, so with many components its first R eigenvectors would do no more than name components.
+Each component therefore has a space of its own: one with at most R pages is decomposed whole, identity part
+and all; of a larger one the first R eigenvectors are found by Chebyshev-filtered subspace iteration over the
+implicit product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from clickbridge.numerics.diffusion import components, spread
+from clickbridge.numerics.svd import fix_signs, orthonormal
+
+Array = np.ndarray[Any, Any]
+OVERSAMPLE = 40
+DEGREE = 8
+"""Products with K between two orthonormalisations."""
+MOST_ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Result lists end to end: list k shows `pages[indptr[k]:indptr[k + 1]]`, each page once."""
+
+    indptr: Array
+    pages: Array
+    n_pages: int
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+
+@dataclass(frozen=True)
+class Space:
+    """One component: its pages, eigenvalues (falling) and eigenvectors, a row a page."""
+
+    pages: Array
+    values: Array
+    vectors: Array
+    residual: float
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Spaces of all components, and what folding in a new page needs."""
+
+    spaces: list[Space]
+    norms: Array
+    """||x_i||: root of the number of lists that show the page."""
+    degrees: Array
+    """d_i of eq. (11)."""
+
+
+def keep_frequent(lists: Lists, min_lists: int) -> Lists:
+    """Only pages that at least `min_lists` lists show (09, Section 4: more than ten)."""
+    counts = np.bincount(lists.pages, minlength=lists.n_pages)
+    keep = counts[lists.pages] >= min_lists
+    ends = np.concatenate([[0], np.cumsum(keep)])
+    return Lists(ends[lists.indptr], lists.pages[keep], lists.n_pages)
+
+
+def scales(lists: Lists) -> tuple[Array, Array, Array]:
+    """(1 / (sqrt(d_i) ||x_i||), ||x_i||, d_i); zeros for a page in no list."""
+    norms = np.sqrt(np.bincount(lists.pages, minlength=lists.n_pages).astype(np.float64))
+    inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    # d_i of eq. (11) is K 1 before normalisation.
+    degrees = spread(lists.indptr, lists.pages, inverse, np.ones((lists.n_pages, 1)))[:, 0]
+    scale = np.divide(inverse, np.sqrt(degrees), out=np.zeros_like(norms), where=degrees > 0)
+    return scale, norms, degrees
+
+
+def decompose(lists: Lists, rank: int, *, tolerance: float = 1e-3, seed: int = 0, threads: int = 0) -> Spectrum:
+    """The spaces of all components, each of at most `rank` dimensions."""
+    scale, norms, degrees = scales(lists)
+    found = []
+    for pages, part in _parts(lists):
+        local = scale[pages]
+        if len(pages) <= rank:
+            found.append(Space(pages, *_whole(part, local), 0.0))
+        else:
+            found.append(Space(pages, *leading(part, local, rank, tolerance=tolerance, seed=seed, threads=threads)))
+    return Spectrum(found, norms, degrees)
+
+
+def _parts(lists: Lists) -> Iterator[tuple[Array, Lists]]:
+    """Each component's pages and its lists, renumbered."""
+    component = components(lists.indptr, lists.pages, lists.n_pages)
+    n = int(component.max(initial=-1)) + 1
+    length = np.diff(lists.indptr)
+    first = np.minimum(lists.indptr[:-1], max(len(lists.pages) - 1, 0))
+    of_list = np.where(length > 0, component[lists.pages[first]] if len(lists.pages) else -1, -1)
+    by_list, by_page = np.argsort(of_list, kind="stable"), np.argsort(component, kind="stable")
+    list_ends = np.searchsorted(of_list[by_list], np.arange(n + 1))
+    page_ends = np.searchsorted(component[by_page], np.arange(n + 1))
+    local = np.empty(lists.n_pages, dtype=np.int64)
+    for c in range(n):
+        pages = by_page[page_ends[c] : page_ends[c + 1]]
+        local[pages] = np.arange(len(pages))
+        mine = by_list[list_ends[c] : list_ends[c + 1]]
+        indptr = np.concatenate([[0], np.cumsum(length[mine])])
+        shown = np.repeat(lists.indptr[mine] - indptr[:-1], length[mine]) + np.arange(indptr[-1])
+        yield pages, Lists(indptr, local[lists.pages[shown]], len(pages))
+
+
+def _whole(lists: Lists, scale: Array) -> tuple[Array, Array]:
+    """Every eigenpair of a small component."""
+    incidence = np.zeros((len(lists), lists.n_pages))
+    incidence[np.repeat(np.arange(len(lists)), np.diff(lists.indptr)), lists.pages] = 1.0
+    scaled = incidence * scale
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    vectors = fix_signs(vectors[:, ::-1], vectors[:, ::-1])[0]
+    return np.clip(values[::-1], 0.0, 1.0), vectors
+
+
+def leading(
+    lists: Lists, scale: Array, rank: int, *, tolerance: float = 1e-3, seed: int = 0, threads: int = 0
+) -> tuple[Array, Array, float]:
+    """The first `rank` eigenpairs and the largest ||K v - lambda v||, by subspace iteration in float32.
+
+    K is positive semi-definite with largest eigenvalue 1. Each round applies a Chebyshev polynomial that is
+    small on [0, cut] and grows fast above, cut being the least Ritz value of the block: as many products as
+    plain powers, far fewer rounds.
+    """
+    n = lists.n_pages
+    width = min(rank + OVERSAMPLE, n)
+    rng = np.random.default_rng(seed)
+    block = orthonormal(rng.standard_normal((n, width)).astype(np.float32))[0]
+
+    def product(v: Array) -> Array:
+        return spread(lists.indptr, lists.pages, scale, v, threads=threads)
+
+    values, residual = np.zeros(rank), np.inf
+    for _ in range(MOST_ROUNDS):
+        image = product(block)
+        small = block.T @ image
+        ritz, turn = linalg.eigh((small + small.T).astype(np.float64) / 2)
+        turn = turn[:, ::-1].astype(np.float32)
+        block, image, ritz = block @ turn, image @ turn, ritz[::-1]
+        k = min(rank, len(ritz))
+        values = np.clip(ritz[:k], 0.0, 1.0)
+        residual = float(np.max(np.linalg.norm(image[:, :k] - block[:, :k] * ritz[:k].astype(np.float32), axis=0)))
+        if residual <= tolerance:
+            break
+        block = orthonormal(_filtered(product, block, image, float(np.clip(ritz[-1], 1e-3, 0.99))))[0]
+    vectors = np.ascontiguousarray(block[:, : len(values)])
+    return values, fix_signs(vectors, vectors)[0], residual
+
+
+def _filtered(product: Any, block: Array, image: Array, cut: float) -> Array:
+    """C_DEGREE((2 K - cut) / cut) block by the three-term recurrence, scaled to stay in range at 1; `image` is
+    K block, known already."""
+    half = cut / 2
+    sigma = half / (1.0 - half)  # the map sends [0, cut] to [-1, 1]; 1 goes to 1 / sigma
+    first, scale = sigma, sigma
+    before, now = block, ((image - half * block) * np.float32(first / half)).astype(np.float32)
+    for _ in range(DEGREE - 1):
+        after = 1.0 / (2.0 / first - scale)
+        fresh = product(now)
+        fresh -= np.float32(half) * now
+        fresh *= np.float32(2 * after / half)
+        fresh -= np.float32(scale * after) * before
+        before, now, scale = now, fresh, after
+    return now
