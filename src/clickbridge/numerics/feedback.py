@@ -110,7 +110,7 @@ def _first_of_component(pages, i, layout):  # type: ignore[no-untyped-def]
     """Whether place i is the first of its component in the list."""
     if pages[i] < 0 or layout.component[pages[i]] < 0:
         return False
-    for j in range(i):
+    for j in range(i):  # noqa: SIM110 (a compiled loop)
         if pages[j] >= 0 and layout.component[pages[j]] == layout.component[pages[i]]:
             return False
     return True

@@ -36,7 +36,9 @@ def soft_k_means(
     rng = np.random.default_rng(seed)
     sample = points if len(points) <= SAMPLE else points[np.sort(rng.choice(len(points), SAMPLE, replace=False))]
     centres, spread = first_centres(sample, n_clusters, rng)
-    beta = hardness / max(spread, float(np.finfo(np.float32).tiny))
+    # As many centres as distinct queries leave no distance: then any hardness does.
+    size = float(np.mean(np.einsum("ij,ij->i", sample, sample, dtype=np.float64)))
+    beta = hardness / spread if spread > 1e-9 * size else 1.0 / (size or 1.0)
     before = np.inf
     for _ in range(rounds):
         centres, energy = step(points, centres, beta, threads)
@@ -91,6 +93,9 @@ def step(points: Array, centres: Array, beta: float, threads: int = 0) -> tuple[
 
 def responsibilities(points: Array, centres: Array, beta: float) -> tuple[Array, Array]:
     """Eq. (26) by log-sum-exp: shares in the points' precision, and log sum_k exp(-beta d_k^2)."""
+    # Distances do not change with the origin; near the centres, float32 loses less of them.
+    middle = centres.mean(axis=0)
+    points, centres = points - middle, centres - middle
     logits = points @ centres.T
     logits *= 2 * beta
     logits -= (beta * np.einsum("ij,ij->i", centres, centres)).astype(logits.dtype)

@@ -87,9 +87,10 @@ class Projection:
         numbers, counts = np.unique(layout.component[known], return_counts=True)
         c = int(numbers[np.argmax(counts)])
         mates = known[layout.component[known] == c]
-        # The new page is in one list, so ||x|| = 1, K(x, j) = 1 / ||x_j||, and d = 1 + their sum (eq. 11).
+        # The new page is on one list, so ||x|| = 1, K(x, j) = 1 / ||x_j||, and d is their sum (eq. 11). It is no
+        # node of the graph: its similarity to itself, which would outweigh the others, is left out.
         k = 1.0 / self.spaces["norms"][mates]
-        k = k / np.sqrt((1.0 + k.sum()) * self.spaces["degrees"][mates])
+        k = k / np.sqrt(k.sum() * self.spaces["degrees"][mates])
         d = int(layout.dims[c])
         rows = layout.z[layout.start[mates][:, None] + np.arange(d)]
         begin = int(layout.dims[:c].sum())

@@ -8,6 +8,7 @@ with no clicks the incoming order comes out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -201,7 +202,11 @@ class Online(Wrapper):
     def learn(self, page: Impression, amount: float = 1.0) -> int:
         """Takes in one result page with its clicks; returns the event's number."""
         pages, labels, query, user = self._event(page)
-        self.state_.learn(np.array([0, len(pages)]), pages, labels, np.array([amount]), query, user)
+        if labels.any():
+            self.state_.learn(np.array([0, len(pages)]), pages, labels, np.array([amount]), query, user)
+        else:
+            # Nothing clicked, or everything: it orders nothing, but it has its number.
+            self.state_.events += 1
         return self.state_.events
 
     def unlearn(self, page: Impression, number: int | None = None, amount: float = 1.0) -> int:
@@ -210,8 +215,16 @@ class Online(Wrapper):
             raise SettingError("with kappa below 1 an event's worth depends on its number: give unlearn that number")
         ago = 0 if number is None else self.state_.events - number
         pages, labels, query, user = self._event(page)
-        self.state_.unlearn(pages, labels, amount, query, user, ago)
+        if labels.any():
+            self.state_.unlearn(pages, labels, amount, query, user, ago)
+        else:
+            self.state_.events += 1
         return self.state_.events
+
+    def undo_click(self, page: Impression, doc_id: str, number: int | None = None) -> int:
+        """Takes one click of a page back; its other clicks stay."""
+        self.unlearn(page, number)
+        return self.learn(replace(page, clicks=[d for d in page.clicks if d != doc_id]))
 
     def _event(self, page: Impression) -> tuple[Array, Array, Array, Array]:
         results = list(page.results or ())[: self.list_length]
@@ -303,5 +316,20 @@ class Online(Wrapper):
         self.rates_ = artifact.array("rates")
         self.blend_ = Blend(*(float(v) for v in artifact.array("blend")))
         self.projection_ = Projection.read(artifact, self._shape(), float(self.report_["residual"]))
+        self.state_ = State(self.projection_, self.list_length, self.kappa)
+        self.state_.read(artifact)
+
+    def write_state(self, writer: PartWriter) -> None:
+        """What clicks changed since `fit`, with the pages that came later."""
+        n = self.projection_.n_pages
+        writer.strings("later_ids", self.doc_ids_[n:])
+        writer.strings("later_titles", self.titles_[n:])
+        self.state_.write(writer)
+
+    def restore_state(self, artifact: Artifact) -> None:
+        n = self.projection_.n_pages
+        self.doc_ids_ = [*self.doc_ids_[:n], *artifact.strings("later_ids")]
+        self.titles_ = [*self.titles_[:n], *artifact.strings("later_titles")]
+        self._forget()
         self.state_ = State(self.projection_, self.list_length, self.kappa)
         self.state_.read(artifact)

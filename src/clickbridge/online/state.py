@@ -7,6 +7,7 @@ events are added divided by kappa^n, and `scale` = kappa^n multiplies what is re
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from clickbridge.online.projection import Projection, frozen
 
 Array = np.ndarray[Any, Any]
 LEAST_SCALE = 1e-100
-USER_PARTS = ("keys", "components", "start", "weights")
+USER_PARTS = ("user.keys", "user.components", "user.start", "user.weights")
 PIECE = 4096
 """Events between two looks at the table's room."""
 
@@ -151,22 +152,36 @@ class State:
 
     # --- files -----------------------------------------------------------------------------------
 
-    def write(self, writer: PartWriter) -> None:
-        writer.array("state.weights", self.weights)
-        writer.array("state.evidence", self.evidence)
+    def arrays(self) -> dict[str, Array]:
+        """All of it as plain arrays: the same events in the same order give the same bits."""
         keys, values = packed(self.keys, self.values)
-        writer.array("state.keys", keys)
-        writer.array("state.values", values)
-        writer.array("state.clock", np.array([self.scale, self.events]))
-        for name, part in zip(USER_PARTS, self._user_arrays(), strict=True):
-            writer.array(f"state.user.{name}", part)
         base = len(self.projection.layout.z)
         here = np.array(self.folded, dtype=np.int64)
-        writer.array("state.folded", here)
-        writer.array("state.folded.component", self.layout.component[here])
-        writer.array("state.folded.start", self.layout.start[here])
-        writer.array("state.folded.z", self.layout.z[base : self.z_end])
-        writer.array("state.folded.z_tilde", self.layout.z_tilde[base : self.z_end])
+        return {
+            "weights": self.weights,
+            "evidence": self.evidence,
+            "keys": keys,
+            "values": values,
+            "clock": np.array([self.scale, self.events]),
+            **dict(zip(USER_PARTS, self._user_arrays(), strict=True)),
+            "folded": here,
+            "folded.component": self.layout.component[here],
+            "folded.start": self.layout.start[here],
+            "folded.z": self.layout.z[base : self.z_end],
+            "folded.z_tilde": self.layout.z_tilde[base : self.z_end],
+        }
+
+    def digest(self) -> str:
+        """SHA-256 of it all."""
+        out = hashlib.sha256()
+        for name, values in self.arrays().items():
+            out.update(f"{name} {values.dtype} {values.shape}".encode())
+            out.update(np.ascontiguousarray(values).tobytes())
+        return out.hexdigest()
+
+    def write(self, writer: PartWriter) -> None:
+        for name, values in self.arrays().items():
+            writer.array(f"state.{name}", values)
 
     def _user_arrays(self) -> tuple[Array, ...]:
         there = sorted(self.users)
@@ -186,7 +201,7 @@ class State:
         self.used = len(keys)
         scale, events = artifact.array("state.clock")
         self.scale, self.events = float(scale), int(events)
-        users, components, starts, flat = (artifact.array(f"state.user.{name}") for name in USER_PARTS)
+        users, components, starts, flat = (artifact.array(f"state.{name}") for name in USER_PARTS)
         self.users = {
             (int(u), int(c)): np.array(flat[starts[i] : starts[i + 1]])
             for i, (u, c) in enumerate(zip(users, components, strict=True))
