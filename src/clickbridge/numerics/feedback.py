@@ -65,44 +65,42 @@ def pair_labels(clicked, kind, rates, out):  # type: ignore[no-untyped-def]
 @kernel
 def _query_vector(pages, top, c, layout, query):  # type: ignore[no-untyped-def]
     """Eq. (25) over the list's first pages, as a mean; how many of them lie in component c."""
-    d, members = layout.dims[c], 0
-    for t in range(d):
-        query[t] = 0.0
+    members = 0
+    query[:] = 0.0
     for i in range(min(top, len(pages))):
         if pages[i] >= 0 and layout.component[pages[i]] == c:
             s = layout.start[pages[i]]
+            row = layout.z[s : s + len(query)]
             members += 1
-            for t in range(d):
-                query[t] += layout.z[s + t]
-    for t in range(d):
-        query[t] /= max(members, 1)
+            for t in range(len(query)):
+                query[t] += row[t]
+    query /= max(members, 1)
     return members
 
 
 @kernel
 def _cluster_shares(pages, top, c, layout, query, out):  # type: ignore[no-untyped-def]
-    """P(k | q) of eq. (26) by log-sum-exp."""
-    n, d = layout.n_clusters[c], layout.dims[c]
+    """P(k | q) of eq. (26) by log-sum-exp. Centres stand side by side, dimension by dimension: the inner loop is
+    over clusters, each with a sum of its own, which compiles to wide instructions and keeps the order of sums."""
+    n = len(out)
     if n == 1:
         out[0] = 1.0
         return
     if _query_vector(pages, top, c, layout, query) == 0:
         _query_vector(pages, len(pages), c, layout, query)
-    nearest = np.inf
-    for k in range(n):
-        s = layout.centre_start[c] + k * d
-        far = np.float32(0.0)
-        for t in range(d):
-            gap = query[t] - layout.centres[s + t]
-            far += gap * gap
-        out[k] = far
-        nearest = min(nearest, out[k])
+    far = np.zeros(n, np.float32)
+    for t in range(len(query)):
+        s = layout.centre_start[c] + t * n
+        row = layout.centres[s : s + n]
+        for k in range(n):
+            gap = query[t] - row[k]
+            far[k] += gap * gap
+    nearest = far.min()
     total = 0.0
     for k in range(n):
-        out[k] = np.exp(-layout.beta[c] * (out[k] - nearest))
+        out[k] = np.exp(-layout.beta[c] * (far[k] - nearest))
         total += out[k]
-    for k in range(n):
-        out[k] /= total
+    out /= total
 
 
 @kernel
@@ -119,8 +117,6 @@ def _first_of_component(pages, i, layout):  # type: ignore[no-untyped-def]
 @kernel
 def latent_scores(indptr, pages, top, layout, weights, evidence, scale, shrink, out):  # type: ignore[no-untyped-def]
     """f(x | q) of eq. (23) for lists end to end, each cluster's share over its evidence plus `shrink`."""
-    most, widest = layout.n_clusters.max(), layout.dims.max()
-    shares, query, u = np.empty(most), np.empty(widest, np.float32), np.empty(widest)
     for e in range(len(indptr) - 1):
         shown = pages[indptr[e] : indptr[e + 1]]
         for i in range(len(shown)):
@@ -128,22 +124,23 @@ def latent_scores(indptr, pages, top, layout, weights, evidence, scale, shrink, 
                 continue
             c = layout.component[shown[i]]
             d = layout.dims[c]
-            _cluster_shares(shown, top, c, layout, query, shares)
-            for t in range(d):
-                u[t] = 0.0
-            for k in range(layout.n_clusters[c]):
+            shares, u = np.empty(layout.n_clusters[c]), np.zeros(d)
+            _cluster_shares(shown, top, c, layout, np.empty(d, np.float32), shares)
+            for k in range(len(shares)):
                 seen = evidence[layout.slot_start[c] + k]
                 if shares[k] > NEGLIGIBLE and seen != 0.0:
                     factor = shares[k] * scale / (max(seen, 0.0) * scale + shrink)
                     s = layout.weight_start[c] + k * d
+                    row = weights[s : s + d]
                     for t in range(d):
-                        u[t] += factor * weights[s + t]
+                        u[t] += factor * row[t]
             for j in range(i, len(shown)):
                 if shown[j] >= 0 and layout.component[shown[j]] == c:
                     s = layout.start[shown[j]]
+                    z = layout.z[s : s + d]
                     total = 0.0
                     for t in range(d):
-                        total += u[t] * layout.z[s + t]
+                        total += u[t] * z[t]
                     out[indptr[e] + j] = total
 
 
@@ -163,8 +160,6 @@ def own_scores(indptr, pages, queries, keys, values, scale, shrink, out):  # typ
 @kernel
 def learn_latent(indptr, pages, top, labels, amounts, layout, weights, evidence):  # type: ignore[no-untyped-def]
     """Eq. (24) for events end to end: u_k += P(k | q) sum over pages of y_i z~_i, and k's evidence."""
-    most, widest = layout.n_clusters.max(), layout.dims.max()
-    shares, query, step = np.empty(most), np.empty(widest, np.float32), np.empty(widest)
     for e in range(len(indptr) - 1):
         shown = pages[indptr[e] : indptr[e + 1]]
         y = labels[indptr[e] : indptr[e + 1]]
@@ -173,20 +168,22 @@ def learn_latent(indptr, pages, top, labels, amounts, layout, weights, evidence)
                 continue
             c = layout.component[shown[i]]
             d = layout.dims[c]
-            _cluster_shares(shown, top, c, layout, query, shares)
-            for t in range(d):
-                step[t] = 0.0
+            shares, step = np.empty(layout.n_clusters[c]), np.zeros(d)
+            _cluster_shares(shown, top, c, layout, np.empty(d, np.float32), shares)
             for j in range(i, len(shown)):
                 if shown[j] >= 0 and layout.component[shown[j]] == c and y[j] != 0.0:
                     s = layout.start[shown[j]]
+                    z = layout.z_tilde[s : s + d]
                     for t in range(d):
-                        step[t] += y[j] * layout.z_tilde[s + t]
-            for k in range(layout.n_clusters[c]):
+                        step[t] += y[j] * z[t]
+            for k in range(len(shares)):
                 if shares[k] > NEGLIGIBLE:
-                    evidence[layout.slot_start[c] + k] += amounts[e] * shares[k]
+                    worth = amounts[e] * shares[k]
+                    evidence[layout.slot_start[c] + k] += worth
                     s = layout.weight_start[c] + k * d
+                    row = weights[s : s + d]
                     for t in range(d):
-                        weights[s + t] += amounts[e] * shares[k] * step[t]
+                        row[t] += worth * step[t]
 
 
 @kernel

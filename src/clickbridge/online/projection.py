@@ -192,7 +192,7 @@ def _layout(
         n_clusters=counts,
         beta=np.array([beta for _, beta in clusters], dtype=np.float64),
         centre_start=_starts(counts * dims),
-        centres=np.concatenate([nothing, *(centres.ravel().astype(np.float32) for centres, _ in clusters)]),
+        centres=np.concatenate([nothing, *(centres.T.ravel().astype(np.float32) for centres, _ in clusters)]),
         weight_start=_starts(counts * dims),
         slot_start=_starts(counts),
     )

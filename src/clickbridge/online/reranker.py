@@ -164,22 +164,24 @@ class Online(Wrapper):
         given = self.parts[0].score_lists(lists)
         places = [np.argsort(-scores, kind="stable") for scores in given]
         number = self._doc_numbers.get
-        flat = [number(r.results[i], -1) for r, p in zip(lists, places, strict=True) for i in p]
         indptr = np.zeros(len(lists) + 1, dtype=np.int64)
         np.cumsum([len(p) for p in places], out=indptr[1:])
-        pages = np.array(flat, dtype=np.int64)
-        queries = query_hashes([query_of(r) for r in lists])
+        pages = np.array(
+            [number(r.results[i], -1) for r, p in zip(lists, places, strict=True) for i in p.tolist()], dtype=np.int64
+        )
         b = self.blend_
-        latent, own = self._learned(indptr, pages, queries, b.shrink)
+        latent, own = self._learned(indptr, pages, query_hashes([query_of(r) for r in lists]), b.shrink)
         total = b.latent * latent + b.own * own
         if user and self.per_user:
             for first, last in pairwise(indptr):
                 total[first:last] += b.latent * self.per_user * self.state_.of_user(user, pages[first:last], b.shrink)
+        total += self._prior(np.arange(len(pages)) - np.repeat(indptr[:-1], np.diff(indptr)))
         out = []
-        for scores, place, first in zip(given, places, indptr, strict=False):
+        for scores, place, first in zip(given, places, indptr.tolist(), strict=False):
             blended = np.empty(len(place))
-            blended[place] = self._prior(np.arange(len(place))) + total[first : first + len(place)]
-            out.append(np.where(np.isfinite(scores), blended, -np.inf))
+            blended[place] = total[first : first + len(place)]
+            blended[scores == -np.inf] = -np.inf
+            out.append(blended)
         return out
 
     def rank(self, query: str, k: int = 10) -> Ranking:
@@ -228,7 +230,6 @@ class Online(Wrapper):
 
     def _event(self, page: Impression) -> tuple[Array, Array, Array, Array]:
         results = list(page.results or ())[: self.list_length]
-        results += [d for d in page.clicks if d not in results and page.results is None]
         pages = self._numbers(results)
         chosen = set(page.clicks)
         clicked = np.array([d in chosen for d in results], dtype=np.float64)
@@ -243,11 +244,13 @@ class Online(Wrapper):
         """Page numbers; a page nobody knew is folded in by this list."""
         numbers = self._doc_numbers
         pages = np.array([numbers.get(d, -1) for d in results], dtype=np.int64)
-        for i in np.flatnonzero(pages < 0):
-            if results[i] not in numbers:
-                self._register(Document(results[i]))
-                self.state_.fold_in(numbers[results[i]], pages)
-        return np.array([numbers[d] for d in results], dtype=np.int64)
+        if len(pages) and pages.min() < 0:
+            for i in np.flatnonzero(pages < 0):
+                if results[i] not in numbers:
+                    self._register(Document(results[i]))
+                    self.state_.fold_in(numbers[results[i]], pages)
+            pages = np.array([numbers[d] for d in results], dtype=np.int64)
+        return pages
 
     def _register(self, document: Document) -> None:
         if self.doc_ids_ is not self._own_ids:
