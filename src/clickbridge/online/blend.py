@@ -10,7 +10,7 @@ engine's order stays.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,7 @@ from clickbridge.graph.hold_back import MIN_USABLE
 Array = np.ndarray[Any, Any]
 SHRINKS = (1.0, 4.0, 16.0)
 GRID = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.2, 1.6, 2.4)
-"""Weights in standard deviations of the part over the held-back lists."""
-SURE = 1.0
-"""A blend is taken if it gains at least this many standard errors."""
+"""A weight times the part's root mean square over the held-back lists; priors are logarithms."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +48,38 @@ class Trial:
     clicked: Array
     prior: Array
     """log rate of each result's incoming rank."""
+    amounts: Array
+    """How often each list with these clicks came."""
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def length(self) -> Array:
+        return np.diff(self.indptr)
+
+    def take(self, keep: Array) -> Trial:
+        shown = np.repeat(keep, self.length)
+        indptr = np.concatenate([[0], np.cumsum(self.length[keep])])
+        return Trial(indptr, self.clicked[shown], self.prior[shown], self.amounts[keep])
+
+    def any_in_list(self, values: Array) -> Array:
+        total = np.concatenate([[0], np.cumsum(values != 0)])
+        return total[self.indptr[1:]] > total[self.indptr[:-1]]
 
     def ranks(self, scores: Array) -> Array:
         """The rank, from 1, of each result by these scores; ties keep the incoming order."""
-        length = np.diff(self.indptr)
-        of_list = np.repeat(np.arange(len(length)), length)
+        of_list = np.repeat(np.arange(len(self)), self.length)
         places = np.lexsort((np.arange(len(scores)), -scores, of_list))
         out = np.empty(len(scores))
-        out[places] = np.arange(len(scores)) - np.repeat(self.indptr[:-1], length) + 1
+        out[places] = np.arange(len(scores)) - np.repeat(self.indptr[:-1], self.length) + 1
         return out
+
+    def mean(self, values: Array) -> tuple[float, float]:
+        """The mean over lists, each as often as it came, and its standard error."""
+        total = self.amounts.sum()
+        mean = float(self.amounts @ values / total)
+        return mean, float(np.sqrt(np.sum((self.amounts * (values - mean)) ** 2)) / total)
 
     def mean_ranks(self, ranks: Array) -> Array:
         """Each list's mean rank of its clicked results."""
@@ -67,39 +88,62 @@ class Trial:
 
 
 def learn_blend(trial: Trial, parts: dict[float, tuple[Array, Array]], fallback: Blend) -> tuple[Blend, str]:
-    """The best of a grid; `parts` has (latent, own) for each shrink. And one line that says what was done."""
-    n = len(trial.indptr) - 1
+    """The blend that serves held-back clicks best, and one line that says what was done.
+
+    `parts` has (latent, own) for each shrink. The latent part is weighed where it stands alone, on queries that
+    taught nothing by themselves; then the own part on all. Tuned together, own memory would hide what the latent
+    part does for new queries.
+    """
+    n = len(trial)
     if n < MIN_USABLE:
         return fallback, f"{n} usable held-back lists are too few to learn the blend: {_words(fallback)}"
-    incoming = trial.ranks(trial.prior)
-    before = trial.mean_ranks(incoming)
-    tried: list[tuple[Blend, float, float, float]] = []
+    new = ~trial.any_in_list(next(iter(parts.values()))[1])
+    alone = trial.take(new)
+    tried = []
     for shrink, (latent, own) in parts.items():
-        units = [float(np.std(part[part != 0])) if part.any() else np.inf for part in (latent, own)]
-        for a, b in ((a, b) for a in GRID for b in GRID):
-            found = Blend(a / units[0], b / units[1], shrink)
-            ranks = trial.ranks(trial.prior + found.latent * latent + found.own * own)
-            gain = before - trial.mean_ranks(ranks)
-            moved = float(np.abs(ranks - incoming).mean())
-            tried.append((found, float(gain.mean()), float(gain.std() / np.sqrt(n)), moved))
-    best, best_gain = gentlest(tried)
-    if best_gain == 0.0:
+        a = 0.0
+        if len(alone) >= MIN_USABLE:
+            part = latent[np.repeat(new, trial.length)]
+            a = gentlest([_tried(alone, Blend(w, 0.0, shrink), w * part) for w in _weights(part)])[0].latent
+        tried += [_tried(trial, Blend(a, b, shrink), a * latent + b * own) for b in _weights(own)]
+    best, gain = gentlest(tried)
+    if gain == 0.0:
         return best, f"no blend improved {n} held-back lists: the incoming order stays"
+    before, _ = trial.mean(trial.mean_ranks(trial.ranks(trial.prior)))
     return best, (
-        f"{_words(best)}; mean rank of clicks {before.mean():.3f} to {before.mean() - best_gain:.3f} "
-        f"on {n} held-back lists"
+        f"{_words(best)}; mean rank of clicks {before:.3f} to {before - gain:.3f} on {n} held-back lists, "
+        f"{len(alone)} of them of new queries"
     )
+
+
+def _weights(part: Array) -> list[float]:
+    spread = float(np.sqrt(np.mean(part[part != 0] ** 2))) if part.any() else 0.0
+    return [step / spread for step in GRID] if spread > 0 else [0.0]
+
+
+class Tried(NamedTuple):
+    blend: Blend
+    gain: float
+    error: float
+    moved: float
+    """Places that a result moves on average."""
+
+
+def _tried(trial: Trial, blend: Blend, learned: Array) -> Tried:
+    incoming, ranks = trial.ranks(trial.prior), trial.ranks(trial.prior + learned)
+    gain = trial.mean_ranks(incoming) - trial.mean_ranks(ranks)
+    return Tried(blend, *trial.mean(gain), float(np.abs(ranks - incoming).mean()))
+
+
+def gentlest(tried: list[Tried]) -> tuple[Blend, float]:
+    """Of the blends within one standard error of the best, the one that moves results least; none if even the
+    best gains no more than its error."""
+    best = max(tried, key=lambda t: t.gain)
+    if best.gain <= best.error:
+        return Blend(0.0, 0.0, tried[0].blend.shrink), 0.0
+    found = min((t for t in tried if t.gain >= best.gain - best.error), key=lambda t: t.moved)
+    return found.blend, found.gain
 
 
 def _words(blend: Blend) -> str:
     return f"blend latent {blend.latent:.3g}, own {blend.own:.3g}, shrink {blend.shrink:g}"
-
-
-def gentlest(tried: list[tuple[Blend, float, float, float]]) -> tuple[Blend, float]:
-    """Of the blends within one standard error of the best, the one that moves results least; none if even the
-    best gains less than its error. Each is (blend, gain, error, places moved)."""
-    _, most, error, _ = max(tried, key=lambda t: t[1])
-    if most <= SURE * error:
-        return Blend(0.0, 0.0, tried[0][0].shrink), 0.0
-    found, gain, _, _ = min((t for t in tried if t[1] >= most - error), key=lambda t: t[3])
-    return found, gain

@@ -134,7 +134,7 @@ class Online(Wrapper):
         found = found_lists(graph, inner, self.list_length)
         events = events_from(held.shown, held.clicked, found, self.list_length, reachable=True).with_clicks()
         rank = np.arange(len(events.docs)) - np.repeat(events.indptr[:-1], np.diff(events.indptr))
-        trial = Trial(events.indptr, events.clicked, self._prior(rank))
+        trial = Trial(events.indptr, events.clicked, self._prior(rank), events.amounts)
         keys = query_hashes(list(graph.query_keys))[events.query]
         parts = {shrink: self._learned(events.indptr, events.docs, keys, shrink) for shrink in SHRINKS}
         blend, words = learn_blend(trial, parts, CAUTIOUS)
@@ -177,9 +177,9 @@ class Online(Wrapper):
                 total[first:last] += b.latent * self.per_user * self.state_.of_user(user, pages[first:last], b.shrink)
         total += self._prior(np.arange(len(pages)) - np.repeat(indptr[:-1], np.diff(indptr)))
         out = []
-        for scores, place, first in zip(given, places, indptr.tolist(), strict=False):
+        for scores, place, begin in zip(given, places, indptr.tolist(), strict=False):
             blended = np.empty(len(place))
-            blended[place] = total[first : first + len(place)]
+            blended[place] = total[begin : begin + len(place)]
             blended[scores == -np.inf] = -np.inf
             out.append(blended)
         return out
@@ -227,6 +227,10 @@ class Online(Wrapper):
         """Takes one click of a page back; its other clicks stay."""
         self.unlearn(page, number)
         return self.learn(replace(page, clicks=[d for d in page.clicks if d != doc_id]))
+
+    def forget_clicks(self) -> None:
+        """Back to no click at all; projection and blend stay."""
+        self.state_ = State(self.projection_, self.list_length, self.kappa)
 
     def _event(self, page: Impression) -> tuple[Array, Array, Array, Array]:
         results = list(page.results or ())[: self.list_length]

@@ -1,0 +1,38 @@
+"""Position bias: rates by rank."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clickbridge.log.bias import click_rates, expected_clicks, falling
+
+
+def test_rates_are_shares_of_clicked_pages() -> None:
+    pages = np.tile([1, 0, 0, 0, 1, 0, 0, 0, 0], 3000).astype(float)  # two clicked pages of three, and one not
+    rates = click_rates(np.arange(9001) * 3, pages, 3)
+    assert rates[:2] == pytest.approx([0.5, 0.5 * 2**-0.1], abs=0.01)
+    assert 0 < rates[2] < 0.01
+
+
+def test_no_page_at_all_falls_as_one_over_r() -> None:
+    rates = click_rates(np.zeros(1, dtype=int), np.empty(0), 4)
+    assert (np.diff(rates) < 0).all()
+    assert rates[0] == 1.0
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+@settings(deadline=None)
+def test_falling_is_the_nearest_that_never_rises(values: list[float]) -> None:
+    found = falling(np.array(values), np.ones(len(values)))
+    assert (np.diff(found) <= 1e-12).all()
+    assert found.sum() == pytest.approx(sum(values))
+    if sorted(values, reverse=True) == values:
+        np.testing.assert_allclose(found, values)
+
+
+def test_expected_clicks_by_rank() -> None:
+    clicked = np.array([1, 0, 1, 1, 0, 0.0])
+    assert expected_clicks(np.array([0, 2, 4, 6]), clicked, 2) == pytest.approx([2 / 3, 1 / 3] * 3)

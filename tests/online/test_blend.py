@@ -1,0 +1,75 @@
+"""The blend: rates by rank, and how far to trust what was learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clickbridge.errors import SettingError
+from clickbridge.online.blend import Blend, Trial, Tried, gentlest, learn_blend
+
+Array = np.ndarray[Any, Any]
+FALLBACK = Blend(0.0, 0.2, 4.0)
+
+
+def trial(n: int, clicked_place: int, length: int = 5) -> Trial:
+    clicked = np.tile(np.arange(length) == clicked_place, n).astype(float)
+    prior = np.tile(-np.log(np.arange(1.0, length + 1)), n)
+    return Trial(np.arange(n + 1) * length, clicked, prior, np.ones(n))
+
+
+def signal(n: int, place: int, length: int = 5, lists: float = 1.0) -> Array:
+    """1 at one place of the first `lists` of all lists."""
+    out = np.tile(np.arange(length) == place, n).astype(float)
+    out[int(n * lists) * length :] = 0.0
+    return out
+
+
+def test_ranks_by_score_ties_as_they_came() -> None:
+    t = Trial(np.array([0, 3, 5]), np.array([0, 0, 1.0, 1, 0]), np.zeros(5), np.array([1.0, 3.0]))
+    ranks = t.ranks(np.array([1.0, 1.0, 2.0, 0.0, 0.0]))
+    assert ranks.tolist() == [2, 3, 1, 1, 2]
+    assert t.mean_ranks(ranks).tolist() == [1, 1]
+    assert t.mean(np.array([4.0, 8.0]))[0] == 7.0
+    assert t.take(np.array([False, True])).indptr.tolist() == [0, 2]
+    assert t.any_in_list(np.array([0, 0, 1.0, 0, 0])).tolist() == [True, False]
+
+
+def test_what_helps_gets_weight() -> None:
+    n = 200
+    noise = np.zeros(n * 5)
+    own, words = learn_blend(trial(n, 3), {4.0: (noise, signal(n, 3))}, FALLBACK)
+    assert own.own > 0 == own.latent
+    assert "mean rank of clicks 4.000 to 1.000" in words
+    # Of new queries, only the latent part knows anything.
+    both, _ = learn_blend(trial(n, 3), {4.0: (signal(n, 3), signal(n, 3, lists=0.5))}, FALLBACK)
+    assert both.latent > 0
+
+
+def test_what_harms_gets_none() -> None:
+    n = 200
+    found, words = learn_blend(trial(n, 0), {4.0: (signal(n, 4), signal(n, 4))}, FALLBACK)
+    assert (found.latent, found.own) == (0.0, 0.0)
+    assert "the incoming order stays" in words
+
+
+def test_too_few_lists_take_the_fallback() -> None:
+    found, words = learn_blend(trial(49, 3), {4.0: (signal(49, 3), signal(49, 3))}, FALLBACK)
+    assert found == FALLBACK
+    assert words.startswith("49 usable held-back lists are too few")
+
+
+def test_the_gentlest_within_one_error() -> None:
+    far, near, weak = (Blend(x, 0.0, 1.0) for x in (3.0, 2.0, 1.0))
+    tried = [Tried(far, 1.0, 0.2, 9.0), Tried(near, 0.85, 0.2, 4.0), Tried(weak, 0.5, 0.2, 1.0)]
+    assert gentlest(tried) == (near, 0.85)
+    assert gentlest([Tried(far, 0.1, 0.2, 1.0)])[1] == 0.0
+
+
+@pytest.mark.parametrize("text", ["", "1,2", "1,2,0", "a,b,c", "-1,0,1", "1,2,3,4", "nan,0,1"])
+def test_blends_that_are_none(text: str) -> None:
+    with pytest.raises(SettingError, match=r"blend must be auto or latent,own,shrink"):
+        Blend.parse(text)
+    assert Blend.parse("0.5,0,4") == Blend(0.5, 0.0, 4.0)
