@@ -23,7 +23,17 @@ from clickbridge.settings import SETTINGS
 from clickbridge.types import Document, Impression, PairCount, ResultList
 from oracles.arrays import dense
 
-SPECS = [*MODELS, "bm25+lmir", "bm25+pls", "bm25+walk", "given+bm25", "robust:bm25", "robust:pls", "online:given", "online:bm25"]
+SPECS = [
+    *MODELS,
+    "bm25+lmir",
+    "bm25+pls",
+    "bm25+walk",
+    "given+bm25",
+    "robust:bm25",
+    "robust:pls",
+    "online:given",
+    "online:bm25",
+]
 GIVES_ORDER = {"given", "given+bm25", "online:given"}
 PER_LIST = {"bm25+walk", "given+bm25", "online:bm25"}
 """Sums that standardise scores over a list: a document's score depends on the others."""

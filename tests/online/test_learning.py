@@ -75,7 +75,7 @@ def test_every_win_is_a_loss(kind: int) -> None:
 def test_small_components_learn_the_optimum_of_the_objective() -> None:
     """Clicks one at a time against eq. (18), solved with every pair written down."""
     pages = [Impression("q", ["a", "b", "c"], ["b"]), Impression("q", ["c", "d", "a"], ["c", "d"])]
-    model = fitted(pages, preference="all", closed_form="corrected", diffusion=0.8)
+    model = fitted(pages, pairs="all", closed_form="corrected", diffusion=0.8)
     layout = model.projection_.layout
     z = layout.z[layout.start[:, None] + np.arange(4)].astype(float).T
     pairs = {(a, b): i for i, (a, b) in enumerate((a, b) for a in range(4) for b in range(a + 1, 4))}
@@ -90,7 +90,7 @@ def test_small_components_learn_the_optimum_of_the_objective() -> None:
     np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-5)
 
 
-@pytest.mark.parametrize("how", [{}, {"dim": 5, "clusters": 3}, {"preference": "all"}], ids=str)
+@pytest.mark.parametrize("how", [{}, {"dim": 5, "clusters": 3}, {"pairs": "all"}], ids=str)
 @given(order=st.permutations(range(len(PAGES))))
 @settings(max_examples=8, deadline=None)
 def test_any_order_of_the_same_clicks_gives_the_batch(how: dict[str, Any], order: list[int]) -> None:

@@ -51,7 +51,7 @@ class Online(Wrapper):
     paper = "09"
     settings = (
         "dim", "diffusion", "list_length", "min_lists", "clusters", "hardness", "closed_form", "unlabelled",
-        "smoothness", "preference", "kappa", "blend", "per_user", "seed",
+        "smoothness", "pairs", "kappa", "blend", "per_user", "seed",
     )  # fmt: skip
     defaults: ClassVar[Mapping[str, Any]] = {"dim": 200}
 
@@ -64,7 +64,7 @@ class Online(Wrapper):
     closed_form: str
     unlabelled: float
     smoothness: bool
-    preference: str
+    pairs: str
     kappa: float
     blend: str
     per_user: float
@@ -120,7 +120,7 @@ class Online(Wrapper):
 
     def _labels(self, indptr: Array, clicked: Array) -> Array:
         out = np.empty(len(clicked))
-        kind = PREFERENCES[self.preference]
+        kind = PREFERENCES[self.pairs]
         for first, last in pairwise(indptr):
             pair_labels(clicked[first:last], kind, self.rates_, out[first:last])
         return out
@@ -239,7 +239,7 @@ class Online(Wrapper):
         clicked = np.array([d in chosen for d in results], dtype=np.float64)
         labels = np.zeros(len(pages))
         if 0 < clicked.sum() < len(clicked):
-            pair_labels(clicked, PREFERENCES[self.preference], self.rates_, labels)
+            pair_labels(clicked, PREFERENCES[self.pairs], self.rates_, labels)
         user = user_hash(page.user) if self.per_user and page.user else 0
         query = query_hash(query_key(page.query, page.query_id))
         return pages, labels, np.array([query], dtype=np.uint64), np.array([user], dtype=np.uint64)
