@@ -11,12 +11,10 @@ from itertools import compress
 
 import numpy as np
 
-from clickbridge.errors import NotSupported
+from clickbridge.fusion.pool import rank_pooled
 from clickbridge.models.algebra import Composite
-from clickbridge.models.base import Array, Model, check_k, order
+from clickbridge.models.base import Array, Model
 from clickbridge.types import Ranking, ResultList
-
-LEAST_POOL, POOL_FACTOR = 100, 5
 
 
 class LinearSum(Composite):
@@ -41,19 +39,7 @@ class LinearSum(Composite):
         return out
 
     def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
-        check_k(k)
-        if not self.searching:
-            raise NotSupported(f"{self.spec} re-ranks given lists; none of its parts can search the collection")
-        depth = max(LEAST_POOL, POOL_FACTOR * k)
-        found = [part.rank_many(queries, depth) for part in self.searching]
-        pools = [list(dict.fromkeys(d for r in rankings for d in r.doc_ids)) for rankings in zip(*found, strict=True)]
-        # Nothing was given in any order, so all were given alike: the order of the ids must not count.
-        lists = [
-            ResultList("", query, sorted(pool), scores=[0.0] * len(pool))
-            for query, pool in zip(queries, pools, strict=True)
-        ]
-        ranked = [order(r.results, s) for r, s in zip(lists, self.score_lists(lists), strict=True)]
-        return [Ranking(tuple(hit for hit in ranking[:k] if np.isfinite(hit.score))) for ranking in ranked]
+        return rank_pooled(self, queries, k)
 
     def rank(self, query: str, k: int = 10) -> Ranking:
         return self.rank_many([query], k)[0]

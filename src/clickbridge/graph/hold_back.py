@@ -9,7 +9,7 @@ documents; what was held back becomes lists with labels.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -25,6 +25,8 @@ MIN_USABLE = 50
 POOL = 50
 NEW_QUERIES = 0.5
 """Of what is held back by click, the share that are whole queries; measured in docs/hold_back.md."""
+FORWARD_FROM = 0.5
+"""Share of the log that only ever teaches when folds are cut by time."""
 Ranker = Callable[[str, int], list[str]]
 
 
@@ -98,10 +100,81 @@ def hold_back(
         return _by_time(graph, fraction)
     if by == "query":
         drop = _some_queries(graph, fraction, seed, "linear")
-        return _split_events(graph, by, lambda part: drop[part.query], lambda pairs: drop[pairs.query])
+        return _split_events(graph, by, _of_queries(drop), _of_queries(drop))
     if by == "click":
         return _by_click(graph, fraction, seed, new_queries)
     raise SettingError(f"by must be auto, time, query or click; got {by!r}")
+
+
+def folds(graph: ClickGraph, n: int = 5, by: str = "auto", seed: int = 0) -> Iterator[HoldBack]:
+    """Cross-fitting: `n` hold-backs by the same rules, one after the other.
+
+    By query or by click every event is held back once, and the rest of a fold is all other folds. By time the
+    later half of the log is cut into `n` slices, and the rest of a slice is what came before it: nothing
+    learns from its own future.
+    """
+    if n < 2:
+        raise SettingError(f"folds must be at least 2; got {n}")
+    by = choose(graph) if by == "auto" else by
+    if by == "time":
+        times = _known_times(graph)
+        newest = times.max()
+        edges = np.quantile(times, np.linspace(FORWARD_FROM, 1, n + 1))
+        edges[-1] = np.inf
+        for start, stop in pairwise(edges):
+            if start < min(stop, newest):
+                yield _split_events(graph, by, _between(start, stop), None, _between(-np.inf, start))
+    elif by == "query":
+        fold = _query_folds(graph, n, seed)
+        for number in range(n):
+            drop = fold == number
+            yield _split_events(graph, by, _of_queries(drop), _of_queries(drop))
+    elif by == "click":
+        yield from _click_folds(graph, n, seed)
+    else:
+        raise SettingError(f"by must be auto, time, query or click; got {by!r}")
+
+
+def _query_folds(graph: ClickGraph, n: int, seed: int) -> Array:
+    """The fold of each query, equally many in each; -1 for one without events."""
+    present = _present(graph)
+    by_hash = present[np.argsort(query_hash(graph, seed)[present], kind="stable")]
+    fold = np.full(graph.n_queries, -1)
+    fold[by_hash] = np.arange(len(present)) * n // len(present)
+    return fold
+
+
+def _of_queries(chosen: Array) -> Callable[[Impressions | Clicks | Pairs], Array]:
+    return lambda part: chosen[part.query]
+
+
+def _between(start: float, stop: float) -> Callable[[Impressions | Clicks], Array]:
+    """Events after `start` and not after `stop`; those of unknown time belong to the distant past."""
+
+    def within(part: Impressions | Clicks) -> Array:
+        times = np.full(len(part), -np.inf) if part.time is None else np.nan_to_num(part.time, nan=-np.inf)
+        return ((times > start) | (start == -np.inf)) & (times <= stop)
+
+    return within
+
+
+def _click_folds(graph: ClickGraph, n: int, seed: int) -> Iterator[HoldBack]:
+    rng = np.random.default_rng(seed)
+    if graph.impressions is None and graph.clicks is None:
+        pairs = graph.pairs
+        shares = rng.multinomial(pairs.clicks, np.full(n, 1 / n))
+        for number in range(n):
+            rest = graph.with_pairs(_with_clicks(pairs, pairs.clicks - shares[:, number]))
+            yield HoldBack(rest, "click", None, _with_clicks(pairs, shares[:, number]))
+        return
+    parts = [part for part in (graph.impressions, graph.clicks) if part is not None]
+    fold = {id(part): rng.integers(n, size=len(part)) for part in parts}
+    for number in range(n):
+        yield _split_events(graph, "click", _in_fold(fold, number), None)
+
+
+def _in_fold(fold: dict[int, Array], number: int) -> Callable[[Impressions | Clicks], Array]:
+    return lambda part: fold[id(part)] == number
 
 
 def choose(graph: ClickGraph) -> str:
@@ -147,10 +220,15 @@ def _event_times(graph: ClickGraph) -> Array:
     return times[np.isfinite(times)]
 
 
-def _by_time(graph: ClickGraph, fraction: float) -> HoldBack:
+def _known_times(graph: ClickGraph) -> Array:
     times = _event_times(graph)
     if not len(times):
         raise MissingPart("hold_back by time needs times in the log: ingest one that has them, or use by='query'")
+    return times
+
+
+def _by_time(graph: ClickGraph, fraction: float) -> HoldBack:
+    times = _known_times(graph)
     cut = np.quantile(times, 1 - fraction)
     if cut == times.max():
         # Coarse times (whole days): the last one may hold more than the fraction, and is then held back whole.
@@ -187,7 +265,9 @@ def _split_events(
     by: str,
     drop: Callable[[Impressions | Clicks], Array],
     drop_pairs: Callable[[Pairs], Array] | None,
+    keep: Callable[[Impressions | Clicks], Array] | None = None,
 ) -> HoldBack:
+    """What `drop` says is held back; the rest is all else, or what `keep` says."""
     impressions, clicks = graph.impressions, graph.clicks
     if impressions is None and clicks is None:
         assert drop_pairs is not None
@@ -202,9 +282,13 @@ def _split_events(
         )
     held_pages = None if impressions is None else drop(impressions)
     held_clicks = None if clicks is None else drop(clicks)
+
+    def left(part: Impressions | Clicks, held: Array) -> Array:
+        return ~held if keep is None else keep(part)
+
     rest_graph = graph.with_events(
-        None if impressions is None or held_pages is None else impressions.take(~held_pages),
-        None if clicks is None or held_clicks is None else clicks.take(~held_clicks),
+        None if impressions is None or held_pages is None else impressions.take(left(impressions, held_pages)),
+        None if clicks is None or held_clicks is None else clicks.take(left(clicks, held_clicks)),
     )
     return HoldBack(
         rest_graph,

@@ -100,11 +100,6 @@ class Composite(Parted):
         self.weights_ = self.tuned_["weights"]
         self._stack()
 
-    @property
-    def searching(self) -> list[Model]:
-        """The parts that can search: the others (the given order) re-rank what these find."""
-        return [part for part in self.parts if type(part).rank is not Model.rank]
-
     def _stack(self) -> None:
         """What follows from the fitted parts."""
 

@@ -44,6 +44,8 @@ MODELS: dict[str, str] = {
     "rmls": "clickbridge.models.rmls:RMLS",
     "expansion": "clickbridge.models.expansion:Expansion",
     "pairwise": "clickbridge.skernel.pairwise:Pairwise",
+    "ssi": "clickbridge.models.ssi:SSI",
+    "svdfeature": "clickbridge.models.svdfeature:SVDFeature",
 }
 """Every model that a spec can name, and where it lives. Adding a line here adds a model."""
 COMPOSITES: dict[str, str] = {
@@ -54,6 +56,8 @@ COMPOSITES: dict[str, str] = {
 WRAPPERS: dict[str, str] = {
     "robust": "clickbridge.skernel.robust:Robust",
     "online": "clickbridge.online.reranker:Online",
+    "rrf": "clickbridge.fusion.rrf:RRF",
+    "mart": "clickbridge.fusion.mart:Mart",
 }
 """What may stand before the colon of a spec, and where it lives; each derives from `wrapper.Wrapper`."""
 

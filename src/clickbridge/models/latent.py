@@ -120,9 +120,12 @@ class LatentModel(FrozenFeatures, SFunction):
         self.d_views_ = ViewStack(_union(d for _, d in terms), self.language, self.stop_words)
         self.field_weights_ = {}
         if graph.field_names and any(view.of_text for view in self.d_views_.views):
-            self.field_weights_ = document_field_weights(
-                graph, self.fields, self.language, self.stop_words, self.seed, self
-            )
+            if "field_weights" not in self.tuned_:
+                learned = document_field_weights(
+                    graph, self.fields, self.language, self.stop_words, self.seed, self
+                )
+                self.tuned_["field_weights"] = learned
+            self.field_weights_ = self.tuned_["field_weights"]
         texts = {name: graph.field(name) for name in graph.field_names}
         query_texts = {"query": texts_of(self.query_keys_)}
         names = [title or doc_id for title, doc_id in zip(self.titles_, self.doc_ids_, strict=True)]
@@ -296,7 +299,7 @@ class LatentModel(FrozenFeatures, SFunction):
         writer.array("field_weights", np.array(list(self.field_weights_.values()), dtype=np.float64))
         for name in ("query_features", "doc_features", "responses"):
             writer.sparse(name, getattr(self, name + "_"))
-        (writer.sparse if sparse.issparse(self.images_) else writer.array)("images", self.images_)
+        self._write_images(writer)
         self._write_cells(writer)
         writer.array("query_slots", self.query_slots_)
         writer.array("doc_slots", self.doc_slots_)
@@ -307,6 +310,12 @@ class LatentModel(FrozenFeatures, SFunction):
             for name in ("l_x", "l_y"):
                 write_maps(writer, f"space.{number}.{name}", getattr(space, name))
 
+    def _write_images(self, writer: PartWriter) -> None:
+        (writer.sparse if sparse.issparse(self.images_) else writer.array)("images", self.images_)
+
+    def _read_images(self, artifact: Artifact) -> None:
+        self.images_ = artifact.array("images") if artifact.has("images") else artifact.sparse("images")
+
     def _read(self, artifact: Artifact) -> None:
         self._read_queries(artifact)
         self.q_views_ = ViewStack.read(artifact, "query_view", self.language, self.stop_words)
@@ -315,7 +324,7 @@ class LatentModel(FrozenFeatures, SFunction):
         self.field_weights_ = dict(zip(artifact.strings("field_names"), weights, strict=True))
         for name in ("query_features", "doc_features", "responses"):
             setattr(self, name + "_", artifact.sparse(name))
-        self.images_ = artifact.array("images") if artifact.has("images") else artifact.sparse("images")
+        self._read_images(artifact)
         self._read_cells(artifact)
         self.query_slots_, self.doc_slots_ = artifact.array("query_slots"), artifact.array("doc_slots")
         self.scorable_ = np.diff(self.doc_features_.indptr) > 0

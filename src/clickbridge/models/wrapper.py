@@ -22,6 +22,11 @@ class Parted(Model):
         super().__init__(**params)
         self.parts = list(parts)
 
+    @property
+    def searching(self) -> list[Model]:
+        """The parts that can search: the others (the given order) re-rank what these find."""
+        return [part for part in self.parts if type(part).rank is not Model.rank]
+
     def _report(self) -> dict[str, Any]:
         return {"parts": [part.report_ for part in self.parts]}
 

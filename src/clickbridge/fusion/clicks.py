@@ -1,0 +1,155 @@
+"""What the clicks say of a query and a document, for trees: learned from the rest of each fold alone.
+
+Popularity, the memory of the same query, the votes of queries like it, the words people used for a document,
+which of a query's words tend to matter, and which documents are chosen together.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.fusion.flat import FlatLists
+from clickbridge.fusion.signals import Columns, TextSignals, bm25_rows, idf_of, nearest, ones, row_sums, times
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.responses import clicked_queries
+from clickbridge.io.artifact import Artifact, PartWriter
+from clickbridge.models.base import Array, known_number
+from clickbridge.types import OPAQUE
+from clickbridge.views.char import CharCounter
+from clickbridge.views.view import unit_rows
+from clickbridge.views.word import Vocabulary
+
+PRIOR_CLICKS, PRIOR_SHOWN = 1.0, 5.0
+"""A document never shown counts as clicked on once in five."""
+
+
+class ClickSignals:
+    """Learned from a GRAPH's pairs; the texts are those of `TextSignals`."""
+
+    keys: list[str]
+    clicks: sparse.csr_array
+    shown: Array
+    kept: Array
+    """For each term, how often a query's clicked documents hold it, given that the query does."""
+
+    def __init__(self, text: TextSignals) -> None:
+        self.text = text
+
+    def fit(self, graph: ClickGraph) -> Self:
+        known = clicked_queries(graph, graph.matrix(rows="queries"))
+        self.keys, self.clicks = known.keys, known.matrix
+        self.shown = np.bincount(graph.pairs.doc, graph.pairs.impressions, minlength=graph.n_docs).astype(np.float64)
+        self.kept = self._kept_words()
+        return self
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return ["" if key.startswith(OPAQUE) else key for key in self.keys]
+
+    @cached_property
+    def _words(self) -> sparse.csr_array:
+        return self.text.query_words(self._texts)
+
+    @cached_property
+    def _shares(self) -> sparse.csr_array:
+        """Each document's share of a query's clicks."""
+        return scaled(self.clicks, 1 / np.maximum(row_sums(self.clicks), 1e-9))
+
+    def _kept_words(self) -> Array:
+        pairs = self._shares.tocoo()
+        query, doc = pairs.coords
+        asked = scaled(self._words[query], pairs.data)
+        found = sparse.csr_array(asked.multiply(ones(self.text.together)[doc]))
+        n_terms = len(self.text.vocabulary)
+        hits = np.bincount(found.indices, found.data, minlength=n_terms)
+        return ((hits + 1) / (np.bincount(asked.indices, asked.data, minlength=n_terms) + 2)).astype(np.float32)
+
+    @cached_property
+    def _query_numbers(self) -> dict[str, int]:
+        return {key: number for number, key in enumerate(self.keys)}
+
+    @cached_property
+    def _clicktext(self) -> sparse.csr_array:
+        """BM25 images of documents by the words of the queries that clicked them."""
+        return bm25_rows(sparse.csr_array(self.clicks.T @ self._words, dtype=np.float32))
+
+    @cached_property
+    def _word_rows(self) -> sparse.csr_array:
+        return unit_rows(times(self._words, self.text.idf))
+
+    @cached_property
+    def _char_counts(self) -> tuple[CharCounter, Array, sparse.csr_array]:
+        """Character n-grams of the known queries: a counter for others, idf, unit rows."""
+        vocabulary = Vocabulary()
+        counts = CharCounter(vocabulary).count(self._texts)
+        idf = idf_of(counts)
+        return CharCounter(vocabulary, frozen=True), idf, unit_rows(times(counts, idf))
+
+    @cached_property
+    def together(self) -> sparse.csr_array:
+        """Documents as unit rows of the queries that clicked them."""
+        return unit_rows(sparse.csr_array(self._shares.T))
+
+    @cached_property
+    def _inverted(self) -> tuple[sparse.csr_array, sparse.csr_array]:
+        rows = self._word_rows, self._char_counts[2]
+        return sparse.csr_array(rows[0].T.tocsr()), sparse.csr_array(rows[1].T.tocsr())
+
+    def scores(self, flat: FlatLists) -> Columns:
+        words = self.text.query_words(flat.texts)
+        counter, idf, _ = self._char_counts
+        like_words = unit_rows(times(words, self.text.idf))
+        like_chars = unit_rows(times(counter.count(flat.texts), idf))
+        numbers = np.array([known_number(self._query_numbers, key) for key in flat.keys], dtype=np.int64)
+        by_doc = sparse.csr_array(self._shares.T)
+        weights = self.kept * self.text.idf
+        kept = flat.dots(words, times(ones(self.text.together), weights))
+        return {
+            "click text": flat.dots(words, self._clicktext),
+            "votes by words": flat.dots(nearest(like_words, self._inverted[0]), by_doc),
+            "votes by characters": flat.dots(nearest(like_chars, self._inverted[1]), by_doc),
+            "same query": flat.dots(indicator(numbers, len(self.keys)), by_doc),
+            "words that matter": kept / np.maximum(row_sums(times(words, weights)), 1e-9)[flat.owner],
+        }
+
+    def plain(self, flat: FlatLists) -> Columns:
+        clicks = np.asarray(self.clicks.sum(axis=0), dtype=np.float64).ravel()
+        rate = (clicks + PRIOR_CLICKS) / (np.maximum(self.shown, clicks) + PRIOR_SHOWN)
+        numbers = np.array([known_number(self._query_numbers, key) for key in flat.keys], dtype=np.int64)
+        known = np.append(row_sums(self.clicks), 0.0)
+        return {
+            "clicks": flat.of_documents(clicks),
+            "shown": flat.of_documents(self.shown),
+            "click rate": flat.of_documents(rate),
+            "query clicks": known[numbers][flat.owner],
+        }
+
+    def write(self, writer: PartWriter) -> None:
+        writer.strings("clicks.keys", self.keys)
+        writer.sparse("clicks.pairs", self.clicks)
+        writer.array("clicks.shown", self.shown)
+        writer.array("clicks.kept", self.kept)
+
+    def read(self, artifact: Artifact) -> Self:
+        self.keys = artifact.strings("clicks.keys")
+        self.clicks = artifact.sparse("clicks.pairs")
+        self.shown, self.kept = artifact.array("clicks.shown"), artifact.array("clicks.kept")
+        return self
+
+
+def scaled(matrix: sparse.csr_array, scale: Array) -> sparse.csr_array:
+    """Rows multiplied by `scale`."""
+    out = sparse.csr_array(matrix, dtype=np.float32, copy=True)
+    out.data *= np.repeat(scale, np.diff(out.indptr)).astype(np.float32)
+    return out
+
+
+def indicator(numbers: Array, width: int) -> sparse.csr_array:
+    """A one in column `numbers[i]` of row i; an empty row for -1."""
+    rows = np.flatnonzero(numbers >= 0)
+    parts = (np.ones(len(rows), dtype=np.float32), (rows, numbers[rows]))
+    return sparse.csr_array(sparse.coo_array(parts, shape=(len(numbers), max(width, 0))))

@@ -1,0 +1,255 @@
+"""`mart:a+b`: gradient boosted trees over the scores of models and what text and clicks say (13, Section 6.5).
+
+The trees must not learn from scores of queries that a component was fitted on: there it remembers the answer,
+and the trees would trust it blindly. So the log is cut into folds; for each, all components are fitted on the
+rest and score the fold's lists; the trees learn from those. Then the components are fitted on everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clickbridge.errors import MissingPart
+from clickbridge.fusion.features import ListFeatures
+from clickbridge.fusion.flat import FlatLists
+from clickbridge.fusion.linear import standardised
+from clickbridge.fusion.pool import rank_pooled
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.hold_back import MIN_USABLE, POOL, HoldBack, Ranker, folds
+from clickbridge.io.artifact import Artifact, PartWriter
+from clickbridge.io.letor import LetorRow, write_letor
+from clickbridge.models.base import Array
+from clickbridge.models.wrapper import Wrapper
+from clickbridge.types import Ranking, ResultList
+
+ROWS_AT_ONCE = 100_000
+GRADES = 4
+"""Shares of clicks become whole grades up to this for lambdarank."""
+
+
+class Mart(Wrapper):
+    """Each part is one feature, beside those of `fusion/features.py`."""
+
+    name = "mart"
+    about = "gradient boosted trees over models, text and clicks"
+    paper = "13 6.5"
+    settings = (
+        "objective", "trees", "learning_rate", "leaves", "leaf_rows", "monotone", "folds", "max_lists",
+        "language", "stop_words", "seed",
+    )  # fmt: skip
+    separate = True
+
+    objective: str
+    trees: int
+    learning_rate: float
+    leaves: int
+    leaf_rows: int
+    monotone: bool
+    folds: int
+    max_lists: int
+    language: str
+    stop_words: str
+    seed: int
+
+    features_: ListFeatures
+    feature_names_: list[str]
+    trees_: str
+    """The trees in LightGBM's text format; empty where there were too few lists to learn from."""
+
+    def _fit(self, graph: ClickGraph) -> None:
+        _lightgbm()
+        self.features_ = ListFeatures.fit(graph, self.language, self.stop_words)
+        if "trees" not in self.tuned_:
+            self.tuned_["trees"] = self._learn(graph)
+        self.trees_, self.feature_names_ = self.tuned_["trees"]
+        for part in self.parts:
+            part.refit(graph)
+            self.notes_ += [note for note in part.notes_ if note not in self.notes_]
+
+    def _learn(self, graph: ClickGraph) -> tuple[str, list[str]]:
+        """Trees from cross-fitted features, and the names of those."""
+        blocks, names = [], []
+        for columns, labels, lengths in self._crossfit(graph):
+            names = list(columns)
+            blocks.append((as_matrix(columns, names), labels, lengths))
+        n_lists = sum(len(lengths) for _, _, lengths in blocks)
+        if n_lists < MIN_USABLE:
+            self.notes_.append(
+                f"{self.spec}: {n_lists} usable held-back lists are too few for trees; parts count equally"
+            )
+            return "", []
+        x, labels, lengths = (np.concatenate(column) for column in zip(*blocks, strict=True))
+        self.notes_.append(
+            f"{self.spec}: {self.trees} trees from {n_lists:,} cross-fitted lists, {len(names)} features"
+        )
+        return self._grow(x, labels, lengths, names), names
+
+    def _crossfit(self, graph: ClickGraph) -> Iterator[tuple[dict[str, Array], Array, Array]]:
+        """Features and labels of each fold's lists, from components that saw only its rest."""
+        tuned = False
+        for held in folds(graph, self.folds, seed=self.seed):
+            if not held.graph.pairs.clicks.any():
+                continue
+            for part in self.parts:
+                # Whatever a part tunes it tunes once, on the first rest.
+                (part.refit if tuned else part.fit)(held.graph)
+            tuned = True
+            lists = self._sample(self._labelled(held))
+            if lists:
+                flat = FlatLists.of(lists, self._doc_numbers)
+                columns = self.features_.with_clicks(held.graph).columns(flat, self.parts)
+                labels = np.array([label for r in lists for label in r.labels or ()])
+                yield columns, labels, flat.lengths
+        if not tuned:
+            for part in self.parts:
+                part.fit(graph)
+
+    def _labelled(self, held: HoldBack) -> list[ResultList]:
+        """Held-back pages with a click; without pages, the parts' pooled best and what was clicked."""
+        if held.shown is not None:
+            return held.lists()
+        if held.clicked is None or not len(held.clicked):
+            return []
+        keys = [held.graph.query_keys[int(i)] for i in np.unique(held.clicked.query)]
+        return held.lists([remembered(keys, part.rank_many(keys, POOL)) for part in self.parts])
+
+    def _sample(self, lists: list[ResultList]) -> list[ResultList]:
+        """At most this fold's share of `max_lists`, drawn at random."""
+        most = max(self.max_lists // self.folds, 1)
+        if len(lists) <= most:
+            return lists
+        taken = np.random.default_rng(self.seed).choice(len(lists), most, replace=False)
+        return [lists[i] for i in np.sort(taken)]
+
+    def _grow(self, x: Array, labels: Array, lengths: Array, names: Sequence[str]) -> str:
+        lightgbm = _lightgbm()
+        ranking = self.objective == "lambdarank"
+        parameters = {
+            "objective": self.objective,
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.leaves,
+            "min_data_in_leaf": self.leaf_rows,
+            "seed": self.seed,
+            "deterministic": True,
+            "force_row_wise": True,
+            "verbose": -1,
+        }
+        if self.monotone:
+            own = {part.spec for part in self.parts}
+            parameters["monotone_constraints"] = [int(name in own) for name in names]
+        grades = np.ceil(GRADES * labels) if ranking and (labels % 1).any() else labels
+        data = lightgbm.Dataset(x, grades, group=lengths if ranking else None)
+        return str(lightgbm.train(parameters, data, self.trees).model_to_string())
+
+    @cached_property
+    def _booster(self) -> Any:
+        return _lightgbm().Booster(model_str=self.trees_)
+
+    # --- using -----------------------------------------------------------------------------------
+
+    def columns(self, lists: Sequence[ResultList]) -> tuple[list[str], Array]:
+        """Names of the features and their values, one row for each document of each list."""
+        columns = self.features_.columns(FlatLists.of(lists, self._doc_numbers), self.parts)
+        names = self.feature_names_ or list(columns)
+        return names, as_matrix(columns, names)
+
+    def write_letor(self, path: str | Path, lists: Sequence[ResultList]) -> None:
+        """The features of labelled lists as a LETOR file, for other learners."""
+        names, x = self.columns(lists)
+        rows = ((r, n) for r in lists for n in range(len(r.results)))
+        write_letor(
+            path,
+            names,
+            (
+                LetorRow(r.labels[n] if r.labels else 0.0, r.query_id, r.results[n], v)
+                for (r, n), v in zip(rows, x, strict=True)
+            ),
+        )
+
+    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
+        out: list[Array] = []
+        for start, stop in batches([len(result.results) for result in lists]):
+            out += self._score(lists[start:stop])
+        return out
+
+    def _score(self, lists: Sequence[ResultList]) -> list[Array]:
+        per_part = [part.score_lists(lists) for part in self.parts]
+        known = [np.logical_or.reduce([np.isfinite(s) for s in scores]) for scores in zip(*per_part, strict=True)]
+        if self.trees_:
+            _, x = self.columns(lists)
+            flat = self._booster.predict(x) if len(x) else np.empty(0)
+            ends = np.cumsum([len(result.results) for result in lists])
+            found = np.split(flat, ends[:-1])
+        else:
+            found = [
+                np.sum([standardised(scores) for scores in of_parts], axis=0)
+                for of_parts in zip(*per_part, strict=True)
+            ]
+        return [np.where(there, scores, -np.inf) for there, scores in zip(known, found, strict=True)]
+
+    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
+        return rank_pooled(self, queries, k)
+
+    def rank(self, query: str, k: int = 10) -> Ranking:
+        return self.rank_many([query], k)[0]
+
+    def importance(self) -> dict[str, float]:
+        """Each feature's share of what the trees' splits gained, largest first."""
+        if not self.trees_:
+            return {}
+        gains = self._booster.feature_importance("gain")
+        shares = gains / max(gains.sum(), 1e-300)
+        return {
+            self.feature_names_[i]: round(float(shares[i]), 5) for i in np.argsort(-gains, kind="stable") if gains[i]
+        }
+
+    # --- files -----------------------------------------------------------------------------------
+
+    def _report(self) -> dict[str, Any]:
+        return {"importance": self.importance(), **super()._report()}
+
+    def _write(self, writer: PartWriter) -> None:
+        super()._write(writer)
+        self.features_.write(writer)
+        writer.strings("feature_names", self.feature_names_)
+        writer.strings("trees", [self.trees_])
+
+    def _read(self, artifact: Artifact) -> None:
+        self.features_ = ListFeatures.read(artifact, self.language, self.stop_words)
+        self.feature_names_ = artifact.strings("feature_names")
+        self.trees_ = artifact.strings("trees")[0]
+
+
+def as_matrix(columns: dict[str, Array], names: Sequence[str]) -> Array:
+    return np.stack([columns[name] for name in names], axis=1, dtype=np.float32, casting="same_kind")
+
+
+def remembered(keys: Sequence[str], rankings: Sequence[Ranking]) -> Ranker:
+    """A ranker that looks up what was found for all queries at once."""
+    found = dict(zip(keys, rankings, strict=True))
+    return lambda key, k: found[key].doc_ids[:k]
+
+
+def batches(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Cuts lists so that no batch has many more rows than ROWS_AT_ONCE."""
+    start, rows = 0, 0
+    for i, length in enumerate(lengths):
+        if rows and rows + length > ROWS_AT_ONCE:
+            yield start, i
+            start, rows = i, 0
+        rows += length
+    if start < len(lengths):
+        yield start, len(lengths)
+
+
+def _lightgbm() -> Any:
+    try:
+        import lightgbm
+    except ImportError:
+        raise MissingPart("mart needs LightGBM: pip install 'clickbridge[mart]'") from None
+    return lightgbm

@@ -1,0 +1,258 @@
+"""Stochastic gradient descent for bilinear factors of sparse features: score = offset + x' U V' y + biases.
+
+A sample is a query row, a document row and, for a pairwise loss, a second document whose score is subtracted.
+Batches keep many threads exact: in a batch all scores are taken from the same factors (threads share out the
+samples), then every thread applies all steps of the batch, in order, to its own latent columns. The result
+does not depend on the number of threads. Steps shrink by AdaGrad, one sum of squares for each row of a factor:
+rare features need longer steps than common ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.numerics.threads import kernel
+
+Array = np.ndarray[Any, Any]
+HINGE, LOGISTIC, SQUARED = 0, 1, 2
+LOSSES = {"hinge": HINGE, "logistic": LOGISTIC, "squared": SQUARED}
+BATCH = 256
+
+
+@dataclass
+class Factors:
+    """`u` and `v` map query and document features; `b_x`, `b_y`, `b_g` are biases of query, document and
+    global features."""
+
+    u: Array
+    v: Array
+    b_x: Array
+    b_y: Array
+    b_g: Array
+
+    def copy(self) -> Factors:
+        return Factors(*(a.copy() for a in self.arrays))
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return self.u, self.v, self.b_x, self.b_y, self.b_g
+
+
+@dataclass(frozen=True)
+class Samples:
+    """`negative` is -1 for a pointwise sample; `target` is what a pointwise loss aims at; `globals` has a row
+    of global features for each sample, already subtracted for a pair; `offset` is added to the score."""
+
+    query: Array
+    positive: Array
+    negative: Array
+    target: Array
+    globals: Array
+    offset: Array
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return self.query, self.positive, self.negative, self.target, self.globals, self.offset
+
+
+# Kernels take a sparse matrix as (indptr, indices, data) and the samples as (query, positive, negative, target,
+# globals, offset).
+
+
+@kernel
+def _add_row(matrix, row, sign, factor, out):  # type: ignore[no-untyped-def]
+    indptr, indices, data = matrix
+    for p in range(indptr[row], indptr[row + 1]):
+        value, feature = sign * data[p], indices[p]
+        for c in range(factor.shape[1]):
+            out[c] += value * factor[feature, c]
+
+
+@kernel
+def _bias(matrix, row, bias):  # type: ignore[no-untyped-def]
+    indptr, indices, data = matrix
+    total = 0.0
+    for p in range(indptr[row], indptr[row + 1]):
+        total += data[p] * bias[indices[p]]
+    return total
+
+
+@kernel
+def _slope(loss, score, target, pairwise):  # type: ignore[no-untyped-def]
+    """Derivative of the loss by the score. A pair aims at a large difference whatever its target."""
+    aim = 1.0 if pairwise else target
+    if loss == 0:
+        sign = 1.0 if aim > 0.5 else -1.0
+        return -sign if sign * score < 1.0 else 0.0
+    if loss == 1:
+        return 1.0 / (1.0 + np.exp(-score)) - aim
+    return score - aim
+
+
+@kernel
+def _forward(x, y, factors, samples, loss, start, stop, first, a, b, slope):  # type: ignore[no-untyped-def]
+    """Images and slopes of samples start..stop; sample s goes to place s - first."""
+    u, v, b_x, b_y, b_g = factors
+    query, positive, negative, target, global_rows, offset = samples
+    for s in range(start, stop):
+        i = s - first
+        a[i, :] = 0.0
+        b[i, :] = 0.0
+        _add_row(x, query[s], 1.0, u, a[i])
+        _add_row(y, positive[s], 1.0, v, b[i])
+        score = offset[s] + _bias(y, positive[s], b_y)
+        if negative[s] >= 0:
+            _add_row(y, negative[s], -1.0, v, b[i])
+            score -= _bias(y, negative[s], b_y)
+        else:
+            score += _bias(x, query[s], b_x)
+        for g in range(len(b_g)):
+            score += b_g[g] * global_rows[s, g]
+        for c in range(a.shape[1]):
+            score += a[i, c] * b[i, c]
+        slope[i] = _slope(loss, score, target[s], negative[s] >= 0)
+
+
+@kernel
+def _step_row(matrix, row, slope, other, size, rate, shrink, factor, squares, low, high):  # type: ignore[no-untyped-def]
+    """One step of AdaGrad on the rows of a factor that a sparse row touches. `size` is the squared length of
+    the whole `other`, so that every thread sees the same sums of squares."""
+    indptr, indices, data = matrix
+    for p in range(indptr[row], indptr[row + 1]):
+        feature, value = indices[p], slope * data[p]
+        squares[feature] += value * value * size
+        step = rate / np.sqrt(squares[feature] + 1e-8)
+        for c in range(low, high):
+            factor[feature, c] -= step * (value * other[c] + shrink * factor[feature, c])
+
+
+@kernel
+def _apply(x, y, factors, samples, first, n, a, b, slope, rate, shrink, squares, low, high):  # type: ignore[no-untyped-def]
+    """All steps of a batch on latent columns low..high."""
+    u, v, u_squares, v_squares = factors[0], factors[1], squares[0], squares[1]
+    query, positive, negative = samples[0], samples[1], samples[2]
+    for i in range(n):
+        if slope[i] == 0.0:
+            continue
+        s = first + i
+        size_a, size_b = 0.0, 0.0
+        for c in range(a.shape[1]):
+            size_a += a[i, c] * a[i, c]
+            size_b += b[i, c] * b[i, c]
+        _step_row(x, query[s], slope[i], b[i], size_b, rate, shrink, u, u_squares, low, high)
+        _step_row(y, positive[s], slope[i], a[i], size_a, rate, shrink, v, v_squares, low, high)
+        if negative[s] >= 0:
+            _step_row(y, negative[s], -slope[i], a[i], size_a, rate, shrink, v, v_squares, low, high)
+
+
+@kernel
+def _step_bias(matrix, row, slope, rate, shrink, bias, squares):  # type: ignore[no-untyped-def]
+    indptr, indices, data = matrix
+    for p in range(indptr[row], indptr[row + 1]):
+        gradient, feature = slope * data[p], indices[p]
+        squares[feature] += gradient * gradient
+        bias[feature] -= rate / np.sqrt(squares[feature] + 1e-8) * (gradient + shrink * bias[feature])
+
+
+@kernel
+def _apply_biases(x, y, factors, samples, first, n, slope, rate, shrink, squares):  # type: ignore[no-untyped-def]
+    _, _, b_x, b_y, b_g = factors
+    x_squares, y_squares, g_squares = squares
+    query, positive, negative, _, global_rows, _ = samples
+    for i in range(n):
+        if slope[i] == 0.0:
+            continue
+        s = first + i
+        _step_bias(y, positive[s], slope[i], rate, shrink, b_y, y_squares)
+        if negative[s] >= 0:
+            _step_bias(y, negative[s], -slope[i], rate, shrink, b_y, y_squares)
+        else:
+            _step_bias(x, query[s], slope[i], rate, shrink, b_x, x_squares)
+        for g in range(len(b_g)):
+            gradient = slope[i] * global_rows[s, g]
+            g_squares[g] += gradient * gradient
+            b_g[g] -= rate / np.sqrt(g_squares[g] + 1e-8) * gradient
+
+
+class Descent:
+    """Keeps factors, their AdaGrad sums and the mean of the factors over the epochs."""
+
+    def __init__(
+        self,
+        x: sparse.csr_array,
+        y: sparse.csr_array,
+        factors: Factors,
+        loss: str,
+        rate: float = 0.1,
+        shrink: float = 0.0,
+        biases: bool = True,
+        threads: int = 0,
+    ) -> None:
+        self.x, self.y = _parts(x), _parts(y)
+        self.factors, self.loss = factors, LOSSES[loss]
+        self.rate, self.shrink, self.biases = rate, shrink, biases
+        self.threads = max(1, min(threads or os.cpu_count() or 1, factors.u.shape[1]))
+        # One copy a thread: all hold the same numbers, and no thread reads another's half-done sums.
+        self._squares = [(np.zeros(x.shape[1]), np.zeros(y.shape[1])) for _ in range(self.threads)]
+        self._bias_squares = tuple(np.zeros(len(b)) for b in (factors.b_x, factors.b_y, factors.b_g))
+        self.mean = factors.copy()
+        self.epochs = 0
+
+    def epoch(self, samples: Samples) -> None:
+        """One pass over the samples in the given order; then the mean takes in the factors."""
+        width = self.factors.u.shape[1]
+        a, b = (np.zeros((BATCH, width), dtype=np.float32) for _ in range(2))
+        slope = np.zeros(BATCH)
+        with ThreadPoolExecutor(self.threads) as pool:
+            for first in range(0, len(samples), BATCH):
+                self._batch(pool, samples, first, min(first + BATCH, len(samples)), a, b, slope)
+        self.epochs += 1
+        for mean, value in zip(self.mean.arrays, self.factors.arrays, strict=True):
+            mean += (value - mean) / self.epochs
+
+    def _batch(self, pool: Any, s: Samples, first: int, stop: int, a: Array, b: Array, slope: Array) -> None:
+        n, f, rows = stop - first, self.factors.arrays, s.arrays
+
+        def forward(_: int, low: int, high: int) -> None:
+            _forward(self.x, self.y, f, rows, self.loss, first + low, first + high, first, a, b, slope)
+
+        def apply(thread: int, low: int, high: int) -> None:
+            steps = self.rate, self.shrink, self._squares[thread]
+            _apply(self.x, self.y, f, rows, first, n, a, b, slope, *steps, low, high)
+
+        _share(pool, self.threads, n, forward)
+        _share(pool, self.threads, f[0].shape[1], apply)
+        if self.biases:
+            steps = self.rate, self.shrink, self._bias_squares
+            _apply_biases(self.x, self.y, f, rows, first, n, slope, *steps)
+
+
+def _share(pool: Any, threads: int, n: int, work: Callable[[int, int, int], None]) -> None:
+    """Calls `work(thread, start, stop)` over a partition of n."""
+    if threads == 1:
+        work(0, 0, n)
+        return
+    bounds = [n * i // threads for i in range(threads + 1)]
+    for job in [pool.submit(work, i, bounds[i], bounds[i + 1]) for i in range(threads)]:
+        job.result()
+
+
+def _parts(matrix: sparse.csr_array) -> tuple[Array, Array, Array]:
+    return matrix.indptr, matrix.indices, matrix.data.astype(np.float32)
+
+
+def random_factors(n_x: int, n_y: int, dim: int, n_globals: int, scale: float, seed: int) -> Factors:
+    """Small random maps and no biases; `scale` is the expected length of a feature's image."""
+    rng = np.random.default_rng(seed)
+    u, v = ((rng.standard_normal((n, dim)) * scale / np.sqrt(dim)).astype(np.float32) for n in (n_x, n_y))
+    return Factors(u, v, np.zeros(n_x), np.zeros(n_y), np.zeros(n_globals))

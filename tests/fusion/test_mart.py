@@ -1,0 +1,188 @@
+"""Trees over models: what they learn, that nothing leaks, and what becomes of little data."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clickbridge
+from clickbridge import BM25, LMIR, ClickGraph, build_model
+from clickbridge.errors import MissingPart
+from clickbridge.fusion import mart
+from clickbridge.fusion.linear import standardised
+from clickbridge.fusion.mart import Mart
+from clickbridge.graph.hold_back import HoldBack
+from clickbridge.io.letor import read_letor
+from clickbridge.models.base import Array, Model, query_of
+from clickbridge.types import Document, Impression, PairCount, ResultList
+
+SMALL: dict[str, Any] = {"trees": 25, "leaves": 7, "leaf_rows": 10}
+N = 160
+
+
+def movie_graph(pages: bool = True, times: bool = False) -> ClickGraph:
+    """Query i asks for document i by a word of its title; a second word misleads to others."""
+    rng = np.random.default_rng(5)
+    docs = [
+        Document(
+            f"d{i}", {"title": f"name{i} film", "body": f"word{i % 7} word{(i + 3) % 7}", "year": str(1990 + i % 9)}
+        )
+        for i in range(N)
+    ]
+    log: list[Impression | PairCount] = []
+    for i in range(N):
+        query, time = f"name{i} word{rng.integers(7)}", float(i) if times else None
+        shown = [f"d{j}" for j in rng.permutation([i, *((i + 1 + rng.permutation(N - 1)[:9]) % N)])]
+        if pages:
+            log.append(Impression(query, shown, [f"d{i}"], time=time))
+        else:
+            log.append(PairCount(query, f"d{i}", 1, time=time))
+    return ClickGraph.build(log, docs)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Mart:
+    return Mart([BM25(fields="title,body"), LMIR(fields="title,body")], **SMALL).fit(movie_graph())
+
+
+class Memory(Model):
+    """Knows the clicks it was fitted on by heart and nothing else."""
+
+    name = "memory"
+    about = "remembers"
+    paper = "-"
+
+    def _fit(self, graph: ClickGraph) -> None:
+        pairs = zip(graph.pairs.query, graph.pairs.doc, graph.pairs.clicks, strict=True)
+        self.known = {(graph.query_keys[q], graph.doc_ids[d]) for q, d, clicks in pairs if clicks}
+
+    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
+        return [np.array([float((query_of(r), d) in self.known) for d in r.results]) for r in lists]
+
+
+def trust(model: Mart) -> float:
+    """The share of the trees' gain that rests on the memory, directly or through what derives from it."""
+    return sum(share for name, share in model.importance().items() if name.startswith("memory"))
+
+
+def test_a_part_that_remembers_training_clicks_gets_no_trust(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = movie_graph()
+    honest = Mart([BM25(fields="body"), Memory()], **SMALL).fit(graph)
+    assert trust(honest) < 0.02
+
+    def leaking(graph: ClickGraph, n: int, seed: int) -> Any:
+        for held in clickbridge.graph.hold_back.folds(graph, n, seed=seed):
+            yield HoldBack(graph, held.by, held.shown, held.clicked)
+
+    monkeypatch.setattr(mart, "folds", leaking)
+    fooled = Mart([BM25(fields="body"), Memory()], **SMALL).fit(graph)
+    assert trust(fooled) > 0.5, "the test would not notice a leak"
+
+
+@pytest.mark.parametrize("by", ["query", "click", "time"])
+def test_no_component_sees_the_clicks_of_its_fold(by: str) -> None:
+    graph = movie_graph(times=by == "time")
+    seen: list[tuple[set[Any], list[ResultList]]] = []
+
+    class Watching(Mart):
+        def _labelled(self, held: HoldBack) -> list[ResultList]:
+            memory: Any = self.parts[0]
+            seen.append((set(memory.known), super()._labelled(held)))
+            return seen[-1][1]
+
+    model = Watching([Memory()], **SMALL)
+    model.fit(graph)
+    lists = [result for _, fold in seen for result in fold]
+    assert len({result.query for result in lists}) == len(lists) >= (N // 2 - 5 if by == "time" else N)
+    for known, fold in seen:
+        for result in fold:
+            assert not any((result.query, d) in known for d in result.results)
+
+
+def test_it_finds_what_its_parts_know(fitted: Mart) -> None:
+    graph = movie_graph()
+    lists = [ResultList(str(i), f"film name{i}", [f"d{j % N}" for j in range(i, i + 9)]) for i in range(0, N, 3)]
+    first = [ranking.doc_ids[0] == r.results[0] for ranking, r in zip(fitted.rerank_lists(lists), lists, strict=True)]
+    assert np.mean(first) > 0.95
+    assert fitted.rank("name7", 3).doc_ids[0] == "d7"
+    assert fitted.score("name7", ["d7", "nowhere"])[1] == -np.inf
+    assert fitted.report_["importance"]
+    assert sum(fitted.report_["importance"].values()) == pytest.approx(1, abs=0.01)
+    assert graph.n_docs == N
+
+
+def test_scores_do_not_depend_on_company_in_the_batch(fitted: Mart, monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = [ResultList(str(i), f"name{i} word1", [f"d{j}" for j in range(i, i + 4)]) for i in range(9)]
+    at_once = fitted.score_lists(lists)
+    monkeypatch.setattr(mart, "ROWS_AT_ONCE", 7)
+    for one, two in zip(at_once, fitted.score_lists(lists), strict=True):
+        assert one.tolist() == two.tolist()
+    turned = ResultList("0", lists[0].query, lists[0].results[::-1])
+    assert fitted.score_lists([turned])[0][::-1].tolist() == at_once[0].tolist()
+
+
+def test_saved_as_text_and_loaded(fitted: Mart, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "model")
+    again = clickbridge.load(tmp_path / "model")
+    lists = [ResultList("1", "name3 word2", ["d1", "d3", "nowhere"])]
+    assert again.score_lists(lists)[0].tolist() == fitted.score_lists(lists)[0].tolist()
+    assert again.report_ == fitted.report_
+    assert isinstance(again, Mart)
+    assert again.trees_.startswith("tree\n")
+
+
+def test_one_seed_gives_one_forest(fitted: Mart) -> None:
+    again = Mart([BM25(fields="title,body"), LMIR(fields="title,body")], **SMALL).fit(movie_graph())
+    assert again.trees_ == fitted.trees_
+
+
+def test_regression_and_monotone_trees() -> None:
+    model = build_model("mart:bm25", SMALL | {"objective": "regression", "monotone": True, "max_lists": "60"})
+    model.fit(movie_graph())
+    assert isinstance(model, Mart)
+    assert "objective=regression" in model.trees_
+    names = model.feature_names_
+    x = np.zeros((50, len(names)), dtype=np.float32)
+    x[:, names.index("bm25")] = np.linspace(-1, 9, 50)
+    assert (np.diff(model._booster.predict(x)) >= 0).all()
+    assert "60 cross-fitted lists" in model.notes_[0]
+
+
+def test_a_log_without_pages_pools_what_the_parts_find() -> None:
+    graph = movie_graph(pages=False)
+    model = Mart([BM25(fields="title,body")], **SMALL).fit(graph)
+    assert model.trees_
+    assert model.rank("name9 word1", 1).doc_ids == ["d9"]
+
+
+def test_too_few_lists_and_the_parts_count_equally(small_graph: ClickGraph) -> None:
+    model: Any = build_model("mart:bm25+lmir").fit(small_graph)
+    assert not model.trees_
+    assert any("too few for trees" in note for note in model.notes_)
+    ids = small_graph.doc_ids
+    parts = [standardised(part.score("ny pizza", ids)) for part in model.parts]
+    found = model.score("ny pizza", ids)
+    known = np.isfinite(found)
+    np.testing.assert_allclose(found[known], np.sum(parts, axis=0)[known])
+
+
+def test_features_as_a_letor_file(fitted: Mart, tmp_path: Path) -> None:
+    lists = [ResultList("7", "name3", ["d1", "d3"], [0.0, 2.0]), ResultList("8", "name4", ["d4", "nowhere"])]
+    fitted.write_letor(tmp_path / "x.letor", lists)
+    names, rows = read_letor(str(tmp_path / "x.letor"))
+    assert [name.replace("_", " ") for name in names] == fitted.feature_names_
+    assert [(r.query_id, r.doc_id, r.grade) for r in rows] == [
+        ("7", "d1", 0), ("7", "d3", 2), ("8", "d4", 0), ("8", "nowhere", 0),
+    ]  # fmt: skip
+    np.testing.assert_allclose(np.stack([r.features for r in rows]), fitted.columns(lists)[1], rtol=1e-6)
+
+
+def test_without_lightgbm_the_extra_is_named(small_graph: ClickGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(MissingPart, match=r"mart needs LightGBM: .*clickbridge\[mart\]"):
+        build_model("mart:bm25").fit(small_graph)
