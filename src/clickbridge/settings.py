@@ -99,7 +99,7 @@ _TABLE: Iterable[Setting] = (
             choices=("exact", "ann")),
     Setting("probe", 0.05, "search=ann: share of the cells that a search looks into; 1 is exact search", 1e-4, 1),
     # RMLS
-    Setting("iterations", 3, "RMLS: passes over both sides; the papers' T is one less", 1, 10_000),
+    Setting("iterations", 3, "RMLS: passes over both sides, the papers' T and one; BLTM: most rounds of EM (50 there)", 1, 10_000),
     Setting("early_stop", False, "RMLS: choose the number of iterations, up to `iterations`, through hold_back"),
     Setting("shrink", "density", "RMLS: thresholds by the share of a row to keep, by its root mean square, or "
             "absolute (the papers)", choices=("density", "relative", "absolute")),
@@ -167,6 +167,11 @@ _TABLE: Iterable[Setting] = (
     Setting("global_features", "match", "SVDFeature: features of the pair: matches of equal features, or none",
             choices=("match", "none")),
     Setting("decay", 0.0, "SVDFeature: how strongly factors are drawn to 0", 0, 1000),
+    # topics
+    Setting("tie", 1.0, "BLTM: how strongly a pair's two sides are drawn to the same topics; 0 is not at all", 0, 1e6),
+    Setting("topic_prior", 1.01, "BLTM: Dirichlet prior of a pair's topics", 1, 1000),
+    Setting("word_prior", 1.01, "BLTM: Dirichlet prior of a topic's words", 1, 1000),
+    Setting("topic_weight", "auto", "BLTM: weight of the topics beside the unigram model, 0 to 1; auto learns it"),
     # fusion
     Setting("rrf_k", 60.0, "RRF: added to every rank; the smaller, the more the first places count", 0, 1e6),
     Setting("objective", "lambdarank", "MART: trees for the order of lists, or pointwise regression (13)",

@@ -45,6 +45,7 @@ MODELS: dict[str, str] = {
     "expansion": "clickbridge.models.expansion:Expansion",
     "pairwise": "clickbridge.skernel.pairwise:Pairwise",
     "ssi": "clickbridge.models.ssi:SSI",
+    "bltm": "clickbridge.models.bltm:BLTM",
     "svdfeature": "clickbridge.models.svdfeature:SVDFeature",
 }
 """Every model that a spec can name, and where it lives. Adding a line here adds a model."""

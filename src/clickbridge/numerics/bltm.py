@@ -1,0 +1,246 @@
+"""EM of the bilingual topic model with posterior regularisation: pairs of two short texts that share topics.
+
+For one pair with topic mixture theta, words n of side s (count c_n, N_s words in all) and responsibilities q:
+
+    F = sum_n c_n sum_k q_nk (log theta_k + log phi^s_k,w_n - log q_nk)
+        - sigma/2 |m^1 - m^2|^2 + (alpha - 1) sum_k log theta_k
+    m^s_k = (1 / N_s) sum_{n in s} c_n q_nk,  the share of topic k in side s
+
+The E-step maximises F over q. Its dual has one number lambda_k a topic: q_nk ~ theta_k phi_k,w exp(-+ lambda_k / N_s),
+and lambda minimises  sum_n c_n log sum_k theta_k phi exp(-+ lambda_k / N_s) + |lambda|^2 / (2 sigma),  a strongly
+convex function whose gradient is Lipschitz with 1/sigma + (1/N_1 + 1/N_2) / 2: descent with that step converges.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.numerics.threads import kernel
+
+Array = np.ndarray[Any, Any]
+CHUNKS = 4
+"""Pairs are counted in this many parts whatever the number of threads, so that sums are the same."""
+TINY = 1e-300
+
+
+@kernel
+def _responsibilities(indptr, indices, data, row, weights, phi, out, shares):  # type: ignore[no-untyped-def]
+    """q of one side into `out`, topic shares into `shares`; returns sum_n c_n log sum_k weights_k phi_k,w."""
+    total, length = 0.0, 0.0
+    shares[:] = 0.0
+    for p in range(indptr[row], indptr[row + 1]):
+        place, word = p - indptr[row], indices[p]
+        mass = 0.0
+        for k in range(len(weights)):
+            out[place, k] = weights[k] * phi[word, k]
+            mass += out[place, k]
+        mass = max(mass, 1e-300)
+        for k in range(len(weights)):
+            out[place, k] /= mass
+            shares[k] += data[p] * out[place, k]
+        total += data[p] * np.log(mass)
+        length += data[p]
+    for k in range(len(weights)):
+        shares[k] /= max(length, 1.0)
+    return total
+
+
+@kernel
+def _solve(a, b, row, theta, phi_a, phi_b, sigma, dual, length_a, length_b, steps, buffers):  # type: ignore[no-untyped-def]
+    """The E-step of one pair: `dual` is improved in place; responsibilities stay in the buffers."""
+    q_a, q_b, shares_a, shares_b, weights = buffers
+    n_topics = len(theta)
+    if sigma == 0.0 or length_a == 0.0 or length_b == 0.0:
+        steps, sigma = 0, 0.0  # an empty side has no shares to be drawn to
+        dual[:] = 0.0
+    step = 1.0 / (1.0 / max(sigma, 1e-300) + 0.5 / max(length_a, 1.0) + 0.5 / max(length_b, 1.0))
+    total = 0.0
+    for turn in range(steps + 1):
+        for k in range(n_topics):
+            weights[k] = theta[k] * np.exp(-dual[k] / max(length_a, 1.0))
+        total = _responsibilities(a[0], a[1], a[2], row, weights, phi_a, q_a, shares_a)
+        for k in range(n_topics):
+            weights[k] = theta[k] * np.exp(dual[k] / max(length_b, 1.0))
+        total += _responsibilities(b[0], b[1], b[2], row, weights, phi_b, q_b, shares_b)
+        if turn == steps:
+            break
+        largest = 0.0
+        for k in range(n_topics):
+            slope = dual[k] / sigma - (shares_a[k] - shares_b[k])
+            dual[k] -= step * slope
+            largest = max(largest, abs(slope))
+        if largest < 1e-7:
+            break
+    # F from the dual's value: the words' term has lambda in it, which the penalty's linear part takes out again.
+    penalty = 0.0
+    for k in range(n_topics):
+        gap = shares_a[k] - shares_b[k]
+        total += dual[k] * gap
+        penalty += gap * gap
+    return total - 0.5 * sigma * penalty
+
+
+@kernel
+def _pairs(a, b, weight, start, stop, theta, phi_a, phi_b, sigma, alpha, dual, steps, counts_a, counts_b, longest):  # type: ignore[no-untyped-def]
+    """E-step and the mixtures' M-step of pairs start..stop; word counts are added up. Returns the bound."""
+    n_topics = theta.shape[1]
+    q_a, q_b = np.zeros((longest, n_topics)), np.zeros((longest, n_topics))
+    shares_a, shares_b, weights = np.zeros(n_topics), np.zeros(n_topics), np.zeros(n_topics)
+    buffers = (q_a, q_b, shares_a, shares_b, weights)
+    bound = 0.0
+    for i in range(start, stop):
+        length_a, length_b = 0.0, 0.0
+        for p in range(a[0][i], a[0][i + 1]):
+            length_a += a[2][p]
+        for p in range(b[0][i], b[0][i + 1]):
+            length_b += b[2][p]
+        value = _solve(a, b, i, theta[i], phi_a, phi_b, sigma, dual[i], length_a, length_b, steps, buffers)
+        for k in range(n_topics):
+            value += (alpha - 1.0) * np.log(max(theta[i, k], 1e-300))
+        bound += weight[i] * value
+        mass = 0.0
+        for k in range(n_topics):
+            theta[i, k] = alpha - 1.0 + shares_a[k] * length_a + shares_b[k] * length_b
+            mass += theta[i, k]
+        for k in range(n_topics):
+            theta[i, k] = theta[i, k] / mass if mass > 0 else 1.0 / n_topics
+        for p in range(a[0][i], a[0][i + 1]):
+            for k in range(n_topics):
+                counts_a[a[1][p], k] += weight[i] * a[2][p] * q_a[p - a[0][i], k]
+        for p in range(b[0][i], b[0][i + 1]):
+            for k in range(n_topics):
+                counts_b[b[1][p], k] += weight[i] * b[2][p] * q_b[p - b[0][i], k]
+    return bound
+
+
+def em_step(
+    a: sparse.csr_array,
+    b: sparse.csr_array,
+    weight: Array,
+    theta: Array,
+    phi_a: Array,
+    phi_b: Array,
+    dual: Array,
+    sigma: float,
+    alpha: float,
+    beta: float,
+    steps: int = 200,
+    threads: int = 0,
+) -> tuple[float, Array, Array]:
+    """One round of EM over pairs (a[i], b[i]). `theta` and `dual` change in place; returns the penalised bound
+    of the parameters that came in (with the best q for them), and the new phi of both sides, words by topics."""
+    n = a.shape[0]
+    left, right = _parts(a), _parts(b)
+    longest = int(max(np.diff(a.indptr).max(initial=0), np.diff(b.indptr).max(initial=0), 1))
+    bounds = [n * i // CHUNKS for i in range(CHUNKS + 1)]
+    counts = [(np.zeros_like(phi_a), np.zeros_like(phi_b)) for _ in range(CHUNKS)]
+
+    def work(i: int) -> float:
+        span = bounds[i], bounds[i + 1]
+        state = theta, phi_a, phi_b, sigma, alpha, dual
+        return float(_pairs(left, right, weight, *span, *state, steps, *counts[i], longest))
+
+    with ThreadPoolExecutor(threads or None) as pool:
+        total = sum(pool.map(work, range(CHUNKS)))
+    prior = (beta - 1) * sum(float(np.log(np.maximum(phi, TINY)).sum()) for phi in (phi_a, phi_b)) if beta > 1 else 0.0
+    new = [normalised(np.sum([c[side] for c in counts], axis=0) + (beta - 1)) for side in (0, 1)]
+    return total + prior, new[0], new[1]
+
+
+def normalised(counts: Array) -> Array:
+    """Each topic's word probabilities; a topic without words is uniform."""
+    mass = counts.sum(axis=0, keepdims=True)
+    return np.where(mass > 0, counts / np.maximum(mass, TINY), 1.0 / max(len(counts), 1))
+
+
+@kernel
+def _fold_in(indptr, indices, data, phi, prior, alpha, rounds, start, stop, theta):  # type: ignore[no-untyped-def]
+    n_topics = phi.shape[1]
+    row, counts = np.zeros(n_topics), np.zeros(n_topics)
+    for i in range(start, stop):
+        theta[i, :] = prior
+        if indptr[i] == indptr[i + 1]:
+            continue
+        for _ in range(rounds):
+            counts[:] = alpha - 1.0
+            for p in range(indptr[i], indptr[i + 1]):
+                mass = 0.0
+                for k in range(n_topics):
+                    row[k] = theta[i, k] * phi[indices[p], k]
+                    mass += row[k]
+                for k in range(n_topics):
+                    counts[k] += data[p] * row[k] / max(mass, 1e-300)
+            total = counts.sum()
+            for k in range(n_topics):
+                theta[i, k] = counts[k] / total if total > 0 else prior[k]
+
+
+def fold_in(texts: sparse.csr_array, phi: Array, prior: Array, alpha: float, rounds: int = 30) -> Array:
+    """Topic mixtures of texts under fixed topics, from the common mixture; an empty text keeps that one."""
+    theta = np.zeros((texts.shape[0], phi.shape[1]))
+    _fold_in(*_parts(texts), phi, prior, alpha, rounds, 0, texts.shape[0], theta)
+    return theta
+
+
+@kernel
+def _mixture(q_indptr, q_words, q_columns, q_counts, indptr, items, theta, phi, topic_weight, images, collection, out):  # type: ignore[no-untyped-def]
+    im_indptr, im_indices, im_data, last = images
+    place = np.full(len(collection), -1)
+    longest = 1
+    for i in range(len(q_indptr) - 1):
+        longest = max(longest, q_indptr[i + 1] - q_indptr[i])
+    unigram = np.zeros(longest)
+    for i in range(len(q_indptr) - 1):
+        first, n = q_indptr[i], q_indptr[i + 1] - q_indptr[i]
+        for w in range(n):
+            if q_columns[first + w] >= 0:
+                place[q_columns[first + w]] = w
+        for p in range(indptr[i], indptr[i + 1]):
+            item = items[p]
+            common = np.exp(last[item])
+            for w in range(n):
+                column = q_columns[first + w]
+                unigram[w] = common * (collection[column] if column >= 0 else 0.0)
+            for e in range(im_indptr[item], im_indptr[item + 1]):
+                if im_indices[e] < len(place) and place[im_indices[e]] >= 0:
+                    unigram[place[im_indices[e]]] *= np.exp(im_data[e])
+            total = 0.0
+            for w in range(n):
+                topic = 0.0
+                if q_words[first + w] >= 0:
+                    for k in range(theta.shape[1]):
+                        topic += theta[item, k] * phi[q_words[first + w], k]
+                chance = (1.0 - topic_weight) * unigram[w] + topic_weight * topic
+                total += q_counts[first + w] * np.log(max(chance, 1e-12))
+            out[p] = total
+        for w in range(n):
+            if q_columns[first + w] >= 0:
+                place[q_columns[first + w]] = -1
+
+
+def mixture_scores(
+    queries: tuple[Array, Array, Array, Array],
+    indptr: Array,
+    items: Array,
+    theta: Array,
+    phi: Array,
+    topic_weight: float,
+    images: sparse.csr_array,
+    collection: Array,
+) -> Array:
+    """log p(query | document) of each listed item. `queries` are (indptr, word of the topics or -1, column of the
+    unigram model or -1, count); `images` are the unigram model's, its last column log a_d:
+    p(w | d) = a_d P(w) exp(image_w)."""
+    out = np.zeros(len(items))
+    last = np.asarray(images[:, [images.shape[1] - 1]].toarray(), dtype=np.float64).ravel()
+    words = (images.indptr, images.indices, images.data, last)
+    _mixture(*queries, indptr, items, theta, phi, topic_weight, words, collection, out)
+    return out
+
+
+def _parts(matrix: sparse.csr_array) -> tuple[Array, Array, Array]:
+    return matrix.indptr, matrix.indices, matrix.data.astype(np.float64)
