@@ -21,7 +21,7 @@ from clickbridge.io.letor import read_letor
 from clickbridge.models.base import Array, Model, query_of
 from clickbridge.types import Document, Impression, PairCount, ResultList
 
-SMALL: dict[str, Any] = {"trees": 25, "leaves": 7, "leaf_rows": 10}
+SMALL: dict[str, Any] = {"trees": 25, "leaves": 7, "leaf_rows": 10, "feature_share": 1.0}
 N = 160
 
 

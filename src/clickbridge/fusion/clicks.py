@@ -18,13 +18,15 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import clicked_queries
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.models.base import Array, known_number
-from clickbridge.types import OPAQUE
+from clickbridge.types import OPAQUE, ResultList
 from clickbridge.views.char import CharCounter
 from clickbridge.views.view import unit_rows
 from clickbridge.views.word import Vocabulary
 
 PRIOR_CLICKS, PRIOR_SHOWN = 1.0, 5.0
 """A document never shown counts as clicked on once in five."""
+MOST_PAGES, MOST_RANKS = 100_000, 50
+"""Pages that the lift is learned from, and ranks told apart."""
 
 
 class ClickSignals:
@@ -35,6 +37,8 @@ class ClickSignals:
     shown: Array
     kept: Array
     """For each term, how often a query's clicked documents hold it, given that the query does."""
+    lift: Array
+    """For each document, its clicks over those that its rank by text on each page lets expect."""
 
     def __init__(self, text: TextSignals) -> None:
         self.text = text
@@ -44,6 +48,7 @@ class ClickSignals:
         self.keys, self.clicks = known.keys, known.matrix
         self.shown = np.bincount(graph.pairs.doc, graph.pairs.impressions, minlength=graph.n_docs).astype(np.float64)
         self.kept = self._kept_words()
+        self.lift = self._lift(graph)
         return self
 
     @cached_property
@@ -67,6 +72,23 @@ class ClickSignals:
         n_terms = len(self.text.vocabulary)
         hits = np.bincount(found.indices, found.data, minlength=n_terms)
         return ((hits + 1) / (np.bincount(asked.indices, asked.data, minlength=n_terms) + 2)).astype(np.float32)
+
+    def _lift(self, graph: ClickGraph) -> Array:
+        """Popularity says what is shown to the right queries; this says what is chosen when it was."""
+        pages = graph.impressions
+        if pages is None or not len(pages.doc):
+            return np.ones(graph.n_docs)
+        if len(pages) > MOST_PAGES:
+            taken = np.zeros(len(pages), dtype=bool)
+            taken[np.random.default_rng(0).choice(len(pages), MOST_PAGES, replace=False)] = True
+            pages = pages.take(taken)
+        lists = [ResultList("", graph.query_keys[int(q)], []) for q in pages.query]
+        flat = FlatLists(lists, pages.indptr, pages.doc.astype(np.int64))
+        rank = np.minimum(flat.ranks(self.text.match(flat)), MOST_RANKS).astype(np.int64)
+        clicked = pages.clicked.astype(np.float64)
+        rate = np.bincount(rank, clicked) / np.maximum(np.bincount(rank), 1)
+        expected = np.bincount(pages.doc, rate[rank], minlength=graph.n_docs)
+        return (np.bincount(pages.doc, clicked, minlength=graph.n_docs) + 1) / (expected + 1)
 
     @cached_property
     def _query_numbers(self) -> dict[str, int]:
@@ -125,6 +147,7 @@ class ClickSignals:
             "clicks": flat.of_documents(clicks),
             "shown": flat.of_documents(self.shown),
             "click rate": flat.of_documents(rate),
+            "lift": flat.of_documents(self.lift),
             "query clicks": known[numbers][flat.owner],
         }
 
@@ -133,11 +156,13 @@ class ClickSignals:
         writer.sparse("clicks.pairs", self.clicks)
         writer.array("clicks.shown", self.shown)
         writer.array("clicks.kept", self.kept)
+        writer.array("clicks.lift", self.lift)
 
     def read(self, artifact: Artifact) -> Self:
         self.keys = artifact.strings("clicks.keys")
         self.clicks = artifact.sparse("clicks.pairs")
         self.shown, self.kept = artifact.array("clicks.shown"), artifact.array("clicks.kept")
+        self.lift = artifact.array("clicks.lift")
         return self
 
 

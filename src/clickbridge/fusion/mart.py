@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,9 +39,10 @@ class Mart(Wrapper):
     about = "gradient boosted trees over models, text and clicks"
     paper = "13 6.5"
     settings = (
-        "objective", "trees", "learning_rate", "leaves", "leaf_rows", "monotone", "folds", "max_lists",
-        "language", "stop_words", "seed",
+        "objective", "trees", "learning_rate", "leaves", "leaf_rows", "feature_share", "monotone", "folds",
+        "max_lists", "language", "stop_words", "seed",
     )  # fmt: skip
+    defaults: ClassVar[dict[str, object]] = {"learning_rate": 0.08}
     separate = True
 
     objective: str
@@ -49,6 +50,7 @@ class Mart(Wrapper):
     learning_rate: float
     leaves: int
     leaf_rows: int
+    feature_share: float
     monotone: bool
     folds: int
     max_lists: int
@@ -134,6 +136,7 @@ class Mart(Wrapper):
             "learning_rate": self.learning_rate,
             "num_leaves": self.leaves,
             "min_data_in_leaf": self.leaf_rows,
+            "feature_fraction": self.feature_share,
             "seed": self.seed,
             "deterministic": True,
             "force_row_wise": True,

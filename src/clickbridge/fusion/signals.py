@@ -114,13 +114,25 @@ class TextSignals:
             name: unit_rows(times(self.fields[name], self.idf)) for name in dict.fromkeys((self.heading or ALL, ALL))
         }
 
+    @cached_property
+    def _numerals(self) -> Array:
+        """1 for terms that are numbers."""
+        return np.array([float(term.isdecimal()) for term in self.vocabulary], dtype=np.float32)
+
+    def match(self, flat: FlatLists) -> Array:
+        """A first guess at relevance by text alone: words of all fields and characters of the heading."""
+        words = flat.standardised(flat.dots(self.query_words(flat.texts), self._bm25[ALL]))
+        return words + flat.standardised(flat.dots(self.query_chars(flat.texts), self.char_rows))
+
+    def query_chars(self, texts: Sequence[str]) -> sparse.csr_array:
+        return unit_rows(times(self._counters[1].count(texts), self._char_idf))
+
     def scores(self, flat: FlatLists) -> Columns:
         """Columns that also count by their place in the list."""
         words = self.query_words(flat.texts)
         out = {f"bm25 {name}": flat.dots(words, matrix) for name, matrix in self._bm25.items()}
         out["vsm"] = flat.dots(times(words, self.idf), times(self.together, self.idf))
-        chars = unit_rows(times(self._counters[1].count(flat.texts), self._char_idf))
-        out[f"characters {self.heading}"] = flat.dots(chars, self.char_rows)
+        out[f"characters {self.heading}"] = flat.dots(self.query_chars(flat.texts), self.char_rows)
         out[f"word pairs {self.heading}"] = flat.dots(ones(self._counters[2].count(flat.texts)), ones(self.pairs))
         return out
 
@@ -135,6 +147,13 @@ class TextSignals:
             out[f"query in {name}"] = shared / np.maximum(asked, 1e-9)
             out[f"{name} in query"] = shared / np.maximum(held, 1e-9)
             out[f"words {name}"] = flat.of_documents(row_sums(self.fields[name]))
+        # Sequels and models of a product differ by a number: one too many or too few says much.
+        asked_numbers = times(words, self._numerals)
+        for name in dict.fromkeys((self.heading or ALL, ALL)):
+            held_numbers = times(ones(self.fields[name]), self._numerals)
+            shared = flat.dots(asked_numbers, held_numbers)
+            out[f"numbers missing in {name}"] = row_sums(asked_numbers)[flat.owner] - shared
+            out[f"numbers only in {name}"] = flat.of_documents(row_sums(held_numbers)) - shared
         return out
 
     def write(self, writer: PartWriter) -> None:
