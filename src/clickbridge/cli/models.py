@@ -41,6 +41,7 @@ def fit(
     response: Response = None,
     half_life: HalfLife = None,
     set: Assignments = [],  # noqa: B006
+    tune: Annotated[bool, typer.Option("--tune", help="Search the settings' grids through hold_back first.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Say what learning would cost, and stop (rmls).")] = False,
     seed: Seed = 0,
     json: Json = False,
@@ -66,7 +67,8 @@ def fit(
         check_target(out, KIND)
     opened = ClickGraph.open(graph)
     counting = {**opened.defaults, **counting}
-    built = build_model(model, settings | {name: v for name, v in counting.items() if name in known})
+    settings |= {name: v for name, v in counting.items() if name in known}
+    built = build_model(model, settings)
     # Thresholds are checked for every model, so that a slip shows even where clicks only tune weights.
     said = responses(opened, **counting).notes if counting else []
     for note in said:
@@ -75,10 +77,17 @@ def fit(
         print_plans(built.plans(opened), json)
         return
     assert out is not None
+    trials = None
+    if tune:
+        from clickbridge.models.grid import tune as search
+
+        settings, trials = search(model, settings, opened, out.with_name(out.name + ".tune.jsonl"), seed, say)
+        built = build_model(model, settings)
     with progress() as report:
         report(f"fitting {model}", 0)
         built.watch = lambda line: report(line, 0)
         built.fit(opened)
+        built.report_ |= {} if trials is None else {"tuning": trials}
         built.save(out)
     for note in built.notes_:
         if note not in said:
@@ -86,7 +95,11 @@ def fit(
     if json:
         print_json(built.report_)
     else:
-        shown = ((k, v) for k, v in built.report_.items() if v is not None and k not in ("notes", "parts"))
+        shown = (
+            (k, v)
+            for k, v in built.report_.items()
+            if v is not None and k not in ("notes", "parts", "importance", "tuning")
+        )
         print_table(f"{out}", ("", "value"), [(k, v) for k, v in shown])
 
 

@@ -100,6 +100,7 @@ class Mart(Wrapper):
             for part in self.parts:
                 # Whatever a part tunes it tunes once, on the first rest.
                 (part.refit if tuned else part.fit)(held.graph)
+                self.notes_ += [] if tuned else part.notes_
             tuned = True
             lists = self._sample(self._labelled(held))
             if lists:
@@ -207,9 +208,8 @@ class Mart(Wrapper):
             return {}
         gains = self._booster.feature_importance("gain")
         shares = gains / max(gains.sum(), 1e-300)
-        return {
-            self.feature_names_[i]: round(float(shares[i]), 5) for i in np.argsort(-gains, kind="stable") if gains[i]
-        }
+        ordered = np.argsort(-gains, kind="stable")
+        return {self.feature_names_[i]: round(float(shares[i]), 5) for i in ordered if shares[i] >= 1e-5}
 
     # --- files -----------------------------------------------------------------------------------
 

@@ -1,0 +1,139 @@
+"""`fit --tune`: settings of a spec's components, searched over documented grids through `hold_back`.
+
+One setting at a time, as the papers did (13, Section 6.2), starting from what was given: each value of its grid
+is tried on the rest of one hold-back and judged by nDCG@5 on its lists; the best stays. Every trial is written
+down as soon as it is done, so that a search that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from clickbridge.errors import InputError, SettingError
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.models.base import Model
+from clickbridge.models.specs import build_components, build_model, parse_spec
+from clickbridge.models.tuning import LabelledLists
+
+GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "bm25": {"k1": (0.6, 0.9, 1.2, 1.6, 2.0), "b": (0.3, 0.5, 0.75, 0.9)},
+    "lmir": {"mu": (20.0, 60.0, 200.0, 600.0)},
+    "lsi-dt": {"dim": (100, 300, 600)},
+    "lsi-qd": {"dim": (100, 300, 600)},
+    "walk": {"steps": (3, 5, 7), "self_transition": (0.5, 0.9)},
+    "pls": {"dim": (200, 400, 600, 1000), "sv_power": (0.0, 0.25, 0.5)},
+    "mpls": {"dim": (200, 400, 600), "sv_power": (0.0, 0.25, 0.5)},
+    "ssi": {"learning_rate": (0.03, 0.1, 0.3), "dim": (50, 100, 200)},
+    "svdfeature": {"learning_rate": (0.01, 0.03, 0.1), "shrink": (0.0, 0.01, 0.1), "dim": (50, 100, 200)},
+    "bltm": {"dim": (50, 100, 200), "tie": (0.0, 1.0, 10.0)},
+    "rrf": {"rrf_k": (5.0, 20.0, 60.0, 180.0)},
+    "mart": {"trees": (75, 150, 300), "leaves": (7, 15, 31)},
+}
+"""What `--tune` tries for each model; a model without a row has nothing to tune."""
+
+Trial = dict[str, Any]
+
+
+def tune(
+    spec: str,
+    settings: Mapping[str, Any],
+    graph: ClickGraph,
+    trace: Path,
+    seed: int = 0,
+    tell: Callable[[str], None] = lambda _: None,
+) -> tuple[dict[str, Any], list[Trial]]:
+    """The settings with what was found, and all trials, best last. `trace` keeps them as JSON lines."""
+    space = grid_of(spec, settings)
+    if not space:
+        known = ", ".join(GRIDS)
+        raise SettingError(f"--tune has no grid for {spec} beside the settings given; there are grids for {known}")
+    search = _Search(spec, graph, trace, seed, tell)
+    best = dict(settings)
+    value = search.value(best)
+    for name, values in space.items():
+        for candidate in values:
+            tried = {**best, name: candidate}
+            found = search.value(tried)
+            if found > value + 1e-9:
+                best, value = tried, found
+    search.value(best)
+    return best, search.trials
+
+
+def grid_of(spec: str, settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """Settings to try, addressed to their component as `pls.dim`; what was given by hand is left alone."""
+    out = {}
+    for component in build_components(parse_spec(spec)):
+        for name, values in GRIDS.get(component.name, {}).items():
+            if name not in settings and f"{component.name}.{name}" not in settings:
+                out[f"{component.name}.{name}"] = values
+    return out
+
+
+class _Search:
+    def __init__(self, spec: str, graph: ClickGraph, trace: Path, seed: int, tell: Callable[[str], None]) -> None:
+        self.spec, self.tell, self.path = spec, tell, trace
+        self.held = graph.hold_back(seed=seed)
+        self.lists: LabelledLists | None = None
+        self.job = {"spec": spec, "seed": seed, "graph": fingerprint(graph)}
+        self.known = self._read()
+        self.trials: list[Trial] = []
+
+    def _read(self) -> dict[str, float]:
+        if not self.path.exists():
+            return {}
+        try:
+            first, *rest = [orjson.loads(line) for line in self.path.read_bytes().splitlines() if line]
+            known = {_key(trial["settings"]): float(trial["value"]) for trial in rest}
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{self.path} is no trace of --tune: remove it, or write elsewhere") from None
+        if first != self.job:
+            raise InputError(f"{self.path} is the trace of another search: remove it, or write elsewhere")
+        return known
+
+    def value(self, settings: Mapping[str, Any]) -> float:
+        key = _key(settings)
+        if key not in self.known:
+            self.known[key] = self._try(settings)
+            if not self.path.exists():
+                self.path.write_bytes(orjson.dumps(self.job, option=orjson.OPT_APPEND_NEWLINE))
+            with self.path.open("ab") as out:
+                trial = {"settings": dict(settings), "value": self.known[key]}
+                out.write(orjson.dumps(trial, option=orjson.OPT_APPEND_NEWLINE))
+        self.trials.append({"settings": dict(settings), "value": self.known[key]})
+        words = ", ".join(f"{name}={value}" for name, value in settings.items()) or "defaults"
+        self.tell(f"tune {self.spec}: {words}: nDCG@5 {self.known[key]:.4f}")
+        return self.known[key]
+
+    def _try(self, settings: Mapping[str, Any]) -> float:
+        model = build_model(self.spec, settings).fit(self.held.graph)
+        if self.lists is None:
+            # Without pages the first model's own finds are the lists, for all that follow.
+            searching = type(model).rank is not Model.rank and self.held.shown is None
+            rankers = [lambda query, k: model.rank(query, k).doc_ids] if searching else []
+            self.lists = LabelledLists(self.held.lists(rankers))
+        if len(self.lists) < MIN_USABLE:
+            raise InputError(
+                f"--tune needs {MIN_USABLE} held-back lists with a click; this GRAPH gives {len(self.lists)}"
+            )
+        return self.lists.ndcg(np.concatenate(model.score_lists(self.lists.lists)))
+
+
+def _key(settings: Mapping[str, Any]) -> str:
+    return orjson.dumps({name: str(value) for name, value in settings.items()}, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def fingerprint(graph: ClickGraph) -> str:
+    """Tells GRAPHs apart by their sizes and their clicks."""
+    pairs = graph.pairs
+    digest = 0
+    for column in (pairs.query, pairs.doc, pairs.clicks):
+        digest = zlib.crc32(np.ascontiguousarray(column, dtype=np.int64).tobytes(), digest)
+    return f"{graph.n_queries}-{graph.n_docs}-{len(pairs)}-{digest:08x}"
