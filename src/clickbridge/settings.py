@@ -99,7 +99,8 @@ _TABLE: Iterable[Setting] = (
             choices=("exact", "ann")),
     Setting("probe", 0.05, "search=ann: share of the cells that a search looks into; 1 is exact search", 1e-4, 1),
     # RMLS
-    Setting("iterations", 3, "RMLS: passes over both sides, the papers' T and one; BLTM: most rounds of EM (50 there)", 1, 10_000),
+    Setting("iterations", 3, "RMLS: passes over both sides, the papers' T and one; BLTM: most rounds of EM (50 there)",
+            1, 10_000),
     Setting("early_stop", False, "RMLS: choose the number of iterations, up to `iterations`, through hold_back"),
     Setting("shrink", "density", "RMLS: thresholds by the share of a row to keep, by its root mean square, or "
             "absolute (the papers)", choices=("density", "relative", "absolute")),
@@ -162,7 +163,7 @@ _TABLE: Iterable[Setting] = (
     # learned by gradient descent
     Setting("epochs", 30, "SSI, SVDFeature: most passes over the preferences; hold_back says when to stop", 1, 10_000),
     Setting("negatives", 4, "SSI, SVDFeature: unclicked documents drawn for each clicked one", 1, 1000),
-    Setting("training", "pairwise", "SVDFeature: logistic loss over pairs, or squared or logistic over single documents",
+    Setting("training", "pairwise", "SVDFeature: logistic loss over pairs, or squared or logistic over documents",
             choices=("pairwise", "squared", "logistic")),
     Setting("global_features", "match", "SVDFeature: features of the pair: matches of equal features, or none",
             choices=("match", "none")),

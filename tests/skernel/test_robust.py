@@ -11,7 +11,7 @@ from clickbridge import ClickGraph, build_model
 from clickbridge.errors import SettingError
 from clickbridge.graph.hold_back import HoldBack
 from clickbridge.models.base import Model
-from clickbridge.simulate.clicks import position_based_clicks
+from clickbridge.simulate.clicks import clicks_on_page
 from clickbridge.skernel import tuning
 from clickbridge.skernel.model import KernelModel
 from clickbridge.skernel.neighbourhood import Training, water_level
@@ -117,7 +117,7 @@ def synonyms() -> ClickGraph:
         word = SYNONYMS[topic] if rng.random() < 0.7 else TOPICS[topic]
         shown = [docs[i] for i in rng.permutation(len(docs))[:12]]
         grades = [2 * int(d.doc_id.startswith(TOPICS[topic])) for d in shown]
-        clicked = [d.doc_id for d, c in zip(shown, position_based_clicks(grades, rng), strict=True) if c]
+        clicked = [d.doc_id for d, c in zip(shown, clicks_on_page(grades, rng), strict=True) if c]
         pages.append(
             Impression(f"{word} kind{rng.integers(0, 3)} {rng.integers(0, 40)}", [d.doc_id for d in shown], clicked)
         )

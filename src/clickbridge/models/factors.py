@@ -20,7 +20,7 @@ from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.models.algebra import beside
 from clickbridge.models.base import Array, query_of
 from clickbridge.models.explain import explanation, merge
-from clickbridge.models.latent import COUNTING, LatentModel, Space, list_vectors
+from clickbridge.models.latent import COUNTING, LatentModel, Space, brought_vectors
 from clickbridge.models.pls import default_views
 from clickbridge.models.preferences import preferences
 from clickbridge.models.sfunction import Images, make_index, row_norms
@@ -229,7 +229,7 @@ class FactorModel(LatentModel):
         return beside(self._blocks(self.query_features(queries)))
 
     def map_lists(self, lists: Sequence[ResultList]) -> Images:
-        vectors = list_vectors(lists, [view.argument for view in self.q_views_.views if view.kind == "dense"])
+        vectors = brought_vectors(lists, [view.argument for view in self.q_views_.views if view.kind == "dense"])
         return self._blocks(self.query_features([query_of(result) for result in lists], vectors))
 
     def normaliser(self, queries: Images) -> Array:

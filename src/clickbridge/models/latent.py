@@ -121,9 +121,7 @@ class LatentModel(FrozenFeatures, SFunction):
         self.field_weights_ = {}
         if graph.field_names and any(view.of_text for view in self.d_views_.views):
             if "field_weights" not in self.tuned_:
-                learned = document_field_weights(
-                    graph, self.fields, self.language, self.stop_words, self.seed, self
-                )
+                learned = document_field_weights(graph, self.fields, self.language, self.stop_words, self.seed, self)
                 self.tuned_["field_weights"] = learned
             self.field_weights_ = self.tuned_["field_weights"]
         texts = {name: graph.field(name) for name in graph.field_names}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clickbridge.numerics.csr import Array
-from clickbridge.simulate.clicks import position_based_clicks
+from clickbridge.simulate.clicks import clicks_on_page
 from clickbridge.types import ResultList
 
 Ranker = Callable[[ResultList], Sequence[str]]
@@ -57,7 +57,7 @@ def compare(
         graded = lists[int(number)]
         grades = dict(zip(graded.results, graded.labels or (), strict=True))
         page, teams = team_draft(first(graded), second(graded), rng)
-        clicked: Array = position_based_clicks([int(grades[d]) for d in page], rng)
+        clicked: Array = clicks_on_page([int(grades[d]) for d in page], rng)
         credit = [sum(1 for c, t in zip(clicked, teams, strict=True) if c and t == team) for team in (0, 1)]
         if credit[0] != credit[1]:
             wins[int(credit[1] > credit[0])] += 1

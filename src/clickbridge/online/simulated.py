@@ -10,7 +10,7 @@ import numpy as np
 from clickbridge.measures.ranking import evaluate_run, parse_measures
 from clickbridge.online.interleave import Verdict, compare
 from clickbridge.online.reranker import Online
-from clickbridge.simulate.clicks import position_based_clicks
+from clickbridge.simulate.clicks import clicks_on_page
 from clickbridge.types import Impression, ResultList
 
 
@@ -32,7 +32,7 @@ def learning_curve(
             wanted = lists[int(rng.integers(len(lists)))]
             grades = dict(zip(wanted.results, wanted.labels or (), strict=True))
             page = model.rerank(wanted.query, wanted.results).doc_ids[: model.list_length]
-            clicked = position_based_clicks([int(grades[d]) for d in page], rng)
+            clicked = clicks_on_page([int(grades[d]) for d in page], rng)
             chosen = [d for d, c in zip(page, clicked, strict=True) if c]
             model.learn(Impression(wanted.query, page, chosen))
             clicks += len(chosen)
