@@ -140,7 +140,7 @@ _TABLE: Iterable[Setting] = (
     Setting("epsilon", "auto", "robust: what a score of 0 counts, in mean scores; auto: hold_back"),
     Setting("ridge", "auto", "kernel models: lambda, the weight of the norm; auto: hold_back"),
     Setting("loss", "hinge", "kernel models: the loss of a preference", choices=("hinge", "squared", "logistic")),
-    Setting("n_neighbours", 50, "kernel models: how many similar queries teach", 1, 10_000),
+    Setting("n_neighbours", "auto", "kernel models: how many similar queries teach; auto: hold_back"),
     Setting("n_pairs", 200, "kernel models: how many of their preferences", 1, 10_000),
     # query expansion
     Setting("expansion_weight", "auto", "expansion: what added words count; auto: hold_back"),

@@ -142,7 +142,14 @@ def test_it_learns_synonyms(robust: Robust, synonyms: ClickGraph) -> None:
 
 def test_constants_come_from_held_back_lists(synonyms: ClickGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuning, "MIN_USABLE", 10)
-    given = {"rho": "1", "ridge": "1", "prior": "0.3", "query_kernel": "word:0.5,char:0.5", "doc_kernel": "base"}
+    given = {
+        "rho": "1",
+        "ridge": "1",
+        "prior": "0.3",
+        "n_neighbours": "50",
+        "query_kernel": "word:0.5,char:0.5",
+        "doc_kernel": "base",
+    }
     model = build_model("robust-bm25", given).fit(synonyms)
     assert isinstance(model, Robust)
     (note,) = (note for note in model.notes_ if "held-back lists" in note)
@@ -203,7 +210,7 @@ def test_without_neighbours_it_is_the_base(robust: Robust) -> None:
 
 @pytest.mark.parametrize("spec", ["robust:lmir", "robust:pls", "robust:bm25+pls"])
 def test_any_base(spec: str, synonyms: ClickGraph) -> None:
-    given = {"epsilon": "0.1", "rho": "1", "ridge": "1", "prior": "0.3", "doc_kernel": "titles"}
+    given = {"epsilon": "0.1", "rho": "1", "ridge": "1", "prior": "0.3", "n_neighbours": "50", "doc_kernel": "titles"}
     model = build_model(spec, {**given, "query_kernel": "word:0.5,char:0.5"}).fit(synonyms)
     assert isinstance(model, Robust)
     factors = np.concatenate(model.list_factors([build_list("pony kind1", model.doc_ids_)]))
@@ -229,7 +236,7 @@ def test_clicks_that_make_neighbours_give_no_preferences(synonyms: ClickGraph, m
         return found
 
     monkeypatch.setattr(ClickGraph, "hold_back", watched)
-    given = {"epsilon": "0.1", "rho": "1", "ridge": "1", "prior": "0.3", "doc_kernel": "titles"}
+    given = {"epsilon": "0.1", "rho": "1", "ridge": "1", "prior": "0.3", "n_neighbours": "50", "doc_kernel": "titles"}
     model: Any = build_model("robust:bm25", {**given, "query_kernel": "click:0.5,word:0.5"}).fit(synonyms)
     half = halves[-1]
     assert half.shown is not None
@@ -269,6 +276,7 @@ def test_a_model_is_kept_until_something_changes(synonyms: ClickGraph, robust: R
     [
         ("epsilon", "0", "epsilon must be auto or a number above 0; got '0'"),
         ("prior", "-1", "prior must be auto or a number from 0; got '-1'"),
+        ("n_neighbours", "0", "n_neighbours must be auto or a number above 0"),
         ("ridge", "much", "ridge must be auto or a number above 0; got 'much'"),
         ("query_kernel", "word:x", "query_kernel is auto or weights, as"),
         ("query_kernel", "vowel:1", "query_kernel is made of weights >= 0"),
@@ -276,7 +284,15 @@ def test_a_model_is_kept_until_something_changes(synonyms: ClickGraph, robust: R
     ],
 )
 def test_settings_that_make_no_sense(setting: str, value: str, message: str, synonyms: ClickGraph) -> None:
-    given = {"epsilon": "0.1", "rho": "1", "ridge": "1", "prior": "0.3", "doc_kernel": "titles", "query_kernel": "word"}
+    given = {
+        "epsilon": "0.1",
+        "rho": "1",
+        "ridge": "1",
+        "prior": "0.3",
+        "n_neighbours": "50",
+        "doc_kernel": "titles",
+        "query_kernel": "word",
+    }
     model: Model = build_model("robust:bm25", {**given, setting: value})
     with pytest.raises(SettingError, match=message):
         model.fit(synonyms)
@@ -313,4 +329,6 @@ def test_samples_are_even() -> None:
     training = Training(indptr, *(np.arange(20) for _ in range(4)))
     assert training.sample(np.array([2, 0]), 8).tolist() == [3, 4, 5, 6, 7, 0, 1, 2]
     assert training.sample(np.array([1]), 8).tolist() == []
+    assert training.sample(np.array([2, 0]), 6, own=True).tolist() == [3, 4, 5, 0, 1, 2]
+    assert training.sample(np.array([0, 2]), 10, own=True).tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert training.has_pairs.tolist() == [True, False, True]

@@ -63,7 +63,7 @@ class KernelModel(Model):
     query_kernel: str
     click_kernel: str
     doc_kernel: str
-    n_neighbours: int
+    n_neighbours: str
     n_pairs: int
     ridge: str
     loss: str
@@ -182,7 +182,7 @@ class KernelModel(Model):
         """The query's model, trained when first asked for; None where no known query resembles it. Kept until the
         model or a setting changes."""
         cache, lock = self._cache
-        key = (as_key(query), self.n_neighbours, self.n_pairs, self.loss, self.choice_)
+        key = (as_key(query), self.n_pairs, self.loss, self.choice_)
         with lock:
             if key in cache:
                 cache.move_to_end(key)
@@ -197,12 +197,13 @@ class KernelModel(Model):
     def train(self, query: str) -> Neighbourhood | None:
         return train(
             query, self.kernel_, self.documents, self.training_, self.inner, self.point_factors,
-            n_neighbours=self.n_neighbours, n_pairs=self.n_pairs, lam=self.choice_.ridge, loss=self.loss,
+            n_neighbours=int(self.choice_.n_neighbours), n_pairs=self.n_pairs, lam=self.choice_.ridge, loss=self.loss,
             prior=self.choice_.prior,
         )  # fmt: skip
 
     def falls_back(self, query: str) -> bool:
-        return self.neighbourhood(query) is None
+        """Whether no known query with a preference is like this one."""
+        return not len(self.kernel_.neighbours(query, 1, self.training_.has_pairs)[0])
 
     # --- using -----------------------------------------------------------------------------------
 

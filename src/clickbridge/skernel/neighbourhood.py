@@ -59,11 +59,15 @@ class Training:
     def has_pairs(self) -> Array:
         return np.diff(self.indptr) > 0
 
-    def sample(self, queries: Array, n: int) -> Array:
-        """About n preferences of the given queries, each query as many as the others where it has them."""
+    def sample(self, queries: Array, n: int, own: bool = False) -> Array:
+        """About n preferences of the given queries, each query as many as the others where it has them. Where the
+        first is the asked query's `own`, it may take half."""
         available = np.diff(self.indptr)[queries]
-        share = water_level(available, n)
-        taken = np.minimum(available, share)
+        taken = np.zeros_like(available)
+        if own:
+            taken[0] = min(available[0], max(n // 2, 1))
+        first = int(own)
+        taken[first:] = np.minimum(available[first:], water_level(available[first:], n - int(taken.sum())))
         start = np.repeat(self.indptr[queries] - np.cumsum(taken) + taken, taken)
         return start + np.arange(len(start))
 
@@ -126,11 +130,14 @@ def train(
 ) -> Neighbourhood | None:
     """The model of a query; None where it has no neighbour with preferences. `g` gives points their factor;
     `prior` g is what the learned function corrects."""
-    among = None if training.has_pairs.all() else training.has_pairs
-    near, likeness = queries.neighbours(query, n_neighbours, among)
+    near, likeness = queries.neighbours(query, n_neighbours, training.has_pairs)
     if not len(near):
         return None
-    pairs = training.sample(near, n_pairs)
+    own = queries.number_of(query)
+    # Whatever is as like as the query itself, itself comes first.
+    order = np.argsort(near != own, kind="stable")
+    near, likeness = near[order], likeness[order]
+    pairs = training.sample(near, n_pairs, own=bool(near[0] == own))
     points, places = np.unique(np.concatenate([training.better[pairs], training.worse[pairs]]), return_inverse=True)
     docs, doc_of_point = np.unique(training.point_doc[points], return_inverse=True)
     factor = g(points)

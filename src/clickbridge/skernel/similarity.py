@@ -85,6 +85,7 @@ class QueryKernel:
         self.weights = {name: float(weights.get(name, 0.0)) for name in ("click", *TEXT_VIEWS)}
         self.click_kernel = click_kernel
         self.language = language
+        self._some: tuple[Array, sparse.csr_array] | None = None
 
     def fit(self, keys: Sequence[str], clicks: sparse.csr_array) -> QueryKernel:
         self.keys = list(keys)
@@ -150,6 +151,16 @@ class QueryKernel:
     def _inverted(self) -> sparse.csr_array:
         return sparse.csr_array(self._rows.T.tocsr())
 
+    def _inverted_of(self, among: Array | None) -> sparse.csr_array:
+        """The inverted matrix of some queries; the last choice is kept."""
+        if among is None or among.all():
+            return self._inverted
+        if self._some is None or self._some[0] is not among:
+            kept = sparse.csr_array(sparse.diags_array(among.astype(np.float32)) @ self._rows)
+            kept.eliminate_zeros()
+            self._some = among, sparse.csr_array(kept.T.tocsr())
+        return self._some[1]
+
     def _new_text(self, key: str) -> sparse.csr_array:
         """Text features of a query that is not known, as wide as the inverted matrix is high."""
         texts, columns, values, total, width = _texts([key]), [], [], 0.0, 0
@@ -167,9 +178,13 @@ class QueryKernel:
         data = (np.concatenate(values) / np.sqrt(total)).astype(np.float32)
         return sparse.csr_array((data, np.concatenate(columns), np.array([0, len(data)])), shape=shape)
 
+    def number_of(self, query: str) -> int:
+        """A known query's number, or -1."""
+        return known_number(self.numbers, query)
+
     def _row(self, query: str) -> tuple[int, sparse.csr_array]:
         """A query's number, or -1, and its features as neighbours are looked up by."""
-        number = known_number(self.numbers, query)
+        number = self.number_of(query)
         return number, self._new_text(as_key(query)) if number < 0 else self._rows[[number]]
 
     # --- values ----------------------------------------------------------------------------------
@@ -204,9 +219,8 @@ class QueryKernel:
         `among` marks those that may be found."""
         number, row = self._row(query)
         exact = number < 0 or self._by_features
-        found, _, counts = sparse_topk(row, self._inverted, k if exact and among is None else DEPTH * k)
+        found, _, counts = sparse_topk(row, self._inverted_of(among), k if exact else DEPTH * k)
         near = found[0, : counts[0]].astype(np.int64)
-        near = near if among is None else near[among[near]]
         values = self._values(number, row, near)
         order = np.lexsort((near, -values))[:k]
         order = order[values[order] > 0]

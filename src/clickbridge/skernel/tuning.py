@@ -34,8 +34,11 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "epsilon": (0.1, 0.01, 0.03, 0.3, 1.0),
     "ridge": (1.0, 0.1, 0.3, 3.0, 10.0),
     "prior": (0.3, 0.0, 1.0),
+    "n_neighbours": (50, 10, 20),
 }
 """The first is the default."""
+RHO_OF = {"geometric": (0.9, 0.3, 0.6), "product": (1.0,)}
+"""A geometric series must converge where both kernels are 1; a product has no rho."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Choice:
     epsilon: float
     rho: float
     prior: float
+    n_neighbours: float
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -76,6 +80,7 @@ def grids_of(model: KernelModel, graph: ClickGraph, by: str) -> dict[str, tuple[
     # Held-back queries that were never seen before can say nothing about clicks.
     kernels = QUERY_KERNELS if by != "query" else tuple(k for k in QUERY_KERNELS if "click" not in k)
     out: dict[str, tuple[Any, ...]] = {"query_kernel": kernels, "doc_kernel": model.doc_kernels(graph), **GRIDS}
+    out["rho"] = RHO_OF.get(getattr(model, "family", ""), GRIDS["rho"])
     for name in out:
         given = getattr(model, name, None)
         if given is None:
