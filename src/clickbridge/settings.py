@@ -99,7 +99,7 @@ _TABLE: Iterable[Setting] = (
             choices=("exact", "ann")),
     Setting("probe", 0.05, "search=ann: share of the cells that a search looks into; 1 is exact search", 1e-4, 1),
     # RMLS
-    Setting("iterations", 3, "RMLS: passes over both sides, the papers' T and one; BLTM: most rounds of EM (50 there)",
+    Setting("iterations", 3, "RMLS: passes over both sides, the papers' T and one; BLTM: most rounds of EM (20 there)",
             1, 10_000),
     Setting("early_stop", False, "RMLS: choose the number of iterations, up to `iterations`, through hold_back"),
     Setting("shrink", "density", "RMLS: thresholds by the share of a row to keep, by its root mean square, or "

@@ -51,7 +51,7 @@ class BLTM(Model):
         "dim", "iterations", "tie", "topic_prior", "word_prior", "topic_weight", "mu", *COUNTING,
         "fields", "language", "stop_words", "seed",
     )  # fmt: skip
-    defaults: ClassVar[dict[str, object]] = {"dim": 100, "iterations": 50}
+    defaults: ClassVar[dict[str, object]] = {"dim": 300, "iterations": 20}
 
     dim: int
     iterations: int

@@ -25,6 +25,8 @@ Array = np.ndarray[Any, Any]
 CHUNKS = 4
 """Pairs are counted in this many parts whatever the number of threads, so that sums are the same."""
 TINY = 1e-300
+CLOSE = 1e-5
+"""Largest slope of the dual at which a pair is solved: F is then within about sigma/2 CLOSE^2 of its best."""
 
 
 @kernel
@@ -73,7 +75,7 @@ def _solve(a, b, row, theta, phi_a, phi_b, sigma, dual, length_a, length_b, step
             slope = dual[k] / sigma - (shares_a[k] - shares_b[k])
             dual[k] -= step * slope
             largest = max(largest, abs(slope))
-        if largest < 1e-7:
+        if largest < CLOSE:
             break
     # F from the dual's value: the words' term has lambda in it, which the penalty's linear part takes out again.
     penalty = 0.0
