@@ -12,13 +12,19 @@ from clickbridge.cli.console import Seed, out, print_table, progress, say
 from clickbridge.errors import SettingError
 
 if TYPE_CHECKING:
+    from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.models.sfunction import SFunction
+    from clickbridge.online.interleave import Verdict
+    from clickbridge.online.simulated import Point
     from clickbridge.types import ResultList
+
+    Curve = tuple[int, list[Point], Verdict]
 
 SPECS = ("vsm", "lmir", "bm25", "lsi-dt", "cos-click", "pls", "bm25+pls")
 BEFORE, AFTER = "bm25", "bm25+pls"
 EXAMPLES = 6
 MEASURES = "nDCG@1,nDCG@5,R@10"
+SEARCHES = (0, 500, 1000, 2000, 4000)
 
 
 def demo(
@@ -59,6 +65,8 @@ def demo(
         judged = {kind: read_lists(str(folder / f"{kind}.lists.jsonl")) for kind in ("seen", "unseen")}
         report("searching", 0)
         scores = {spec: {kind: _measure(model, judged[kind]) for kind in judged} for spec, model in models.items()}
+        report("learning from simulated clicks", 0)
+        curve = _learning_curve(graph, models[BEFORE], judged["seen"], seed)
     print_table(
         "The data (documents are real, searches and clicks are simulated)",
         ("", "count"),
@@ -73,6 +81,8 @@ def demo(
     _examples(models[BEFORE], models[AFTER], judged["unseen"])
     out.print()
     _similar(models[AFTER], [r.query for r in judged["seen"]][:: len(judged["seen"]) // EXAMPLES])
+    out.print()
+    _print_curve(curve)
     picture = folder / "quality.svg"
     _plot(scores, picture)
     say(f'plot: {picture}   search yourself: clickbridge search {folder}/models/{AFTER} "parse json string" --explain')
@@ -107,6 +117,43 @@ def _examples(before: SFunction, after: SFunction, lists: list[ResultList]) -> N
 def _similar(model: SFunction, queries: list[str]) -> None:
     rows = [(query, ", ".join(name for name, _ in model.similar_queries(query, 3))) for query in queries[:EXAMPLES]]
     print_table(f"Similar queries ({model.spec}, from simulated clicks)", ("typed", "similar"), rows)
+
+
+def _learning_curve(graph: ClickGraph, before: SFunction, lists: list[ResultList], seed: int) -> Curve:
+    """The first search page of `before`, used by simulated users while the online learner watches."""
+    import numpy as np
+
+    from clickbridge.models.specs import build_model
+    from clickbridge.online.reranker import Online
+    from clickbridge.online.simulated import against_the_engine, learning_curve
+    from clickbridge.types import ResultList
+
+    weights = zip(before.field_names_, before.field_weights_, strict=True)  # type: ignore[attr-defined]
+    fields = ",".join(f"{name}:{weight}" for name, weight in weights if weight > 0)
+    model = build_model(f"online:{BEFORE}", {"fields": fields, "online.dim": 50, "clusters": 20})
+    model.fit(graph)
+    assert isinstance(model, Online)
+    pages = []
+    found = before.rank_many([r.query for r in lists], model.list_length)
+    for judged, ranking in zip(lists, found, strict=True):
+        grades = dict(zip(judged.results, judged.labels or (), strict=True))
+        labels = [grades.get(d, 0.0) for d in ranking.doc_ids]
+        if any(labels):
+            pages.append(ResultList(judged.query_id, judged.query, ranking.doc_ids, labels))
+    rng = np.random.default_rng(seed)
+    points = learning_curve(model, pages, SEARCHES, rng)
+    return len(pages), points, against_the_engine(model, pages, SEARCHES[-1] // 4, rng)
+
+
+def _print_curve(curve: Curve) -> None:
+    pages, points, verdict = curve
+    rows = [(p.searches, p.clicks, p.ndcg) for p in points]
+    title = f"online:{BEFORE} learns from simulated clicks, one at a time ({pages} pages of {BEFORE} with an answer)"
+    print_table(title, ("searches", "clicks", "nDCG@10"), rows)
+    say(
+        f"interleaved with {BEFORE}, it wins {verdict.first:,} simulated pages and loses {verdict.second:,}; "
+        f"{verdict.ties:,} are undecided"
+    )
 
 
 def _plot(scores: dict[str, dict[str, dict[str, float]]], path: Path) -> None:

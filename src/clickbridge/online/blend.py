@@ -48,8 +48,6 @@ class Trial:
     clicked: Array
     prior: Array
     """log rate of each result's incoming rank."""
-    amounts: Array
-    """How often each list with these clicks came."""
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
@@ -61,7 +59,7 @@ class Trial:
     def take(self, keep: Array) -> Trial:
         shown = np.repeat(keep, self.length)
         indptr = np.concatenate([[0], np.cumsum(self.length[keep])])
-        return Trial(indptr, self.clicked[shown], self.prior[shown], self.amounts[keep])
+        return Trial(indptr, self.clicked[shown], self.prior[shown])
 
     def any_in_list(self, values: Array) -> Array:
         total = np.concatenate([[0], np.cumsum(values != 0)])
@@ -74,12 +72,6 @@ class Trial:
         out = np.empty(len(scores))
         out[places] = np.arange(len(scores)) - np.repeat(self.indptr[:-1], self.length) + 1
         return out
-
-    def mean(self, values: Array) -> tuple[float, float]:
-        """The mean over lists, each as often as it came, and its standard error."""
-        total = self.amounts.sum()
-        mean = float(self.amounts @ values / total)
-        return mean, float(np.sqrt(np.sum((self.amounts * (values - mean)) ** 2)) / total)
 
     def mean_ranks(self, ranks: Array) -> Array:
         """Each list's mean rank of its clicked results."""
@@ -109,7 +101,7 @@ def learn_blend(trial: Trial, parts: dict[float, tuple[Array, Array]], fallback:
     best, gain = gentlest(tried)
     if gain == 0.0:
         return best, f"no blend improved {n} held-back lists: the incoming order stays"
-    before, _ = trial.mean(trial.mean_ranks(trial.ranks(trial.prior)))
+    before = float(trial.mean_ranks(trial.ranks(trial.prior)).mean())
     return best, (
         f"{_words(best)}; mean rank of clicks {before:.3f} to {before - gain:.3f} on {n} held-back lists, "
         f"{len(alone)} of them of new queries"
@@ -131,13 +123,14 @@ class Tried(NamedTuple):
 
 def _tried(trial: Trial, blend: Blend, learned: Array) -> Tried:
     incoming, ranks = trial.ranks(trial.prior), trial.ranks(trial.prior + learned)
-    gain = trial.mean_ranks(incoming) - trial.mean_ranks(ranks)
-    return Tried(blend, *trial.mean(gain), float(np.abs(ranks - incoming).mean()))
+    gains = trial.mean_ranks(incoming) - trial.mean_ranks(ranks)
+    error = float(gains.std() / np.sqrt(len(trial)))
+    return Tried(blend, float(gains.mean()), error, float(np.abs(ranks - incoming).mean()))
 
 
 def gentlest(tried: list[Tried]) -> tuple[Blend, float]:
     """Of the blends within one standard error of the best, the one that moves results least; none if even the
-    best gains no more than its error."""
+    best gains no more than its error. Clicks do not show what a move costs: the engine had its reasons."""
     best = max(tried, key=lambda t: t.gain)
     if best.gain <= best.error:
         return Blend(0.0, 0.0, tried[0].blend.shrink), 0.0

@@ -134,7 +134,7 @@ class Online(Wrapper):
         found = found_lists(graph, inner, self.list_length)
         events = events_from(held.shown, held.clicked, found, self.list_length, reachable=True).with_clicks()
         rank = np.arange(len(events.docs)) - np.repeat(events.indptr[:-1], np.diff(events.indptr))
-        trial = Trial(events.indptr, events.clicked, self._prior(rank), events.amounts)
+        trial = Trial(events.indptr, events.clicked, self._prior(rank))
         keys = query_hashes(list(graph.query_keys))[events.query]
         parts = {shrink: self._learned(events.indptr, events.docs, keys, shrink) for shrink in SHRINKS}
         blend, words = learn_blend(trial, parts, CAUTIOUS)
