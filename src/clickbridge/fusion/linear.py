@@ -11,13 +11,13 @@ from itertools import compress
 
 import numpy as np
 
-from clickbridge.fusion.pool import rank_pooled
+from clickbridge.fusion.pool import Pooling
 from clickbridge.models.algebra import Composite
 from clickbridge.models.base import Array, Model
-from clickbridge.types import Ranking, ResultList
+from clickbridge.types import ResultList
 
 
-class LinearSum(Composite):
+class LinearSum(Pooling, Composite):
     name = "linear"
     about = "a weighted sum of list scores"
     paper = "11M, 13"
@@ -37,12 +37,6 @@ class LinearSum(Composite):
             any_score = np.logical_or.reduce([np.isfinite(s) for s in per_part])
             out.append(np.where(any_score, total, -np.inf))
         return out
-
-    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
-        return rank_pooled(self, queries, k)
-
-    def rank(self, query: str, k: int = 10) -> Ranking:
-        return self.rank_many([query], k)[0]
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
         """Similarities of the parts that have one, each over its largest, weighted."""

@@ -18,7 +18,7 @@ from clickbridge.errors import MissingPart
 from clickbridge.fusion.features import ListFeatures
 from clickbridge.fusion.flat import FlatLists
 from clickbridge.fusion.linear import standardised
-from clickbridge.fusion.pool import rank_pooled
+from clickbridge.fusion.pool import Pooling
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE, POOL, HoldBack, Ranker, folds
 from clickbridge.io.artifact import Artifact, PartWriter
@@ -32,7 +32,7 @@ GRADES = 4
 """Shares of clicks become whole grades up to this for lambdarank."""
 
 
-class Mart(Wrapper):
+class Mart(Pooling, Wrapper):
     """Each part is one feature, beside those of `fusion/features.py`."""
 
     name = "mart"
@@ -195,12 +195,6 @@ class Mart(Wrapper):
                 for of_parts in zip(*per_part, strict=True)
             ]
         return [np.where(there, scores, -np.inf) for there, scores in zip(known, found, strict=True)]
-
-    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
-        return rank_pooled(self, queries, k)
-
-    def rank(self, query: str, k: int = 10) -> Ranking:
-        return self.rank_many([query], k)[0]
 
     def importance(self) -> dict[str, float]:
         """Each feature's share of what the trees' splits gained, largest first."""

@@ -25,11 +25,17 @@ def pooled(parts: Sequence[Model], queries: Sequence[str], depth: int) -> list[R
     return [ResultList("", q, pool, scores=[0.0] * len(pool)) for q, pool in zip(queries, pools, strict=True)]
 
 
-def rank_pooled(model: Parted, queries: Sequence[str], k: int) -> list[Ranking]:
-    """The k best candidates of each query by the model's own scores."""
-    check_k(k)
-    if not model.searching:
-        raise NotSupported(f"{model.spec} re-ranks given lists; none of its parts can search the collection")
-    lists = pooled(model.searching, queries, max(LEAST_POOL, POOL_FACTOR * k))
-    ranked = [order(r.results, s) for r, s in zip(lists, model.score_lists(lists), strict=True)]
-    return [Ranking(tuple(hit for hit in ranking[:k] if np.isfinite(hit.score))) for ranking in ranked]
+class Pooling(Parted):
+    """A model of parts that searches by re-ranking what they find."""
+
+    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
+        """The k best candidates of each query by the model's own scores."""
+        check_k(k)
+        if not self.searching:
+            raise NotSupported(f"{self.spec} re-ranks given lists; none of its parts can search the collection")
+        lists = pooled(self.searching, queries, max(LEAST_POOL, POOL_FACTOR * k))
+        ranked = [order(r.results, s) for r, s in zip(lists, self.score_lists(lists), strict=True)]
+        return [Ranking(tuple(hit for hit in ranking[:k] if np.isfinite(hit.score))) for ranking in ranked]
+
+    def rank(self, query: str, k: int = 10) -> Ranking:
+        return self.rank_many([query], k)[0]

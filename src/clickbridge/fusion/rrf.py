@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clickbridge.fusion.pool import rank_pooled
+from clickbridge.fusion.pool import Pooling
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.models.base import Array
 from clickbridge.models.wrapper import Wrapper
-from clickbridge.types import Ranking, ResultList
+from clickbridge.types import ResultList
 
 
-class RRF(Wrapper):
+class RRF(Pooling, Wrapper):
     """Documents that tie in a part share the mean of their ranks there; what a part cannot score gets
     nothing from it."""
 
@@ -45,12 +45,6 @@ class RRF(Wrapper):
             any_score = np.logical_or.reduce([np.isfinite(scores) for scores in per_part])
             out.append(np.where(any_score, total, -np.inf))
         return out
-
-    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
-        return rank_pooled(self, queries, k)
-
-    def rank(self, query: str, k: int = 10) -> Ranking:
-        return self.rank_many([query], k)[0]
 
 
 def mean_ranks(scores: Array) -> Array:
