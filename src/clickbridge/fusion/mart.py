@@ -119,7 +119,7 @@ class Mart(Pooling, Wrapper):
         if held.clicked is None or not len(held.clicked):
             return []
         keys = [held.graph.query_keys[int(i)] for i in np.unique(held.clicked.query)]
-        return held.lists([remembered(keys, part.rank_many(keys, POOL)) for part in self.parts])
+        return held.lists([remembered(keys, part.rank_many(keys, POOL)) for part in self.searching])
 
     def _sample(self, lists: list[ResultList]) -> list[ResultList]:
         """At most this fold's share of `max_lists`, drawn at random."""
