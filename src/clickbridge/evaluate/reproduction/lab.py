@@ -50,9 +50,13 @@ class Lab:
     say: Callable[[str], None] = lambda line: None
 
     def simulated(self, scale: str) -> Data:
-        if scale not in self._worlds:
-            self._worlds[scale] = self._simulate(scale)
-        return self._worlds[scale]
+        return self.once(scale, lambda: self._simulate(scale))
+
+    def once(self, name: str, make: Callable[[], Data]) -> Data:
+        """A data set by name, made when first asked for."""
+        if name not in self._worlds:
+            self._worlds[name] = make()
+        return self._worlds[name]
 
     @cached_property
     def _worlds(self) -> dict[str, Data]:

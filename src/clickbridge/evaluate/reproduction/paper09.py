@@ -37,10 +37,12 @@ Reranker = Callable[[Sequence[ResultList]], list[list[str]]]
 def setting(lab: Lab) -> tuple[Data, list[Impression]]:
     """The GRAPH of clicks at ranks 1 to 5, and the pages with all clicks."""
     about, pages, docs = lab.pages
-    if "pages" not in lab._worlds:
+
+    def taught() -> Data:
         graph = ClickGraph.build(clicks_up_to(pages, TAUGHT), docs)
-        lab._worlds["pages"] = Data("pages", about, graph, {}, settings=lab.sizes | {"online.dim": 200})
-    return lab._worlds["pages"], [p for p in pages if p.clicks and p.results][:MOST_PAGES]
+        return Data("pages", about, graph, {}, settings=lab.sizes | {"online.dim": 200})
+
+    return lab.once("pages", taught), [p for p in pages if p.clicks and p.results][:MOST_PAGES]
 
 
 def rank_groups(pages: Sequence[Impression], rerank: Reranker) -> dict[Group, tuple[float, float, float, int]]:
