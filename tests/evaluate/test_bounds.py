@@ -52,7 +52,7 @@ class Population:
     def draw(self, n: int, per_query: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
         """Sampled queries, one row each; their documents; their responses."""
         i = rng.choice(len(self.x), size=n, p=self.p_x)
-        j = np.stack([rng.choice(len(self.y), size=per_query, p=self.p_y[q]) for q in i])
+        j = (rng.random((n, per_query, 1)) > np.cumsum(self.p_y, axis=1)[i][:, None, :-1]).sum(axis=2)
         return i, j, self.r[i[:, None], j]
 
     def gap(self, n: int, per_query: int, d: int, rng: np.random.Generator) -> float:
