@@ -28,6 +28,7 @@ from clickbridge.evaluate.bounds import (
     theorem_3,
     within_unit_ball,
 )
+from clickbridge.models.latent import LatentModel
 from clickbridge.types import Document, Impression
 
 Array = np.ndarray[Any, Any]
@@ -189,6 +190,24 @@ def test_a_fitted_model_has_bounds_above_its_gap(topical: ClickGraph, spec: str,
         assert theorem_3(at_the_needed, bound.constants, 0.05) == pytest.approx(bound.training, rel=0.01)
     again = bounds(build_model(spec, settings).fit(topical))
     assert [b.as_dict() for b in again] == [b.as_dict() for b in found]
+
+
+def test_rmls_by_theorem_5(topical: ClickGraph) -> None:
+    """Its maps keep to the family: no row longer than theta, so nothing exceeds B and C."""
+    model = build_model("rmls", {"dim": 8, "views": "word", "theta_x": 0.5, "theta_y": 2.0}).fit(topical)
+    assert isinstance(model, LatentModel)
+    (bound,) = bounds(model)
+    m_x, m_y, d_x, d_y = (getattr(bound.sample, name) for name in ("m_x", "m_y", "d_x", "d_y"))
+    assert bound.constants == Constants(math.sqrt(m_x * m_y), math.sqrt(d_x * d_y))  # theta_x theta_y = 1
+    space = model.spaces_[0]
+    l_x, l_y = (np.asarray(maps[np.arange(maps.shape[0])]) for maps in (space.l_x, space.l_y))
+    assert np.linalg.norm(l_x, axis=1).max() <= 0.5 + 1e-5
+    assert np.linalg.norm(l_x @ l_y.T) <= bound.constants.C
+    assert bound.largest_gap is None
+    assert abs(bound.gap) < bound.bound
+    x, y = (within_unit_ball(f) for f in (model.query_features_, model.doc_features_))
+    dense = alignment(x, model.responses_, y, l_x, l_y)
+    assert alignment(x, model.responses_, y, space.l_x, space.l_y) == pytest.approx(dense, rel=1e-5)
 
 
 def test_refusals(topical: ClickGraph, small_graph: ClickGraph) -> None:

@@ -21,6 +21,7 @@ from clickbridge.errors import InputError, NotSupported, SettingError
 from clickbridge.models.base import Model
 from clickbridge.models.latent import LatentModel, Space
 from clickbridge.numerics.csr import csr_times_dense
+from clickbridge.numerics.rows import Maps, SparseRows
 from clickbridge.numerics.svd import ProductOperator, randomised_svd
 
 Array = np.ndarray[Any, Any]
@@ -120,17 +121,30 @@ def averaged(r: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array(sparse.diags_array(1 / np.maximum(counts, 1) / max(np.count_nonzero(counts), 1)) @ r)
 
 
-def alignment(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, l_x: Array, l_y: Array) -> float:
+def alignment(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, l_x: Maps, l_y: Maps) -> float:
     """(1/n^x) sum_i (1/n_i^y) sum_j r_ij x_i' Lx Ly' y_ij."""
-    of_x, of_y = (csr_times_dense(side, np.ascontiguousarray(maps)) for side, maps in ((x, l_x), (y, l_y)))
+    of_x, of_y = _images(x, l_x), _images(y, l_y)
     weights = averaged(r).tocoo()
     total = 0.0
     for start in range(0, weights.nnz, CHUNK):
         part = slice(start, start + CHUNK)
         rows, columns = (index[part] for index in weights.coords)
-        dots = np.einsum("ij,ij->i", of_x[rows], of_y[columns], dtype=np.float64)
-        total += float(weights.data[part] @ dots)
+        total += float(weights.data[part] @ _dots(of_x[rows], of_y[columns]))
     return total
+
+
+def _images(features: sparse.csr_array, maps: Maps) -> Any:
+    """Sparse where the maps are."""
+    if isinstance(maps, SparseRows):
+        return sparse.csr_array(features @ maps.csr)
+    return csr_times_dense(features, np.ascontiguousarray(maps))
+
+
+def _dots(one: Any, two: Any) -> Array:
+    """Dot products row by row."""
+    if sparse.issparse(one):
+        return np.asarray(one.multiply(two).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", one, two, dtype=np.float64)
 
 
 def largest_gap(
@@ -198,7 +212,7 @@ def bounds(model: Model, delta: float = 0.05, seed: int = 0) -> list[Bound]:
 
 
 def _latent_parts(model: Model) -> Iterator[LatentModel]:
-    if isinstance(model, LatentModel) and hasattr(model, "_space"):
+    if isinstance(model, LatentModel) and hasattr(model, "learn_space"):
         yield model
     for part in getattr(model, "parts", ()):
         yield from _latent_parts(part)
@@ -231,8 +245,7 @@ def measure(model: LatentModel, space: Space, held: Array, delta: float, name: s
     learned = _relearn(model, space, ~held)
     sample = describe(x, train, y)
     # RMLS has rows of norm theta; the others have orthonormal columns.
-    theta = getattr(model, "theta", None)
-    theta_x, theta_y = (getattr(model, f"theta_{side}", theta) for side in "xy")
+    theta_x, theta_y = getattr(model, "theta_x", None), getattr(model, "theta_y", None)
     orthonormal = theta_x is None or theta_y is None
     constants = pls_constants(learned.dim)
     if theta_x is not None and theta_y is not None:
@@ -251,5 +264,5 @@ def _relearn(model: LatentModel, space: Space, rows: Array) -> Space:
     part: Any = copy.copy(model)
     part.query_features_ = sparse.csr_array(model.query_features_[rows])
     part.responses_ = sparse.csr_array(model.responses_[rows])
-    again: Space = part._space(space.q_columns, space.d_columns, space.dim)
+    again: Space = part.learn_space(space.q_columns, space.d_columns, space.dim)
     return again
