@@ -68,10 +68,9 @@ def table(title: str, fits: list[tuple[ClickGraph, Sets]], specs: tuple[str, ...
 
 
 def measured(model: Model, lists: list[ResultList]) -> dict[str, dict[str, float]]:
-    run = {r.query_id: [(h.doc_id, -i) for i, h in enumerate(ranking)] for r, ranking in
-           zip(lists, model.rerank_lists(lists), strict=True)}  # fmt: skip
+    ranked = zip(lists, model.rerank_lists(lists), strict=True)
     grades = {r.query_id: dict(zip(r.results, r.labels or (), strict=True)) for r in lists}
-    return evaluate_run(run, grades, MEASURES)  # type: ignore[arg-type]
+    return evaluate_run({r.query_id: ranking.doc_ids for r, ranking in ranked}, grades, MEASURES)
 
 
 # --- data ------------------------------------------------------------------------------------------------------------

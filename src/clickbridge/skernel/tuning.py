@@ -31,9 +31,9 @@ QUERY_KERNELS = (
 )
 GRIDS: dict[str, tuple[float, ...]] = {
     "rho": (1.0, 0.3, 3.0),
-    "epsilon": (0.1, 0.01, 0.03, 0.3, 1.0),
-    "ridge": (1.0, 0.1, 0.3, 3.0, 10.0),
-    "prior": (0.3, 0.0, 1.0),
+    "epsilon": (0.1, 0.01, 0.03, 0.3),
+    "ridge": (3.0, 0.3, 1.0, 10.0),
+    "prior": (0.3, 0.1, 1.0),
     "n_neighbours": (50, 10, 20),
 }
 """The first is the default."""
