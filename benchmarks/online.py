@@ -134,7 +134,8 @@ def run_ablation(_: argparse.Namespace) -> None:
         **{f"tau {t:g}, f alone": {**paper, "closed_form": "weighted", "unlabelled": t} for t in (0.1, 1, 10, 100)},
         "all pairs, blended": {"pairs": "all"},
         "skip-above, blended": {"pairs": "skip-above"},
-        "residual pairs, blended (default)": {},
+        "residual pairs, blended": {"pairs": "residual"},
+        "default: pairs and blend through hold_back": {},
     }
     for name, settings in trials.items():
         rank = online_ranker(fitted(graph, "online", **settings))
@@ -196,10 +197,10 @@ def plot(curve: Sequence[tuple[Any, ...]], path: Path) -> None:
 # --- cost --------------------------------------------------------------------------------------------
 
 
-def simulated_lists(n_pages: int, n_lists: int, length: int, seed: int = 0) -> Lists:
+def simulated_lists(n_pages: int, n_lists: int, length: int, topic_pages: int = 300, seed: int = 0) -> Lists:
     """Lists about topics: pages of a topic by a power law, and one in five results from anywhere."""
     rng = np.random.default_rng(seed)
-    topics = max(n_pages // 300, 1)
+    topics = max(n_pages // topic_pages, 1)
     size = n_pages // topics
     topic = rng.integers(topics, size=(n_lists, 1))
     within = (size * rng.random((n_lists, length)) ** 2).astype(np.int64)
@@ -215,7 +216,7 @@ def simulated_lists(n_pages: int, n_lists: int, length: int, seed: int = 0) -> L
 def run_projection(options: argparse.Namespace) -> None:
     n, m = int(PAPER_PAGES * options.fraction), int(PAPER_QUERIES * options.fraction)
     print(f"{n:,} pages, {m:,} lists of {PAPER_LIST}, R = {options.rank}, {options.clusters} clusters")
-    lists = simulated_lists(n, m, PAPER_LIST)
+    lists = simulated_lists(n, m, PAPER_LIST, options.topic_pages)
     warm = simulated_lists(900, 900, 5)
     leading(warm, scales(warm)[0], 20)
     query_vectors(warm.indptr, warm.pages, np.ones((900, 4), np.float32))
@@ -229,7 +230,7 @@ def run_projection(options: argparse.Namespace) -> None:
         clock, cpu = now
 
     values, vectors, residual = leading(lists, scales(lists)[0], options.rank, tolerance=options.tolerance)
-    lap("eigenvectors", f"residual {residual:.1e}, eigenvalue R {values[-1]:.3f}")
+    lap("eigenvectors", f"residual {residual:.1e}, eigenvalues 2 and R {values[1]:.3f}, {values[-1]:.3f}")
     z = (vectors / np.sqrt(1 - 0.95 * values)).astype(np.float32)
     del vectors
     points = query_vectors(lists.indptr, lists.pages, z)
@@ -274,6 +275,7 @@ def main() -> None:
     what["projection"] = run_projection
     parser.add_argument("what", choices=what, nargs="?", default="speed")
     parser.add_argument("--fraction", type=float, default=0.02, help="of the paper's pages and queries")
+    parser.add_argument("--topic-pages", type=int, default=300, help="pages of a simulated topic")
     parser.add_argument("--rank", type=int, default=200)
     parser.add_argument("--clusters", type=int, default=100)
     parser.add_argument("--tolerance", type=float, default=1e-3)

@@ -155,8 +155,8 @@ _TABLE: Iterable[Setting] = (
             choices=("weighted", "corrected", "printed")),
     Setting("unlabelled", 10.0, "online: tau, the weight of all unlabelled pairs of a page together", 1e-6, 1e9),
     Setting("smoothness", True, "online: with the smoothness term, or without (Appendix B)"),
-    Setting("pairs", "residual", "online: pairs of a page: all clicked over unclicked (the paper), skip-above, or "
-            "all less what the ranks foretell", choices=("all", "skip-above", "residual")),
+    Setting("pairs", "auto", "online: pairs of a page: all clicked over unclicked (the paper), skip-above, or all "
+            "less what the ranks foretell (residual)", choices=("auto", "all", "skip-above", "residual")),
     Setting("kappa", 1.0, "online: what is left of the learned at each event; 1 forgets nothing", 1e-3, 1),
     Setting("blend", "auto", "online: latent,own,shrink, as 0.1,0.2,4; auto learns them through hold_back"),
     Setting("per_user", 0.0, "online: weight of a user's own clicks next to everyone's; 0 keeps no user", 0, 1000),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ def test_it_is_a_dict(steps: list[tuple[int, float]]) -> None:
     assert [a.tobytes() for a in again] == [a.tobytes() for a in flat]
 
 
+@pytest.mark.filterwarnings("ignore:overflow")  # wanted, and only the interpreter mentions it
 def test_keys_are_mixed_well() -> None:
     made = {int(mixed(np.uint64(q), np.uint64(p))) for q in range(100) for p in range(100)}
     assert len(made) == 10_000

@@ -39,24 +39,27 @@ def test_ranks_by_score_ties_as_they_came() -> None:
 def test_what_helps_gets_weight() -> None:
     n = 200
     noise = np.zeros(n * 5)
-    own, words = learn_blend(trial(n, 3), {4.0: (noise, signal(n, 3))}, FALLBACK)
+    own, most, words = learn_blend(trial(n, 3), {4.0: (noise, signal(n, 3))}, FALLBACK)
     assert own.own > 0 == own.latent
     assert "mean rank of clicks 4.000 to 1.000" in words
+    assert most == 3.0
     # Of new queries, only the latent part knows anything.
-    both, _ = learn_blend(trial(n, 3), {4.0: (signal(n, 3), signal(n, 3, lists=0.5))}, FALLBACK)
+    both, _, _ = learn_blend(trial(n, 3), {4.0: (signal(n, 3), signal(n, 3, lists=0.5))}, FALLBACK)
     assert both.latent > 0
 
 
 def test_what_harms_gets_none() -> None:
     n = 200
-    found, words = learn_blend(trial(n, 0), {4.0: (signal(n, 4), signal(n, 4))}, FALLBACK)
+    found, most, words = learn_blend(trial(n, 0), {4.0: (signal(n, 4), signal(n, 4))}, FALLBACK)
     assert (found.latent, found.own) == (0.0, 0.0)
     assert "the incoming order stays" in words
+    assert most == 0.0
 
 
 def test_too_few_lists_take_the_fallback() -> None:
-    found, words = learn_blend(trial(49, 3), {4.0: (signal(49, 3), signal(49, 3))}, FALLBACK)
+    found, most, words = learn_blend(trial(49, 3), {4.0: (signal(49, 3), signal(49, 3))}, FALLBACK)
     assert found == FALLBACK
+    assert most == 0.0
     assert words.startswith("49 usable held-back lists are too few")
 
 

@@ -79,8 +79,16 @@ class Trial:
         return np.add.reduceat(ranks * self.clicked, starts) / np.add.reduceat(self.clicked, starts)
 
 
-def learn_blend(trial: Trial, parts: dict[float, tuple[Array, Array]], fallback: Blend) -> tuple[Blend, str]:
-    """The blend that serves held-back clicks best, and one line that says what was done.
+class Learned(NamedTuple):
+    blend: Blend
+    most: float
+    """The largest gain of any blend; 0 where there was too little to learn from."""
+    words: str
+    """What was done."""
+
+
+def learn_blend(trial: Trial, parts: dict[float, tuple[Array, Array]], fallback: Blend) -> Learned:
+    """The blend that serves held-back clicks best.
 
     `parts` has (latent, own) for each shrink. The latent part is weighed where it stands alone, on queries that
     taught nothing by themselves; then the own part on all. Tuned together, own memory would hide what the latent
@@ -88,7 +96,8 @@ def learn_blend(trial: Trial, parts: dict[float, tuple[Array, Array]], fallback:
     """
     n = len(trial)
     if n < MIN_USABLE:
-        return fallback, f"{n} usable held-back lists are too few to learn the blend: {_words(fallback)}"
+        words = f"{n} usable held-back lists are too few to learn the blend: {_words(fallback)}"
+        return Learned(fallback, 0.0, words)
     new = ~trial.any_in_list(next(iter(parts.values()))[1])
     alone = trial.take(new)
     tried = []
@@ -100,12 +109,13 @@ def learn_blend(trial: Trial, parts: dict[float, tuple[Array, Array]], fallback:
         tried += [_tried(trial, Blend(a, b, shrink), a * latent + b * own) for b in _weights(own)]
     best, gain = gentlest(tried)
     if gain == 0.0:
-        return best, f"no blend improved {n} held-back lists: the incoming order stays"
+        return Learned(best, 0.0, f"no blend improved {n} held-back lists: the incoming order stays")
     before = float(trial.mean_ranks(trial.ranks(trial.prior)).mean())
-    return best, (
+    words = (
         f"{_words(best)}; mean rank of clicks {before:.3f} to {before - gain:.3f} on {n} held-back lists, "
         f"{len(alone)} of them of new queries"
     )
+    return Learned(best, max(t.gain for t in tried), words)
 
 
 def _weights(part: Array) -> list[float]:

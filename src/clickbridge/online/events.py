@@ -149,10 +149,12 @@ def _clicked_lists(pairs: Pairs, top: int) -> dict[int, Array]:
 def distinct_lists(pages: Impressions | None, found: Iterable[Array], n_docs: int, top: int) -> Lists:
     """Every list once, however often it was shown: a popular query must not count as many."""
     shown = [] if pages is None else (pages.doc[a:b] for a, b in pairwise(pages.indptr))
+    # As they came first: most pages are shown again and again in one order.
+    orders = {listed[:top].tobytes(): listed[:top] for listed in (*shown, *found)}
     unique: dict[bytes, Array] = {}
-    for listed in (*shown, *found):
+    for listed in orders.values():
         # A page twice on one list is there once.
-        once = np.unique(listed[:top].astype(np.int64))
+        once = np.unique(listed.astype(np.int64))
         if len(once):
             unique.setdefault(once.tobytes(), once)
     ends = np.cumsum([0, *(len(v) for v in unique.values())])

@@ -25,6 +25,7 @@ from clickbridge.models.wrapper import Wrapper
 from clickbridge.numerics.feedback import ABOVE, EVERY, RESIDUAL, pair_labels
 from clickbridge.online.blend import SHRINKS, Blend, Trial, learn_blend
 from clickbridge.online.events import (
+    Events,
     distinct_lists,
     events_from,
     events_of,
@@ -37,7 +38,8 @@ from clickbridge.online.projection import Projection, Shape, project
 from clickbridge.online.state import State
 from clickbridge.types import Document, Impression, PairCount, Ranking, ResultList, query_key
 
-PREFERENCES = {"all": EVERY, "skip-above": ABOVE, "residual": RESIDUAL}
+PREFERENCES = {"residual": RESIDUAL, "all": EVERY, "skip-above": ABOVE}
+CAUTIOUS_PAIRS = "residual"
 HELD_BACK = 0.25
 CAUTIOUS = Blend(0.0, 0.2, 4.0)
 """Where there is too little to learn a blend from: what the very same query taught, and that gently."""
@@ -74,6 +76,8 @@ class Online(Wrapper):
     state_: State
     rates_: Array
     blend_: Blend
+    pairs_: str
+    _events: Events
 
     # --- fit -------------------------------------------------------------------------------------
 
@@ -87,30 +91,36 @@ class Online(Wrapper):
         (inner.refit if refitting or self.blend == "auto" else inner.fit)(graph)
         self.notes_ += [note for note in inner.notes_ if note not in self.notes_]
         self.blend_ = self.tuned_["blend"]
-        self._learn_graph(graph)
+        self.pairs_ = self.tuned_.get(
+            "pairs", CAUTIOUS_PAIRS if self.preference == "auto" else self.preference
+        )
+        self._project(graph)
+        self._teach(graph)
+        del self._events
         p = self.projection_
         self.notes_.append(
             f"online: {int(p.spaces['sizes'].sum()):,} pages in {p.n_components:,} components, the largest of "
             f"{int(p.spaces['sizes'].max(initial=0)):,}; residual {p.residual:.1e}"
         )
 
-    def _learn_graph(self, graph: ClickGraph) -> None:
-        """Projection, rates and weights from one GRAPH; the inner model is fitted."""
+    def _project(self, graph: ClickGraph) -> None:
+        """Projection and rates of one GRAPH; the inner model is fitted."""
         self.doc_ids_ = graph.doc_ids
         self._forget()
         found = found_lists(graph, self.parts[0], self.list_length)
-        events = events_of(graph, found, self.list_length)
+        self._events = events_of(graph, found, self.list_length).with_clicks()
         lists = distinct_lists(graph.impressions, found.values(), graph.n_docs, self.list_length)
         self.projection_ = project(lists, self._shape())
+        self.rates_ = click_rates(self._events.indptr, self._events.clicked, self.list_length, self._events.amounts)
+
+    def _teach(self, graph: ClickGraph) -> None:
+        """Weights from the GRAPH's clicks."""
+        events = self._events
         self.state_ = State(self.projection_, self.list_length, self.kappa)
-        clicked = events.with_clicks()
-        self.rates_ = click_rates(clicked.indptr, clicked.clicked, self.list_length, clicked.amounts)
         keys = query_hashes(list(graph.query_keys))
-        users = clicked.user if self.per_user else np.zeros(len(clicked), dtype=np.uint64)
-        self.state_.learn(
-            clicked.indptr, clicked.docs, self._labels(clicked.indptr, clicked.clicked), clicked.amounts,
-            keys[clicked.query], users,
-        )  # fmt: skip
+        users = events.user if self.per_user else np.zeros(len(events), dtype=np.uint64)
+        labels = self._labels(events.indptr, events.clicked)
+        self.state_.learn(events.indptr, events.docs, labels, events.amounts, keys[events.query], users)
 
     def _shape(self) -> Shape:
         return Shape(
@@ -120,26 +130,32 @@ class Online(Wrapper):
 
     def _labels(self, indptr: Array, clicked: Array) -> Array:
         out = np.empty(len(clicked))
-        kind = PREFERENCES[self.pairs]
+        kind = PREFERENCES[self.pairs_]
         for first, last in pairwise(indptr):
             pair_labels(clicked[first:last], kind, self.rates_, out[first:last])
         return out
 
     def _tune(self, graph: ClickGraph) -> Blend:
-        """The blend that serves held-back clicks best, everything learned from the rest."""
+        """The pairs and the blend that serve held-back clicks best, everything learned from the rest."""
         held = graph.hold_back(HELD_BACK, seed=self.seed)
         inner = self.parts[0].fit(held.graph)
         self.notes_ += inner.notes_
-        self._learn_graph(held.graph)
+        self._project(held.graph)
         found = found_lists(graph, inner, self.list_length)
         events = events_from(held.shown, held.clicked, found, self.list_length, reachable=True).with_clicks()
         rank = np.arange(len(events.docs)) - np.repeat(events.indptr[:-1], np.diff(events.indptr))
         trial = Trial(events.indptr, events.clicked, self._prior(rank))
         keys = query_hashes(list(graph.query_keys))[events.query]
-        parts = {shrink: self._learned(events.indptr, events.docs, keys, shrink) for shrink in SHRINKS}
-        blend, words = learn_blend(trial, parts, CAUTIOUS)
-        self.notes_.append(f"online: {words}")
-        return blend
+        learned = {}
+        for name in PREFERENCES if self.preference == "auto" else [self.preference]:
+            self.pairs_ = name
+            self._teach(held.graph)
+            parts = {shrink: self._learned(events.indptr, events.docs, keys, shrink) for shrink in SHRINKS}
+            learned[name] = learn_blend(trial, parts, CAUTIOUS)
+        best = max(learned, key=lambda name: learned[name].most)
+        self.tuned_["pairs"] = best
+        self.notes_.append(f"online: pairs {best}, {learned[best].words}")
+        return learned[best].blend
 
     # --- scores ----------------------------------------------------------------------------------
 
@@ -239,7 +255,7 @@ class Online(Wrapper):
         clicked = np.array([d in chosen for d in results], dtype=np.float64)
         labels = np.zeros(len(pages))
         if 0 < clicked.sum() < len(clicked):
-            pair_labels(clicked, PREFERENCES[self.pairs], self.rates_, labels)
+            pair_labels(clicked, PREFERENCES[self.pairs_], self.rates_, labels)
         user = user_hash(page.user) if self.per_user and page.user else 0
         query = query_hash(query_key(page.query, page.query_id))
         return pages, labels, np.array([query], dtype=np.uint64), np.array([user], dtype=np.uint64)
@@ -315,12 +331,14 @@ class Online(Wrapper):
     def _write(self, writer: PartWriter) -> None:
         super()._write(writer)
         writer.array("rates", self.rates_)
+        writer.strings("pairs", [self.pairs_])
         writer.array("blend", np.array([self.blend_.latent, self.blend_.own, self.blend_.shrink]))
         self.projection_.write(writer)
         self.state_.write(writer)
 
     def _read(self, artifact: Artifact) -> None:
         self.rates_ = artifact.array("rates")
+        self.pairs_ = artifact.strings("pairs")[0]
         self.blend_ = Blend(*(float(v) for v in artifact.array("blend")))
         self.projection_ = Projection.read(artifact, self._shape(), float(self.report_["residual"]))
         self.state_ = State(self.projection_, self.list_length, self.kappa)

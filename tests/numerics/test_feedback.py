@@ -1,0 +1,98 @@
+"""Learning and ranking loops against loops that are easy to read, and on nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clickbridge.numerics.feedback import OF_QUERY, Layout, latent_scores, learn_latent, learn_own, own_scores
+from clickbridge.numerics.table import empty_table, mixed, value_at
+
+Array = np.ndarray[Any, Any]
+pytestmark = pytest.mark.filterwarnings("ignore:overflow")  # wanted, and only the interpreter mentions it
+
+
+def layout(seed: int = 0) -> tuple[Layout, list[Array], list[Array], list[Array]]:
+    """Seven pages: four in a component of three dimensions and two clusters, two in one of two dimensions, one in
+    none. Also z, z~ and centres by component."""
+    rng = np.random.default_rng(seed)
+    z = [rng.standard_normal((4, 3)).astype(np.float32), rng.standard_normal((2, 2)).astype(np.float32)]
+    tilde = [rng.standard_normal(part.shape).astype(np.float32) for part in z]
+    centres = [rng.standard_normal((2, 3)).astype(np.float32), np.zeros((1, 2), dtype=np.float32)]
+    made = Layout(
+        component=np.array([0, 0, 0, 0, 1, 1, -1], dtype=np.int32),
+        start=np.array([0, 3, 6, 9, 12, 14, 0]),
+        z=np.concatenate([part.ravel() for part in z]),
+        z_tilde=np.concatenate([part.ravel() for part in tilde]),
+        dims=np.array([3, 2]),
+        n_clusters=np.array([2, 1]),
+        beta=np.array([0.7, 1.0]),
+        centre_start=np.array([0, 6]),
+        centres=np.concatenate([part.T.ravel() for part in centres]),
+        weight_start=np.array([0, 6]),
+        slot_start=np.array([0, 2]),
+    )
+    return made, z, tilde, centres
+
+
+def shares(z: Array, members: list[int], centres: Array, beta: float) -> Array:
+    query = z[members].mean(axis=0)
+    raw = np.exp(-beta * ((query - centres) ** 2).sum(axis=1)) if len(centres) > 1 else np.ones(1)
+    out: Array = raw / raw.sum()
+    return out
+
+
+def test_one_event_by_hand_then_a_ranking_by_it() -> None:
+    made, z, tilde, centres = layout()
+    shown, y = np.array([2, 6, 4, -1, 0, 5]), np.array([3.0, -1.0, 0.5, 1.0, -2.0, -1.5])
+    weights, evidence = np.zeros(8), np.zeros(3)
+    learn_latent(np.array([0, 6]), shown, 10, y, np.array([2.0]), made, weights, evidence)
+    p = shares(z[0], [2, 0], centres[0], 0.7)
+    step = 3.0 * tilde[0][2] - 2.0 * tilde[0][0]
+    u = [weights[:6].reshape(2, 3), weights[6:].reshape(1, 2)]
+    np.testing.assert_allclose(u[0], 2.0 * np.outer(p, step), rtol=1e-5)
+    np.testing.assert_allclose(u[1][0], 2.0 * (0.5 * tilde[1][0] - 1.5 * tilde[1][1]), rtol=1e-5)
+    np.testing.assert_allclose(evidence, [2 * p[0], 2 * p[1], 2.0], rtol=1e-5)
+
+    asked, out = np.array([1, 6, 3, 5, -1]), np.zeros(5)
+    latent_scores(np.array([0, 5]), asked, 10, made, weights, evidence, 1.0, 4.0, out)
+    p = shares(z[0], [1, 3], centres[0], 0.7)
+    f = sum(p[k] * u[0][k] / (evidence[k] + 4.0) for k in range(2))
+    expected = [z[0][1] @ f, 0.0, z[0][3] @ f, z[1][1] @ u[1][0] / (2.0 + 4.0), 0.0]
+    np.testing.assert_allclose(out, expected, rtol=1e-4)
+
+
+def test_only_the_first_results_say_what_the_query_is_about() -> None:
+    made, z, _, centres = layout(1)
+    weights, evidence, out = np.arange(8.0), np.ones(3), np.zeros(3)
+    latent_scores(np.array([0, 3]), np.array([1, 3, 2]), 1, made, weights, evidence, 1.0, 0.0, out)
+    p = shares(z[0], [1], centres[0], 0.7)
+    np.testing.assert_allclose(out, z[0][[1, 3, 2]] @ (p @ weights[:6].reshape(2, 3)), rtol=1e-4)
+
+
+def test_own_memory() -> None:
+    keys, values = empty_table()
+    queries = np.array([7, 8], dtype=np.uint64)
+    pages, labels = np.array([0, 1, 1, -1]), np.array([1.0, -1.0, 2.0, 3.0])
+    new = learn_own(np.array([0, 2, 4]), pages, labels, np.array([1.0, 3.0]), queries, keys, values)
+    assert new == 5
+    assert value_at(keys, values, mixed(queries[1], np.uint64(OF_QUERY))) == 3.0
+    out = np.zeros(4)
+    own_scores(
+        np.array([0, 3, 4]), np.array([0, 1, 5, 0]), np.array([7, 9], dtype=np.uint64), keys, values, 1.0, 1.0, out
+    )
+    assert out.tolist() == [0.5, -0.5, 0.0, 0.0]
+
+
+def test_nothing_to_learn_or_rank() -> None:
+    made, _, _, _ = layout()
+    ends, none, flat = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+    weights, evidence = np.zeros(8), np.zeros(3)
+    learn_latent(ends, none, 5, flat, flat, made, weights, evidence)
+    latent_scores(np.zeros(3, dtype=np.int64), none, 5, made, weights, evidence, 1.0, 1.0, flat)
+    own_scores(ends, none, none.astype(np.uint64), *empty_table(), 1.0, 1.0, flat)
+    assert learn_own(ends, none, flat, flat, none.astype(np.uint64), *empty_table()) == 0
+    assert not weights.any()
+    assert not evidence.any()
