@@ -91,9 +91,7 @@ class Online(Wrapper):
         (inner.refit if refitting or self.blend == "auto" else inner.fit)(graph)
         self.notes_ += [note for note in inner.notes_ if note not in self.notes_]
         self.blend_ = self.tuned_["blend"]
-        self.pairs_ = self.tuned_.get(
-            "pairs", CAUTIOUS_PAIRS if self.preference == "auto" else self.preference
-        )
+        self.pairs_ = self.tuned_.get("pairs", CAUTIOUS_PAIRS if self.pairs == "auto" else self.pairs)
         self._project(graph)
         self._teach(graph)
         del self._events
@@ -147,7 +145,7 @@ class Online(Wrapper):
         trial = Trial(events.indptr, events.clicked, self._prior(rank))
         keys = query_hashes(list(graph.query_keys))[events.query]
         learned = {}
-        for name in PREFERENCES if self.preference == "auto" else [self.preference]:
+        for name in PREFERENCES if self.pairs == "auto" else [self.pairs]:
             self.pairs_ = name
             self._teach(held.graph)
             parts = {shrink: self._learned(events.indptr, events.docs, keys, shrink) for shrink in SHRINKS}
