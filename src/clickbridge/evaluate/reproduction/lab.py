@@ -31,7 +31,7 @@ DECOMPOSED = ("pls", "mpls", "rmls", "lsi-qd", "lsi-dt")
 """Models whose dimensions are set; the others keep their default, which is smaller and costs them time as it is."""
 SHORTENED = {
     "ssi.dim": 20, "ssi.epochs": 4, "svdfeature.dim": 20, "svdfeature.epochs": 4, "bltm.dim": 20, "bltm.iterations": 8,
-    "mart.folds": 2, "mart.trees": 60, "mart.max_lists": 400,
+    "mart.folds": 2, "mart.trees": 40, "mart.max_lists": 200,
 }  # fmt: skip
 """What a quick run takes from models that learn in many rounds; what a version does not have drops out."""
 
