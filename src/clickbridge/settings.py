@@ -132,8 +132,8 @@ _TABLE: Iterable[Setting] = (
             choices=("pearson", "cosine", "jaccard", "jensen-shannon")),
     Setting("doc_kernel", "auto", "k_D: titles, words, base (the base model's images) or views, as word:title,char; "
             "auto: hold_back"),
-    Setting("family", "product", "robust: the family of the S-kernel; product is eq. (8)",
-            choices=("product", "linear", "exponential", "geometric")),
+    Setting("family", "auto", "robust: the family of the S-kernel; product is eq. (8); auto: hold_back",
+            choices=("auto", "product", "linear", "exponential", "geometric")),
     Setting("rho", "auto", "robust: how much likeness counts against the base itself; auto: hold_back"),
     Setting("prior", "auto", "robust: how much of the base the learned function corrects; 0 is the paper's; "
             "auto: hold_back"),

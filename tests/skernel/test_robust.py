@@ -211,7 +211,15 @@ def test_without_neighbours_it_is_the_base(robust: Robust) -> None:
 
 @pytest.mark.parametrize("spec", ["robust:lmir", "robust:pls", "robust:bm25+pls"])
 def test_any_base(spec: str, synonyms: ClickGraph) -> None:
-    given = {"epsilon": "0.1", "rho": "1", "ridge": "1", "prior": "0.3", "n_neighbours": "50", "doc_kernel": "titles"}
+    given = {
+        "epsilon": "0.1",
+        "rho": "1",
+        "ridge": "1",
+        "prior": "0.3",
+        "n_neighbours": "50",
+        "family": "product",
+        "doc_kernel": "titles",
+    }
     model = build_model(spec, {**given, "query_kernel": "word:0.5,char:0.5"}).fit(synonyms)
     assert isinstance(model, Robust)
     factors = np.concatenate(model.list_factors([build_list("pony kind1", model.doc_ids_)]))
@@ -237,7 +245,15 @@ def test_clicks_that_make_neighbours_give_no_preferences(synonyms: ClickGraph, m
         return found
 
     monkeypatch.setattr(ClickGraph, "hold_back", watched)
-    given = {"epsilon": "0.1", "rho": "1", "ridge": "1", "prior": "0.3", "n_neighbours": "50", "doc_kernel": "titles"}
+    given = {
+        "epsilon": "0.1",
+        "rho": "1",
+        "ridge": "1",
+        "prior": "0.3",
+        "n_neighbours": "50",
+        "family": "product",
+        "doc_kernel": "titles",
+    }
     model: Any = build_model("robust:bm25", {**given, "query_kernel": "click:0.5,word:0.5"}).fit(synonyms)
     half = halves[-1]
     assert half.shown is not None

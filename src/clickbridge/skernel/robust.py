@@ -62,7 +62,7 @@ class Robust(KernelModel, Wrapper):
 
     @property
     def inner(self) -> PowerSeries:
-        return family(self.family, self.choice_.rho)
+        return family(self.choice_.family, self.choice_.rho)
 
     # --- learning --------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ GRIDS: dict[str, tuple[float, ...]] = {
 """The first is the default."""
 RHO_OF = {"geometric": (0.9, 0.3, 0.6), "product": (1.0,)}
 """A geometric series must converge where both kernels are 1; a product has no rho."""
+FAMILY_GRID = ("product", "exponential")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Choice:
 
     query_kernel: str
     doc_kernel: str
+    family: str
     ridge: float
     epsilon: float
     rho: float
@@ -63,7 +65,7 @@ class Choice:
     def of_strings(cls, lines: list[str]) -> Choice:
         read = dict(line.split("=", 1) for line in lines)
         numbers = {name: float(read[name]) for name in GRIDS}
-        return cls(read["query_kernel"], read["doc_kernel"], **numbers)
+        return cls(read["query_kernel"], read["doc_kernel"], read["family"], **numbers)
 
 
 def parse_weights(text: str) -> dict[str, float]:
@@ -79,14 +81,16 @@ def grids_of(model: KernelModel, graph: ClickGraph, by: str) -> dict[str, tuple[
     """For each coordinate what may be chosen: one value where a setting says it."""
     # Held-back queries that were never seen before can say nothing about clicks.
     kernels = QUERY_KERNELS if by != "query" else tuple(k for k in QUERY_KERNELS if "click" not in k)
-    out: dict[str, tuple[Any, ...]] = {"query_kernel": kernels, "doc_kernel": model.doc_kernels(graph), **GRIDS}
-    out["rho"] = RHO_OF.get(getattr(model, "family", ""), GRIDS["rho"])
+    named = {"query_kernel": kernels, "doc_kernel": model.doc_kernels(graph), "family": FAMILY_GRID}
+    out: dict[str, tuple[Any, ...]] = {**named, **GRIDS}
     for name in out:
         given = getattr(model, name, None)
         if given is None:
-            out[name] = (0.0,)
+            out[name] = ("product",) if name == "family" else (0.0,)
         elif given != AUTO:
-            out[name] = (given,) if name.endswith("kernel") else (_number(name, given),)
+            out[name] = (given,) if name in named else (_number(name, given),)
+    if len(out["rho"]) > 1 and len(out["family"]) == 1:
+        out["rho"] = RHO_OF.get(out["family"][0], out["rho"])
     return out
 
 
@@ -137,7 +141,7 @@ def _climb(
     found = value(best)
     for name, grid in grids.items():
         start = getattr(best, name)
-        for candidate in grid:
+        for candidate in grid if name != "rho" or best.family != "product" else ():
             if candidate != start:
                 trial = replace(best, **{name: candidate})
                 reached = value(trial)
