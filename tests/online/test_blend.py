@@ -17,7 +17,7 @@ FALLBACK = Blend(0.0, 0.2, 4.0)
 def trial(n: int, clicked_place: int, length: int = 5) -> Trial:
     clicked = np.tile(np.arange(length) == clicked_place, n).astype(float)
     prior = np.tile(-np.log(np.arange(1.0, length + 1)), n)
-    return Trial(np.arange(n + 1) * length, clicked, prior)
+    return Trial(np.arange(n + 1) * length, clicked, prior, np.ones(n))
 
 
 def signal(n: int, place: int, length: int = 5, lists: float = 1.0) -> Array:
@@ -28,10 +28,11 @@ def signal(n: int, place: int, length: int = 5, lists: float = 1.0) -> Array:
 
 
 def test_ranks_by_score_ties_as_they_came() -> None:
-    t = Trial(np.array([0, 3, 5]), np.array([0, 0, 1.0, 1, 0]), np.zeros(5))
+    t = Trial(np.array([0, 3, 5]), np.array([0, 0, 1.0, 1, 0]), np.zeros(5), np.array([1.0, 3.0]))
     ranks = t.ranks(np.array([1.0, 1.0, 2.0, 0.0, 0.0]))
     assert ranks.tolist() == [2, 3, 1, 1, 2]
-    assert t.mean_ranks(ranks).tolist() == [1, 1]
+    assert t.of_clicks(ranks).tolist() == [1, 1]
+    assert t.mean(np.array([4.0, 8.0]))[0] == 7.0
     assert t.take(np.array([False, True])).indptr.tolist() == [0, 2]
     assert t.any_in_list(np.array([0, 0, 1.0, 0, 0])).tolist() == [True, False]
 

@@ -48,6 +48,8 @@ class Trial:
     clicked: Array
     prior: Array
     """log rate of each result's incoming rank."""
+    amounts: Array
+    """How often each list with these clicks came."""
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
@@ -59,7 +61,7 @@ class Trial:
     def take(self, keep: Array) -> Trial:
         shown = np.repeat(keep, self.length)
         indptr = np.concatenate([[0], np.cumsum(self.length[keep])])
-        return Trial(indptr, self.clicked[shown], self.prior[shown])
+        return Trial(indptr, self.clicked[shown], self.prior[shown], self.amounts[keep])
 
     def any_in_list(self, values: Array) -> Array:
         total = np.concatenate([[0], np.cumsum(values != 0)])
@@ -73,10 +75,16 @@ class Trial:
         out[places] = np.arange(len(scores)) - np.repeat(self.indptr[:-1], self.length) + 1
         return out
 
-    def mean_ranks(self, ranks: Array) -> Array:
-        """Each list's mean rank of its clicked results."""
+    def of_clicks(self, values: Array) -> Array:
+        """Each list's mean over its clicked results."""
         starts = self.indptr[:-1]
-        return np.add.reduceat(ranks * self.clicked, starts) / np.add.reduceat(self.clicked, starts)
+        return np.add.reduceat(values * self.clicked, starts) / np.add.reduceat(self.clicked, starts)
+
+    def mean(self, values: Array) -> tuple[float, float]:
+        """The mean over lists, each as often as it came, and its standard error."""
+        total = self.amounts.sum()
+        mean = float(self.amounts @ values / total)
+        return mean, float(np.sqrt(np.sum((self.amounts * (values - mean)) ** 2)) / total)
 
 
 class Learned(NamedTuple):
@@ -110,7 +118,7 @@ def learn_blend(trial: Trial, parts: dict[float, tuple[Array, Array]], fallback:
     best, gain = gentlest(tried)
     if gain == 0.0:
         return Learned(best, 0.0, f"no blend improved {n} held-back lists: the incoming order stays")
-    before = float(trial.mean_ranks(trial.ranks(trial.prior)).mean())
+    before, _ = trial.mean(trial.of_clicks(trial.ranks(trial.prior)))
     words = (
         f"{_words(best)}; mean rank of clicks {before:.3f} to {before - gain:.3f} on {n} held-back lists, "
         f"{len(alone)} of them of new queries"
@@ -133,9 +141,8 @@ class Tried(NamedTuple):
 
 def _tried(trial: Trial, blend: Blend, learned: Array) -> Tried:
     incoming, ranks = trial.ranks(trial.prior), trial.ranks(trial.prior + learned)
-    gains = trial.mean_ranks(incoming) - trial.mean_ranks(ranks)
-    error = float(gains.std() / np.sqrt(len(trial)))
-    return Tried(blend, float(gains.mean()), error, float(np.abs(ranks - incoming).mean()))
+    gains = trial.of_clicks(incoming - ranks)
+    return Tried(blend, *trial.mean(gains), float(np.abs(ranks - incoming).mean()))
 
 
 def gentlest(tried: list[Tried]) -> tuple[Blend, float]:

@@ -142,7 +142,7 @@ class Online(Wrapper):
         found = found_lists(graph, inner, self.list_length)
         events = events_from(held.shown, held.clicked, found, self.list_length, reachable=True).with_clicks()
         rank = np.arange(len(events.docs)) - np.repeat(events.indptr[:-1], np.diff(events.indptr))
-        trial = Trial(events.indptr, events.clicked, self._prior(rank))
+        trial = Trial(events.indptr, events.clicked, self._prior(rank), events.amounts)
         keys = query_hashes(list(graph.query_keys))[events.query]
         learned = {}
         for name in PREFERENCES if self.pairs == "auto" else [self.pairs]:
