@@ -31,7 +31,7 @@ QUERY_KERNELS = (
 )
 GRIDS: dict[str, tuple[float, ...]] = {
     "rho": (1.0, 0.3, 3.0),
-    "epsilon": (0.1, 0.01, 0.03, 0.3),
+    "epsilon": (0.1, 0.01, 0.03, 0.3, 1.0, 3.0),
     "ridge": (3.0, 0.3, 1.0, 10.0),
     "prior": (0.3, 0.1, 1.0),
     "n_neighbours": (50, 10, 20),
@@ -124,8 +124,9 @@ def tuned(model: KernelModel, graph: ClickGraph) -> tuple[Choice, str]:
     labelled = LabelledLists(lists)
     if len(labelled) < MIN_USABLE:
         return best, f"{model.spec}: {len(labelled)} usable held-back queries are too few; all constants are defaults"
-    best, found = _climb(model, labelled, best, grids)
-    model.adopt(best)
+    # The constants that suit one family do not suit another: each gets a climb of its own.
+    climbs = [_climb(model, labelled, replace(best, family=f), {**grids, "family": (f,)}) for f in grids["family"]]
+    best, found = max(climbs, key=lambda climb: climb[1])
     words = ", ".join(f"{name} {getattr(best, name)}" for name, grid in grids.items() if len(grid) > 1)
     return best, f"{model.spec}: {words} (nDCG@5 {found:.3f} on {len(labelled)} held-back lists)"
 
