@@ -128,7 +128,7 @@ def run_ablation(_: argparse.Namespace) -> None:
     rows: list[tuple[Any, ...]] = [("log order", *judged(test, lambda p: p.results or (), grades), "", "")]
     paper = {"pairs": "all", "closed_form": "printed", "blend": "1e9,0,1"}
     trials = {
-        "paper's: R = 200 over all, order by f alone": paper,
+        "equation (19) as printed, R = 200, f alone": paper,
         **{f"R = {r}, f alone": {**paper, "dim": r, "closed_form": "weighted"} for r in (2, 5, 20, 200)},
         **{f"pages on {k} lists or more, f alone": {**paper, "min_lists": k} for k in (2, 5)},
         **{f"tau {t:g}, f alone": {**paper, "closed_form": "weighted", "unlabelled": t} for t in (0.1, 1, 10, 100)},
