@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -27,6 +28,8 @@ SPECS = [
     *MODELS,
     "bm25+lmir",
     "bm25+pls",
+    "rrf:bm25+lmir",
+    "mart:bm25+lmir",
     "bm25+walk",
     "given+bm25",
     "robust:bm25",
@@ -35,7 +38,7 @@ SPECS = [
     "online:bm25",
 ]
 GIVES_ORDER = {"given", "given+bm25", "online:given"}
-PER_LIST = {"bm25+walk", "given+bm25", "online:bm25"}
+PER_LIST = {"bm25+walk", "rrf:bm25+lmir", "mart:bm25+lmir", "given+bm25", "online:bm25"}
 """Sums that standardise scores over a list: a document's score depends on the others."""
 QUERIES = ["ny pizza", "big apple", "pizza in rome", "eternal bagels unheardof"]
 NOBODY_KNOWS = "zzzqqq xxyyzz"
@@ -79,7 +82,7 @@ def test_before_fit_one_line_says_to_fit(spec: str, use: str, tmp_path: Path) ->
     with pytest.raises((NotFitted, NotSupported)) as refusal:
         getattr(model, use)(*arguments.get(use, ("a",)))
     if isinstance(refusal.value, NotFitted):
-        lines = [f"{name} has learned nothing yet: fit it first" for name in (spec, *spec.split("+"))]
+        lines = [f"{name} has learned nothing yet: fit it first" for name in (spec, *re.split("[+:]", spec))]
         assert str(refusal.value) in lines
     else:
         assert getattr(type(model), use) is getattr(Model, use)
@@ -92,7 +95,7 @@ def test_a_manifest_that_lacks_something_is_refused(spec: str, fitted: Callable[
     fitted(spec).save(tmp_path / "model")
     file = tmp_path / "model" / "manifest.json"
     manifest = json.loads(file.read_text())
-    needed = ["params", "report", *(["parts"] if "+" in spec else [])]
+    needed = ["params", "report", *(["parts"] if "+" in spec or ":" in spec else [])]
     for key in needed:
         file.write_text(json.dumps({name: value for name, value in manifest.items() if name != key}))
         with pytest.raises(ArtifactError, match=f"the manifest of {tmp_path}/model has no {key}: fit the model again"):

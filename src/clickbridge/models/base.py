@@ -347,7 +347,7 @@ def model_of(artifact: Artifact) -> Model:
     name = artifact.manifest.get("model")
     if name not in MODELS | COMPOSITES | WRAPPERS:
         raise ArtifactError(f"{artifact.path} is a {name!r} model, which this clickbridge does not know: update it")
-    needed = ("params", "report", "parts") if name in COMPOSITES else ("params", "report")
+    needed = ("params", "report", "parts") if name in COMPOSITES | WRAPPERS else ("params", "report")
     for key in needed:
         if not isinstance(artifact.manifest.get(key), dict):
             raise ArtifactError(f"the manifest of {artifact.path} has no {key}: fit the model again")
