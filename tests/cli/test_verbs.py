@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clickbridge import ClickGraph, __version__
-from clickbridge.models.base import MODELS
+from clickbridge.models.base import MODELS, WRAPPERS
 
 Run = Callable[..., Any]
 GOOD = '{"query":"a b","results":["1","2"],"clicks":["1"]}\n{"query":"c d","results":["1","2"],"clicks":["2"]}\n'
@@ -179,7 +179,7 @@ def test_simulate_feeds_ingest(command: Run, tmp_path: Path) -> None:
 def test_models(command: Run) -> None:
     result = command("models", "--json")
     assert (result.code, result.err) == (0, "")
-    assert [row["name"] for row in result.json] == list(MODELS)
+    assert [row["name"] for row in result.json] == [*MODELS, *(f"{name}:SPEC" for name in WRAPPERS)]
     assert all(row["about"] and row["paper"] for row in result.json)
 
 
@@ -233,7 +233,6 @@ def test_wrong_usage_exits_2(call: Run, words: list[str]) -> None:
         (["--fields", "titel"], "no field 'titel' in the documents; they have body, title, year"),
         (["--model", "bm26"], "no model 'bm26' in 'bm26'; there are given, vsm, bm25, lmir"),
         (["--model", "bm25+bm25"], "'bm25+bm25' names a model twice"),
-        (["--model", "robust:bm25"], "robust: is not in this version of clickbridge; see `clickbridge models`"),
         (["--model", "magic:bm25"], "no wrapper 'magic' in 'magic:bm25'"),
     ],
 )

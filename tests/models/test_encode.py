@@ -118,7 +118,8 @@ def test_one_encoding_serves_many_fits() -> None:
     np.testing.assert_array_equal(one.score(key, one.doc_ids_), two.score(key, two.doc_ids_))
     assert GRAPH.vectors == {}
     MPLS(**VIEWS, encode={"letters": letters}).fit(GRAPH)
-    assert len(letters.asked) == 2 * asked, "tuned weights do not encode twice"
+    # Tuning does not encode twice, but for held-back queries that are new to the rest.
+    assert 2 * asked <= len(letters.asked) < 2.1 * asked
 
 
 def test_a_query_known_by_id_alone_is_not_encoded() -> None:

@@ -64,8 +64,8 @@ def test_ssi_without_factors_is_a_cosine_of_words() -> None:
 
 
 @pytest.mark.parametrize("settings", [
-    {"model": "ssi"}, {"model": "svdfeature"}, {"model": "svdfeature", "loss": "logistic"},
-    {"model": "svdfeature", "loss": "squared", "learning_rate": 0.3},
+    {"model": "ssi"}, {"model": "svdfeature"}, {"model": "svdfeature", "training": "logistic"},
+    {"model": "svdfeature", "training": "squared", "learning_rate": 0.3},
     {"model": "svdfeature", "global_features": "none"},
 ], ids=str)  # fmt: skip
 def test_they_learn_what_words_do_not_say(settings: dict[str, Any]) -> None:
@@ -134,5 +134,5 @@ def test_preferences_without_pages() -> None:
 
 
 def test_limits() -> None:
-    with pytest.raises(SettingError, match="loss must be pairwise, squared, logistic; got 'hinge'"):
-        build_model("svdfeature", {"loss": "hinge"})
+    with pytest.raises(SettingError, match="training must be pairwise, squared, logistic; got 'hinge'"):
+        build_model("svdfeature", {"training": "hinge"})

@@ -115,7 +115,8 @@ def test_nothing_new_changes_nothing(graph: ClickGraph) -> None:
     np.testing.assert_allclose(before, after, atol=1e-4)
 
 
-CAN = [name for name in MODELS if name != "given"]
+CANNOT = ["given", "pairwise", "ssi", "bltm", "svdfeature"]
+CAN = [name for name in MODELS if name not in CANNOT]
 TODAY = pages(120, 150)
 TODAY_AND_BEFORE = [*pages(0, 120), *TODAY]
 BROUGHT = [Document("new", {"title": "word1 word2"}), Document("d3", {"title": "word7 word7"})]
@@ -132,6 +133,12 @@ def after(log: list[Impression]) -> ClickGraph:
 @pytest.mark.parametrize("name", CAN)
 def test_every_model_that_learns_can_be_updated(name: str) -> None:
     assert model_class(name).update is not Model.update
+
+
+@pytest.mark.parametrize("name", CANNOT)
+def test_the_others_say_to_fit_again(name: str, graph: ClickGraph) -> None:
+    with pytest.raises(NotSupported, match=name):
+        build_model(name).fit(graph).update(TODAY)
 
 
 @pytest.mark.parametrize("response", ["clicks", "log"])

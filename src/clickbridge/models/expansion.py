@@ -6,9 +6,9 @@ similar known query (cosine of words and character n-grams). They count `expansi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -17,11 +17,13 @@ from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.artifact import Artifact, PartWriter
+from clickbridge.log.readers import LogRecord
 from clickbridge.models.base import as_key, known_number
 from clickbridge.models.lexical import BM25
+from clickbridge.models.sfunction import stack_rows
 from clickbridge.models.tuning import LabelledLists
 from clickbridge.search.index import SparseIndex
-from clickbridge.types import OPAQUE
+from clickbridge.types import OPAQUE, Document, text_of_key
 from clickbridge.views.stack import ViewStack
 from clickbridge.views.view import Source, unit_rows
 
@@ -58,7 +60,7 @@ class Expansion(BM25):
         best = [int(row.indices[np.argmax(row.data)]) if row is not None and row.nnz else -1 for row in rows]
         self.added_ = [self.titles_[doc] if doc >= 0 else "" for doc in best]
         self.q_views_ = ViewStack(["word", "char"], self.language, self.stop_words)
-        texts = ["" if key.startswith(OPAQUE) else key for key in self.query_keys_]
+        texts = [text_of_key(key) for key in self.query_keys_]
         self.query_rows_ = unit_rows(self.q_views_.fit(Source({"query": texts}, len(texts))))
         self._forget()
 
@@ -92,6 +94,15 @@ class Expansion(BM25):
             raise SettingError(f"expansion_weight must be auto or a number from 0; got {self.expansion_weight!r}")
         return weight
 
+    def update(self, log: Iterable[LogRecord] = (), docs: Iterable[Document] = (), remove: Iterable[str] = ()) -> Self:
+        """As BM25; a query that came later has no title of its own to add, only the words of queries like it."""
+        super().update(log, docs, remove)
+        fresh = self.query_keys_[len(self.added_) :]
+        rows = self.q_views_.transform(Source({"query": [text_of_key(key) for key in fresh]}, len(fresh)))
+        self.added_ = [*self.added_, *[""] * len(fresh)]
+        self.query_rows_ = stack_rows([self.query_rows_, unit_rows(rows)])
+        return self
+
     # --- expanding -------------------------------------------------------------------------------
 
     @cached_property
@@ -107,14 +118,14 @@ class Expansion(BM25):
         numbers = [known_number(self._query_numbers, query) for query in queries]
         out = [self.added_[n] if n >= 0 else "" for n in numbers]
         lacking = [i for i, words in enumerate(out) if not words]
-        texts = ["" if (key := as_key(queries[i])).startswith(OPAQUE) else key for i in lacking]
+        texts = [text_of_key(as_key(queries[i])) for i in lacking]
         rows = unit_rows(self.q_views_.transform(Source({"query": texts}, len(texts))))
         found, _, counts = self._similar.search(rows, 2)
         for i, near, n in zip(lacking, found, counts, strict=True):
             # The query itself, where it is known but unclicked, is no news.
             other = [int(j) for j in near[:n] if j != numbers[i]]
             key = self.query_keys_[other[0]] if other else ""
-            out[i] = "" if key.startswith(OPAQUE) else key
+            out[i] = text_of_key(key)
         return out
 
     def map_queries(self, queries: Sequence[str]) -> sparse.csr_array:

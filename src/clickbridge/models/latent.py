@@ -120,10 +120,7 @@ class LatentModel(FrozenFeatures, SFunction):
         self.d_views_ = ViewStack(_union(d for _, d in terms), self.language, self.stop_words)
         self.field_weights_ = {}
         if graph.field_names and any(view.of_text for view in self.d_views_.views):
-            if "field_weights" not in self.tuned_:
-                learned = document_field_weights(graph, self.fields, self.language, self.stop_words, self.seed, self)
-                self.tuned_["field_weights"] = learned
-            self.field_weights_ = self.tuned_["field_weights"]
+            self.field_weights_ = self._tuned_field_weights(graph)
         texts = {name: graph.field(name) for name in graph.field_names}
         query_texts = {"query": texts_of(self.query_keys_)}
         names = [title or doc_id for title, doc_id in zip(self.titles_, self.doc_ids_, strict=True)]
@@ -138,6 +135,17 @@ class LatentModel(FrozenFeatures, SFunction):
         if not self.query_features_.nnz or not self.doc_features_.nnz:
             raise MissingPart(f"{self.name} has nothing to learn from: the views {', '.join(groups)} are empty here")
         return [(_columns(self.q_views_, q), _columns(self.d_views_, d)) for q, d in terms]
+
+    def _tuned_field_weights(self, graph: ClickGraph) -> dict[str, float]:
+        """Learned once, and kept by `refit` with what there was to say of them."""
+        if "field_weights" not in self.tuned_:
+            said = len(self.notes_)
+            learned = document_field_weights(graph, self.fields, self.language, self.stop_words, self.seed, self)
+            self.tuned_["field_weights"], self.tuned_["field_notes"] = learned, self.notes_[said:]
+            return learned
+        self.notes_ += self.tuned_["field_notes"]
+        weights: dict[str, float] = self.tuned_["field_weights"]
+        return weights
 
     def _know(self, known: ClickedQueries) -> ClickedQueries:
         self.query_keys_, self.query_clicks_, self.responses_ = known.keys, known.clicks, known.matrix

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from clickbridge.errors import SettingError
+from clickbridge.errors import NotSupported, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.log.aggregate import user_hash
@@ -203,6 +203,8 @@ class Online(Wrapper):
 
     def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
         check_k(k)
+        if not self.searching:
+            raise NotSupported(f"{self.spec} re-ranks given lists; it cannot search the collection by itself")
         found = self.parts[0].rank_many(queries, max(k, self.list_length))
         lists = [ResultList("", query, r.doc_ids) for query, r in zip(queries, found, strict=True)]
         return [Ranking(ranking.hits[:k]) for ranking in self.rerank_lists(lists)]
