@@ -160,6 +160,16 @@ def test_a_log_without_pages_pools_what_the_parts_find() -> None:
     assert model.rank("name9 word1", 1).doc_ids == ["d9"]
 
 
+def test_a_click_that_no_part_found_teaches_nothing() -> None:
+    """Half of the clicks are on documents that share no word with the query: in a pooled list they would stand
+    only because they were clicked, and what matches nothing would rank first in the whole collection."""
+    rng = np.random.default_rng(3)
+    docs = [Document(f"d{i}", {"title": f"name{i} film"}) for i in range(200)]
+    log = [PairCount(f"name{i} film", f"d{i if i % 2 else rng.integers(200)}", 1) for i in range(200)]
+    model = Mart([BM25(fields="title")], **SMALL).fit(ClickGraph.build(log, docs))
+    assert np.mean([model.rerank(f"name{i} film", model.doc_ids_).doc_ids[0] == f"d{i}" for i in range(50)]) > 0.9
+
+
 def test_too_few_lists_and_the_parts_count_equally(small_graph: ClickGraph) -> None:
     model: Any = build_model("mart:bm25+lmir").fit(small_graph)
     assert not model.trees_

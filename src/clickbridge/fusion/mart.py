@@ -28,6 +28,8 @@ from clickbridge.models.wrapper import Wrapper
 from clickbridge.types import Ranking, ResultList
 
 ROWS_AT_ONCE = 100_000
+STRANGERS = 10
+"""Documents drawn at random into each pooled list, so that trees have seen what matches nothing."""
 GRADES = 4
 """Shares of clicks become whole grades up to this for lambdarank."""
 
@@ -119,7 +121,15 @@ class Mart(Pooling, Wrapper):
         if held.clicked is None or not len(held.clicked):
             return []
         keys = [held.graph.query_keys[int(i)] for i in np.unique(held.clicked.query)]
-        return held.lists([remembered(keys, part.rank_many(keys, POOL)) for part in self.searching])
+        rankers = [remembered(keys, part.rank_many(keys, POOL)) for part in self.searching]
+        rng = np.random.default_rng(self.seed)
+        drawn = [set(rng.choice(self.doc_ids_, STRANGERS)) for _ in keys]
+        strangers = dict(zip(keys, drawn, strict=True))
+        pooled = (
+            found_only(r, rankers, strangers[r.query])
+            for r in held.lists([*rankers, lambda key, _: sorted(strangers[key])])
+        )
+        return [r for r in pooled if r.labels and 0 < np.count_nonzero(r.labels) < len(r.labels)]
 
     def _sample(self, lists: list[ResultList]) -> list[ResultList]:
         """At most this fold's share of `max_lists`, drawn at random."""
@@ -230,6 +240,14 @@ def remembered(keys: Sequence[str], rankings: Sequence[Ranking]) -> Ranker:
     """A ranker that looks up what was found for all queries at once."""
     found = dict(zip(keys, rankings, strict=True))
     return lambda key, k: found[key].doc_ids[:k]
+
+
+def found_only(result: ResultList, rankers: Sequence[Ranker], strangers: set[str]) -> ResultList:
+    """The list without clicked documents that nobody found. They would stand there only because they were
+    clicked, and trees would learn that what matches nothing is what people want."""
+    found = strangers.union(*(rank(result.query, POOL) for rank in rankers))
+    kept = [(d, label) for d, label in zip(result.results, result.labels or [], strict=True) if d in found]
+    return ResultList(result.query_id, result.query, [d for d, _ in kept], [label for _, label in kept])
 
 
 def batches(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
