@@ -32,6 +32,8 @@ from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]
 ABSOLUTE, RELATIVE, DENSITY = 0, 1, 2
+ROWS_AT_ONCE = 128
+"""Rows that go through product, threshold and packing together: they stay in the cache."""
 SMALLEST_EIGENVALUE = 1e-9
 """Of the largest: what is below is rounding, and is not blown up by decorrelation."""
 
@@ -55,7 +57,9 @@ class Rows(Protocol):
 
     def load(self, maps: Maps) -> None: ...
 
-    def block(self, start: int, stop: int, out: Array) -> Array: ...
+    def block(self, start: int, stop: int, out: Array) -> Array:
+        """Rows of W L, not to be written to; `out` has room for them."""
+        ...
 
 
 class FormedRows:
@@ -98,9 +102,7 @@ class FactoredRows:
         return part
 
     def block(self, start: int, stop: int, out: Array) -> Array:
-        block = out[: stop - start]
-        block[:] = self._omega[start:stop]
-        return block
+        return self._omega[start:stop]
 
 
 @dataclass(frozen=True)
@@ -118,12 +120,16 @@ def half_iteration(rows: Rows, maps: Maps, how: Shrinkage, *, keep_dense: bool =
     turn = decorrelation(_gram(rows, width, threads), how.decorrelate) if how.decorrelate else None
 
     def work(bounds: tuple[int, int]) -> tuple[Maps, Array]:
-        raw = rows.block(*bounds, np.empty((BLOCK_ROWS, width), dtype=np.float32))
-        block = raw.copy() if turn is None else raw @ turn
-        _shrink(block, how.mode, how.value, how.theta, how.norm_power)
+        raw, turned, new = (np.empty((ROWS_AT_ONCE, width), dtype=np.float32) for _ in range(3))
         alignment = np.zeros(width)
-        _add_products(raw, block, alignment)
-        return (block if keep_dense else compressed(block)), alignment
+        parts: list[Any] = []
+        for start in range(*bounds, ROWS_AT_ONCE):
+            stop = min(start + ROWS_AT_ONCE, bounds[1])
+            block, made = rows.block(start, stop, raw), new[: stop - start]
+            source = block if turn is None else np.matmul(block, turn, out=turned[: stop - start])
+            _shrink(source, block, made, how.mode, how.value, how.theta, how.norm_power, alignment)
+            parts.append(made.copy() if keep_dense else compressed(made))
+        return (np.concatenate(parts) if keep_dense else stacked(parts, width)), alignment
 
     made = list(over_blocks(rows.blocks, threads, work))
     parts: list[Any] = [part for part, _ in made]
@@ -154,34 +160,30 @@ def decorrelation(gram: Array, power: float) -> Array:
 
 
 @kernel
-def _shrink(block, mode, value, theta, norm_power):  # type: ignore[no-untyped-def]
-    """Soft threshold and length of every row, in place."""
-    n_rows, width = block.shape
+def _shrink(source, raw, out, mode, value, theta, norm_power, alignment):  # type: ignore[no-untyped-def]
+    """Soft threshold and length of every row of `source`, into `out`; adds `out` times `raw` to `alignment`."""
+    n_rows, width = source.shape
     sizes = np.empty(width, dtype=np.float32)
     for i in range(n_rows):
-        row = block[i]
+        row, new = source[i], out[i]
         squares = 0.0
         for c in range(width):
             squares += row[c] * row[c]
-        if squares == 0.0:
-            continue
-        threshold = value
+        threshold = np.float32(value)
         if mode == RELATIVE:
-            threshold = value * np.sqrt(squares / width)
+            threshold = np.float32(value * np.sqrt(squares / width))
         elif mode == DENSITY:
             threshold = _kth_largest(row, int(value), sizes)
         left = 0.0
         for c in range(width):
-            size = abs(row[c]) - threshold
-            if size > 0:
-                row[c] = size if row[c] > 0 else -size
-                left += size * size
-            else:
-                row[c] = 0
+            size = max(abs(row[c]) - threshold, np.float32(0))
+            new[c] = size if row[c] > 0 else -size
+            left += size * size
         if left > 0:
-            scale = theta * squares ** (0.5 * norm_power) / np.sqrt(left)
+            scale = np.float32(theta * squares ** (0.5 * norm_power) / np.sqrt(left))
             for c in range(width):
-                row[c] *= scale
+                new[c] *= scale
+                alignment[c] += raw[i, c] * new[c]
 
 
 @kernel
@@ -193,7 +195,7 @@ def _kth_largest(row, k, sizes):  # type: ignore[no-untyped-def]
             sizes[n] = abs(row[c])
             n += 1
     if n <= k:
-        return 0.0
+        return np.float32(0)
     low, high = 0, n - 1
     while low < high:
         pivot = sizes[(low + high) // 2]
@@ -214,14 +216,6 @@ def _kth_largest(row, k, sizes):  # type: ignore[no-untyped-def]
         else:
             break
     return sizes[k]
-
-
-@kernel
-def _add_products(one, two, out):  # type: ignore[no-untyped-def]
-    for i in range(one.shape[0]):
-        for c in range(one.shape[1]):
-            if two[i, c] != 0:
-                out[c] += one[i, c] * two[i, c]
 
 
 def kept(density: float, width: int) -> int:
