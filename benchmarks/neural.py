@@ -22,7 +22,7 @@ from clickbridge.io.lists import read_lists
 from clickbridge.measures.ranking import evaluate_run, parse_measures
 from clickbridge.models.algebra import Sum
 from clickbridge.models.base import Array, Model, as_key, query_of
-from clickbridge.models.latent import list_vectors
+from clickbridge.models.latent import brought_vectors
 from clickbridge.models.sfunction import SFunction
 from clickbridge.models.specs import build_model
 from clickbridge.types import ResultList
@@ -54,7 +54,7 @@ class MiniLM(SFunction):
 
     def map_lists(self, lists: Sequence[ResultList]) -> Array:
         known = self.map_queries([query_of(result) for result in lists])
-        given = list_vectors(lists, [NAME]).get(NAME, np.zeros_like(known))
+        given = brought_vectors(lists, [NAME]).get(NAME, np.zeros_like(known))
         return np.where(known.any(axis=1)[:, None], known, _unit(given))
 
 
