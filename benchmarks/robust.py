@@ -28,7 +28,7 @@ from clickbridge.log.preference import PAGE_RULES, contradicted, order_effect, p
 from clickbridge.log.readers import read_log
 from clickbridge.measures import evaluate_run, parse_measures
 from clickbridge.models.base import Model
-from clickbridge.simulate.clicks import position_based_clicks
+from clickbridge.simulate.clicks import clicks_on_page
 from clickbridge.simulate.demo import KeywordEngine, write_demo
 from clickbridge.types import Document, Impression, ResultList
 
@@ -110,7 +110,7 @@ def nfcorpus(data: Path, searches: int = 3, page: int = 10, pool: int = 30) -> l
             some = rng.permutation(sorted(judged))[: page // 3].tolist()
             shown = list(dict.fromkeys([*engine.search(text, page - len(some)), *some]))
             shown = [shown[i] for i in rng.permutation(len(shown))]
-            likes = position_based_clicks([min(int(judged.get(d, 0)), 2) for d in shown], rng)
+            likes = clicks_on_page([min(int(judged.get(d, 0)), 2) for d in shown], rng)
             log.append(Impression(text, shown, [d for d, on in zip(shown, likes, strict=True) if on]))
     graph = ClickGraph.build(log, docs)
     sets: Sets = {"seen": [], "unseen": []}
