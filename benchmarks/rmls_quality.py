@@ -67,11 +67,12 @@ def bestbuy(data: Path) -> tuple[ClickGraph, Quality]:
     return held.graph, quality
 
 
-def run(graph: ClickGraph, quality: Quality) -> dict[str, list[float]]:
+def run(graph: ClickGraph, quality: Quality, ways: list[str]) -> dict[str, list[float]]:
     model = RMLS(iterations=1).fit(graph)
     columns = model.spaces_[0].q_columns, model.spaces_[0].d_columns
     out: dict[str, list[float]] = {}
-    for name, settings in WAYS.items():
+    for name in ways:
+        settings = WAYS[name]
         model.set_params(**PLAIN | {"start": "random"} | settings)
         model.trace_, out[name] = [], []
         for space, _ in zip(model._iterate(*columns, model.dim, None), range(PASSES), strict=False):
@@ -110,10 +111,13 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder with msrd and bestbuy")
     parser.add_argument("--figure", type=Path)
+    parser.add_argument("--sets", default="bestbuy,msrd")
+    parser.add_argument("--ways", default="", help="separated by semicolons; all of them by default")
     options = parser.parse_args()
     results = {}
     for make in (bestbuy, msrd):
-        print(make.__name__)
-        results[make.__name__] = run(*make(options.data))
+        if make.__name__ in options.sets.split(","):
+            print(make.__name__)
+            results[make.__name__] = run(*make(options.data), options.ways.split(";") if options.ways else list(WAYS))
     if options.figure:
         plot(results, options.figure)
