@@ -26,10 +26,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from clickbridge import PLS, ClickGraph, read_docs, read_log
 from clickbridge.models.plan import measure_rates
 from clickbridge.models.rmls import RMLS
 from clickbridge.numerics.rmls import RELATIVE, FactoredRows, FormedRows, Rows, Shrinkage, half_iteration
 from clickbridge.numerics.rows import SparseRows, sparse_rows
+from clickbridge.simulate.scale import write_log
 
 Array = np.ndarray[Any, Any]
 PASSES = 10
@@ -43,9 +45,11 @@ def matrices(folder: Path) -> Matrices:
 
 def prepare(fraction: float, folder: Path) -> None:
     """X, R, Y and W of a simulated log, and the clicks themselves."""
-    from svd import features
-
-    x, r, y = (sparse.csr_array(m, dtype=np.float32) for m in features(fraction))
+    write_log("one-week", folder, fraction=fraction)
+    graph = ClickGraph.build(read_log(str(folder / "log.parquet")), read_docs(str(folder / "docs.jsonl.gz")))
+    model = PLS(dim=2, views="word,click", fields="title,url").fit(graph)
+    made = model.query_features_, model.weighted_responses(), model.doc_features_
+    x, r, y = (sparse.csr_array(m, dtype=np.float32) for m in made)
     r = sparse.csr_array(r / np.float32(r.data.mean()))
     w = sparse.csr_array(x.T @ sparse.csr_array(r @ y))
     for name, matrix in {"x": x, "r": r, "y": y, "w": w}.items():

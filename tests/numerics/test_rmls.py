@@ -116,12 +116,12 @@ def test_plans_and_threads_agree(mode: tuple[int, float], decorrelate: float) ->
     for threads in (2, 3, 7):
         np.testing.assert_array_equal(half(w, l_y, how, threads=threads), one)
     np.testing.assert_allclose(half(w, l_y, how, keep_dense=True), one, atol=1e-5)
-    np.testing.assert_allclose(half(w, sparse_rows(l_y), how), one, atol=1e-4)
+    np.testing.assert_allclose(half(w, sparse_rows(l_y), how), one, rtol=1e-3, atol=1e-3)
     for tile in (3, 8, 100):
         rows = FactoredRows(sparse.csr_array(x.T), r, y, tile)
         made = half_iteration(rows, sparse_rows(l_y), how).maps
         assert isinstance(made, SparseRows)
-        np.testing.assert_allclose(made.dense(), one, atol=1e-3)
+        np.testing.assert_allclose(made.dense(), one, rtol=1e-3, atol=1e-3)
 
 
 def test_alignment_is_what_each_dimension_adds_to_the_objective() -> None:

@@ -19,15 +19,25 @@ Array = np.ndarray[Any, Any]
 
 
 @kernel
-def _rows_times(indptr, indices, data, dense, start, stop, out):  # type: ignore[no-untyped-def]
+def rows_times(indptr, indices, data, dense, start, stop, out, first):  # type: ignore[no-untyped-def]
+    """Rows `start` to `stop`, the row i into out[i - first]. Four rows of `dense` at a time: their loads overlap,
+    and the sum is read and written a quarter as often."""
     width = dense.shape[1]
     for i in range(start, stop):
-        for c in range(width):
-            out[i, c] = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            j, value = indices[p], data[p]
+        row = out[i - first]
+        row[:] = 0
+        p, end = indptr[i], indptr[i + 1]
+        while p + 3 < end:
+            w0, w1, w2, w3 = data[p], data[p + 1], data[p + 2], data[p + 3]
+            r0, r1, r2, r3 = dense[indices[p]], dense[indices[p + 1]], dense[indices[p + 2]], dense[indices[p + 3]]
             for c in range(width):
-                out[i, c] += value * dense[j, c]
+                row[c] += w0 * r0[c] + w1 * r1[c] + w2 * r2[c] + w3 * r3[c]
+            p += 4
+        while p < end:
+            value, other = data[p], dense[indices[p]]
+            for c in range(width):
+                row[c] += value * other[c]
+            p += 1
 
 
 def csr_times_dense(a: sparse.csr_array, dense: Array, out: Array | None = None, threads: int = 0) -> Array:
@@ -39,11 +49,11 @@ def csr_times_dense(a: sparse.csr_array, dense: Array, out: Array | None = None,
     data = a.data.astype(dense.dtype, copy=False)
     bounds = nonzero_bounds(a.indptr, threads or os.cpu_count() or 1)
     if len(bounds) == 2:
-        _rows_times(a.indptr, a.indices, data, dense, 0, a.shape[0], out)
+        rows_times(a.indptr, a.indices, data, dense, 0, a.shape[0], out, 0)
         return out
     with ThreadPoolExecutor(len(bounds) - 1) as pool:
         jobs = [
-            pool.submit(_rows_times, a.indptr, a.indices, data, dense, bounds[i], bounds[i + 1], out)
+            pool.submit(rows_times, a.indptr, a.indices, data, dense, bounds[i], bounds[i + 1], out, 0)
             for i in range(len(bounds) - 1)
         ]
         for job in jobs:

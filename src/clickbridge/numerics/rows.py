@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from clickbridge.numerics.csr import rows_times
 from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]
@@ -130,7 +131,7 @@ def block_product(a: sparse.csr_array, maps: Maps, start: int, stop: int, out: A
     if isinstance(maps, SparseRows):
         _times_sparse(a.indptr, a.indices, a.data, maps.indptr, maps.indices, maps.data, start, stop, block)
     else:
-        _times_dense(a.indptr, a.indices, a.data, maps, start, stop, block)
+        rows_times(a.indptr, a.indices, a.data, maps, start, stop, block, start)
     return block
 
 
@@ -143,18 +144,6 @@ def _times_sparse(indptr, indices, data, l_indptr, l_indices, l_data, start, sto
             value, j = data[p], indices[p]
             for q in range(l_indptr[j], l_indptr[j + 1]):
                 row[l_indices[q]] += value * l_data[q]
-
-
-@kernel
-def _times_dense(indptr, indices, data, dense, start, stop, out):  # type: ignore[no-untyped-def]
-    width = dense.shape[1]
-    for i in range(start, stop):
-        row = out[i - start]
-        row[:] = 0
-        for p in range(indptr[i], indptr[i + 1]):
-            value, j = data[p], indices[p]
-            for c in range(width):
-                row[c] += value * dense[j, c]
 
 
 @kernel
