@@ -59,8 +59,14 @@ class SparseRows:
         return SparseRows(self.indptr, self.indices, self.data * np.float32(factor), self.width)
 
     def gram(self) -> Array:
-        """L'L."""
-        return (self.csr.T @ self.csr).toarray()
+        """L'L; through dense blocks where rows are not so sparse that pairs of their entries are few."""
+        if self.nnz <= 0.05 * self.shape[0] * self.width:
+            return (self.csr.T @ self.csr).toarray()
+        total = np.zeros((self.width, self.width))
+        for start in range(0, self.shape[0], BLOCK_ROWS):
+            block = self.csr[start : start + BLOCK_ROWS].toarray()
+            total += block.T @ block
+        return total
 
     def row_norms(self) -> Array:
         squares = np.add.reduceat(np.append(self.data.astype(np.float64) ** 2, 0.0), self.indptr[:-1])
