@@ -18,7 +18,7 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import clicked_queries
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.models.base import Array, known_number
-from clickbridge.types import OPAQUE, ResultList
+from clickbridge.types import ResultList, text_of_key
 from clickbridge.views.char import CharCounter
 from clickbridge.views.view import unit_rows
 from clickbridge.views.word import Vocabulary
@@ -53,7 +53,7 @@ class ClickSignals:
 
     @cached_property
     def _texts(self) -> list[str]:
-        return ["" if key.startswith(OPAQUE) else key for key in self.keys]
+        return [text_of_key(key) for key in self.keys]
 
     @cached_property
     def _words(self) -> sparse.csr_array:

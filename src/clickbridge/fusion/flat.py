@@ -12,7 +12,7 @@ from scipy import sparse
 
 from clickbridge.models.base import Array, query_of
 from clickbridge.numerics.topk import paired_dots
-from clickbridge.types import OPAQUE, ResultList
+from clickbridge.types import ResultList, text_of_key
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class FlatLists:
     @cached_property
     def texts(self) -> list[str]:
         """Query texts; empty for a query known by its id alone."""
-        return ["" if key.startswith(OPAQUE) else key for key in self.keys]
+        return [text_of_key(key) for key in self.keys]
 
     def dots(self, queries: sparse.csr_array, documents: sparse.csr_array) -> Array:
         """The dot product of each list's query row with each of its documents' rows; 0 for unknown ones."""

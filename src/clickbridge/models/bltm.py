@@ -29,7 +29,7 @@ from clickbridge.models.latent import COUNTING
 from clickbridge.models.lexical import LMIR
 from clickbridge.models.tuning import LabelledLists
 from clickbridge.numerics.bltm import em_step, fold_in, mixture_scores, normalised
-from clickbridge.types import OPAQUE, Hit, Ranking, ResultList
+from clickbridge.types import Hit, Ranking, ResultList, text_of_key
 from clickbridge.views.fields import HEADINGS
 from clickbridge.views.text import Analyzer
 from clickbridge.views.word import URL_FIELD, Vocabulary, WordCounter, widen
@@ -211,7 +211,7 @@ class BLTM(Model):
         return np.array([self.unigram_.vocabulary_.get(word, -1) for word in self._all_words], dtype=np.int64)
 
     def _queries(self, keys: Sequence[str]) -> tuple[Array, Array, Array, Array]:
-        counts = self._counter.count("" if key.startswith(OPAQUE) else key for key in keys)
+        counts = self._counter.count(text_of_key(key) for key in keys)
         words = np.where(counts.indices < len(self.vocabulary_), counts.indices, -1).astype(np.int64)
         return counts.indptr, words, self._columns[counts.indices], counts.data.astype(np.float64)
 

@@ -90,18 +90,27 @@ def sizes_of(
     x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, *, dim: int, iterations: int, kept: int,
     decorrelate: bool, seed: int,
 ) -> Sizes:  # fmt: skip
-    through = np.asarray((r != 0).astype(np.float64) @ np.diff(y.indptr).astype(np.float64))
-    products = float(np.diff(x.indptr) @ through)
+    products = products_of(x, r, y)
     return Sizes(
         x.shape[0], y.shape[0], x.shape[1], y.shape[1], x.nnz, r.nnz, y.nnz, nonzeros_of_w(x, r, y, products, seed),
         products, dim, iterations, kept, decorrelate,
     )  # fmt: skip
 
 
+def products_of(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array) -> float:
+    """Multiplications to form X' R Y."""
+    return float(np.diff(x.indptr) @ _entries_reached(r, y))
+
+
+def _entries_reached(r: sparse.csr_array, y: sparse.csr_array) -> Any:
+    """For each query, the features of all its clicked documents."""
+    return np.asarray((r != 0).astype(np.float64) @ np.diff(y.indptr).astype(np.float64))
+
+
 def nonzeros_of_w(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, products: float, seed: int) -> int:
     """nnz(X' R Y) from a sample of its rows, stratified by the products each takes; exact where all are few."""
     x_t = sparse.csr_array(x.T)
-    weight = np.asarray(abs(x_t) @ np.asarray((r != 0).astype(np.float64) @ np.diff(y.indptr).astype(np.float64)))
+    weight = np.asarray(abs(x_t) @ _entries_reached(r, y))
     rows = np.flatnonzero(weight)
     if len(rows) > SAMPLED_ROWS:
         # Equal steps along the rows in order of their weight: every stratum is there.

@@ -14,6 +14,7 @@ from scipy import sparse
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.models.base import Array
 from clickbridge.models.latent import COUNTING, SEARCHING, LatentModel, Space
+from clickbridge.models.plan import products_of
 from clickbridge.numerics.svd import (
     CorrectedOperator,
     MatrixOperator,
@@ -95,7 +96,7 @@ class PLS(LatentModel):
         r = self.weighted_responses()
         product = ProductOperator(x, r, y, dtype)
         operator: Operator = product
-        if _products(x, r, y) <= CHEAP_PRODUCTS:
+        if products_of(x, r, y) <= CHEAP_PRODUCTS:
             formed = sparse.csr_array(x.T @ r @ y)
             if formed.nnz < product.nnz:
                 operator = MatrixOperator(formed, dtype)
@@ -151,9 +152,3 @@ def centring(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, how:
     # X'RY - m_x out_y' - out_x m_y' + total m_x m_y'
     left = np.stack([mean_x, out_x - total * mean_x], axis=1)
     return left, np.stack([out_y, mean_y], axis=1)
-
-
-def _products(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array) -> float:
-    """Multiplications to form X' R Y."""
-    through = np.asarray((r != 0).astype(np.float64) @ np.diff(y.indptr).astype(np.float64))
-    return float(np.diff(x.indptr) @ through)

@@ -20,7 +20,7 @@ from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.models.base import as_key, known_number
 from clickbridge.numerics.gram import DOT, JENSEN_SHANNON, rows_kernel
 from clickbridge.numerics.topk import sparse_topk
-from clickbridge.types import OPAQUE
+from clickbridge.types import text_of_key
 from clickbridge.views.view import KINDS, Source, TermView, unit_rows
 
 Array = np.ndarray[Any, Any]
@@ -274,7 +274,7 @@ def view_rows(terms: Sequence[str], source: Source, language: str) -> sparse.csr
 
 
 def _texts(keys: Sequence[str]) -> list[str]:
-    return ["" if key.startswith(OPAQUE) else key for key in keys]
+    return [text_of_key(key) for key in keys]
 
 
 def _scaled(matrix: sparse.csr_array, scale: Array) -> sparse.csr_array:
