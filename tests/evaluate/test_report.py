@@ -216,6 +216,25 @@ def test_pictures_are_sound_and_take_the_page_s_colours(picture: str) -> None:
     assert any(node.text for node in root.iter("{http://www.w3.org/2000/svg}text"))
 
 
+@pytest.mark.parametrize("title", ["a & b", "<long> " * 20])
+def test_a_picture_can_stand_alone(title: str) -> None:
+    picture = plots.preferences(SIMILAR[:1], title)
+    root = ET.fromstring(plots.alone(picture, title))
+    left, top, width, height = (float(n) for n in root.attrib["viewBox"].split())
+    assert (left, top) == (0, -plots.TITLE)
+    assert (root.attrib["width"], root.attrib["height"]) == (f"{width:g}pt", f"{height:g}pt")
+    assert "var(--" not in plots.alone(picture, title)
+    texts = [node.text for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[0] == title
+    assert {"cos-word", "pls against each", "40", "50", "10"} <= set(texts)
+
+
+def test_names_on_a_logarithmic_axis_do_not_touch() -> None:
+    assert plots.apart([25, 50, 100, 200, 400, 600, 800, 1000]) == [1000, 600, 400, 200, 100, 50, 25]
+    assert plots.apart([100]) == [100]
+    assert plots.apart([]) == []
+
+
 def test_a_long_spec_is_folded_and_leaves_room() -> None:
     spec = "mart:bm25+pls+rmls+cos-click+walk+mpls+lmir+svdfeature"
     assert plots.folded(spec).split("\n") == ["mart:bm25+pls+rmls+", "cos-click+walk+mpls+", "lmir+svdfeature"]

@@ -1,9 +1,10 @@
-"""Pictures of a comparison as SVG for an HTML page: text stays text, and colours are the page's own variables,
-so that one picture serves light and dark. Narrow, so that labels can still be read on a phone."""
+"""Pictures as SVG for an HTML page: text stays text, and colours are the page's own variables, so that one picture
+serves light and dark. Narrow, so that labels can still be read on a phone. `alone` makes a file of one."""
 
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -15,6 +16,8 @@ from clickbridge.evaluate.slices import Cell
 WIDTH = 4.3
 ROW = 0.27
 """Inches: the width of a picture, and the height of one of its rows."""
+TITLE = 18
+"""Points above a picture that stands alone."""
 FEW = 5
 """An interval of fewer queries than this is mostly assumption, and not drawn."""
 INK, MUTED, LINE = "#101112", "#707172", "#d0d1d2"
@@ -81,7 +84,8 @@ def curves(series: Mapping[str, Mapping[int, Cell]], alt: str) -> str:
         )  # fmt: skip
     dims = sorted({dim for cells in series.values() for dim in cells})
     axes.set_xscale("log")
-    axes.set_xticks(dims, [f"{dim:,}" for dim in dims])
+    named = apart(dims)
+    axes.set_xticks(dims, [f"{dim:,}" if dim in named else "" for dim in dims])
     axes.minorticks_off()
     axes.set_xlabel("dimensions of the latent space")
     axes.grid(axis="y")
@@ -105,8 +109,10 @@ def costs(labels: Sequence[str], panels: Mapping[str, Sequence[float]], alt: str
 
 
 def preferences(rows: Sequence[PairedPreference], alt: str) -> str:
-    """For how many queries the model's similar queries were better, comparable, worse: one bar a pair of models."""
-    labels = [f"{row.model} / {row.baseline}" for row in rows]
+    """For how many queries the model's similar queries were better, comparable, worse: one bar a pair of models,
+    named by the baseline where the model is always the same."""
+    models = {row.model for row in rows}
+    labels = [row.baseline if len(models) == 1 else f"{row.model} / {row.baseline}" for row in rows]
     figure, (axes,) = _figure(_height(labels) * 1.3 + 0.75)
     parts = (("better", "pos", SERIES[2]), ("comparable", "com", LINE), ("worse", "neg", SERIES[1]))
     for place, row in enumerate(rows):
@@ -122,8 +128,26 @@ def preferences(rows: Sequence[PairedPreference], alt: str) -> str:
     _rows(axes, labels)
     axes.set_xlim(0, 1)
     axes.set_xticks([0, 0.5, 1], ["0", "50%", "100% of the queries"], ha="right")
+    if len(models) == 1:
+        axes.set_xlabel(f"{models.pop()} against each", loc="left")
     _legend(figure)
     return _svg(figure, alt)
+
+
+def alone(picture: str, title: str) -> str:
+    """A picture as a file of its own: with colours, a size, a white ground, and its title above."""
+    tag, drawn = picture.split(">", 1)
+    for colour, name in _VARIABLES.items():
+        drawn = drawn.replace(f"var(--{name})", colour)
+    width, height = (float(number) for number in tag.split('viewBox="0 0 ')[1].split('"')[0].split())
+    tall = height + TITLE
+    box = f'viewBox="0 {-TITLE} {width:g} {tall:g}" width="{width:g}pt" height="{tall:g}pt"'
+    ground = f'<rect y="{-TITLE}" width="{width:g}" height="{tall:g}" fill="#ffffff"/>'
+    # Squeezed where it is wider than the picture: 5.3 is a letter's mean width at this size.
+    squeezed = f' textLength="{width - 8:g}" lengthAdjust="spacingAndGlyphs"' if 5.3 * len(title) > width - 8 else ""
+    above = f'<text x="4" y="-6" font-family="DejaVu Sans, sans-serif" font-size="9" fill="{INK}"{squeezed}>'
+    tag = re.sub(r'viewBox="[^"]*"', box, tag)
+    return f"{tag}>\n{ground}\n{above}{escape(title)}</text>{drawn}"
 
 
 def in_short(value: float) -> str:
@@ -163,6 +187,15 @@ def folded(label: str, width: int = 20) -> str:
             lines.append("")
         lines[-1] += part
     return "\n".join(line.rstrip() for line in lines)
+
+
+def apart(dims: Sequence[int]) -> list[int]:
+    """Of rising numbers on a logarithmic axis, from the last down, those whose names do not touch."""
+    kept = list(dims[-1:])
+    for dim in reversed(dims[:-1]):
+        if math.log(kept[-1] / dim) >= math.log(dims[-1] / dims[0]) / 10:
+            kept.append(dim)
+    return kept
 
 
 def _height(labels: Sequence[str]) -> float:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from clickbridge.evaluate import plots, slices
 from clickbridge.evaluate.reproduction.bench import NDCG, Data
 from clickbridge.evaluate.reproduction.lab import Lab
-from clickbridge.evaluate.reproduction.pictures import by_dimension, preferences
 from clickbridge.evaluate.reproduction.ranking import Line, relevance_table
 from clickbridge.evaluate.reproduction.table import Cell, Row, Table, missing
 from clickbridge.evaluate.similar import PairedPreference, prefer, sample_queries, tail_of
@@ -169,14 +169,15 @@ def _dimensions(lab: Lab, key: str, scale: str) -> Table:
     dims = [*(d for d in DIMS if d < lab.dim), lab.dim]
     measures = (data.map_name, *NDCG)
     means = {d: data.means("mpls", measures, {**COM, "dim": d}) for d in dims}
+    n = len(data.lists["seen"])
     series = {
-        name: [(d, value) for d, values in means.items() if isinstance(value := values[i], float)]
+        name: {d: slices.Cell(n, value) for d, values in means.items() if isinstance(value := values[i], float)}
         for i, name in enumerate(("MAP", *NDCG))
     }
     title = f"M-PLS_Com by dimension, simulated {scale}"
     rows = [Row(str(d), values) for d, values in means.items()]
     note = "11M shows this as a figure without numbers: all measures rise with the dimension, slower after 1000 or 3000"
-    picture = by_dimension(series, title) if all(series.values()) else None
+    picture = plots.alone(plots.curves(series, title), title) if all(series.values()) else None
     return Table(key, title, data.about, ("MAP", *NDCG), rows, [note], svg=picture)
 
 
@@ -205,7 +206,7 @@ def _preferences(lab: Lab, key: str, scale: str, note: str, tail: bool = False) 
         rows = [*shares, *(Row(label, missing(why, columns)) for label, why in failed.items())]
         what = f"{queries} {'tail ' if tail else ''}queries, top 3"
         title = f"Similar queries, M-PLS_Com against each: {data.name}"
-        picture = preferences(found, title) if found else None
+        picture = plots.alone(plots.preferences(found, title), title) if found else None
         yield Table(key, title, f"{data.about}; {what}", columns, rows, [note], svg=picture)
 
 
