@@ -27,6 +27,8 @@ MIN_CLICKS = 4
 SEARCHES = 40
 """Of a query on average, so that most queries have such a pair."""
 LONG_PAGE, SEARCHES_09 = 20, 5
+EARLIER = 0.7
+"""The part of a real log's pages, in time, that teaches for 09."""
 DECOMPOSED = ("pls", "mpls", "rmls", "lsi-qd", "lsi-dt")
 """Models whose dimensions are set; the others keep their default, which is smaller and costs them time as it is."""
 SHORTENED = {
@@ -144,6 +146,20 @@ class Lab:
             "the other half clicked the same product for both"
         )
         return Data("bestbuy", about, graph, {}, Judgments.of_clicks(pairs), 1, self.sizes)
+
+    @cached_property
+    def clara2(self) -> tuple[Data, list[Impression]] | None:
+        """A log without text: what its earlier pages teach, and the later pages with a click."""
+        home = self.folder_of("clara2")
+        if home is None:
+            return None
+        self.say("reading clara2")
+        log = (r for r in read_log(str(home / "log.jsonl.gz")) if isinstance(r, Impression))
+        pages = sorted(log, key=lambda p: p.time or 0.0)
+        cut = int(EARLIER * len(pages))
+        later = [p for p in pages[cut:] if not {*p.clicks}.isdisjoint(p.results or ())]
+        about = f"clara2: real searches without text; {cut:,} pages teach, {len(later):,} later ones have a click"
+        return Data("clara2", about, ClickGraph.build(pages[:cut]), {}, settings=self.sizes), later
 
     def relevance_sets(self, scale: str) -> Iterator[Data]:
         yield self.simulated(scale)

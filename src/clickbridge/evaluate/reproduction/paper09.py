@@ -1,97 +1,143 @@
 """The rank-group table and the two time tables of 09 (incremental re-ranking by click).
 
-Clicks at ranks 1 to 5 teach; where each clicked result stands after re-ranking, against where it stood, is
-counted by groups of the rank it had. Groups select on rank, so even a random order looks good in the low ones:
-it is printed as well.
+On simulated pages, clicks at ranks 1 to 5 teach, as in 09; on a real log, earlier pages teach and later ones are
+re-ranked. Where each clicked result stands after re-ranking, against where it stood, is counted by groups of the
+rank it had. Groups select on rank, so even a random order looks good in the low ones: what it would give on
+average is printed as well.
 """
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
-
-import numpy as np
+from typing import NamedTuple
 
 from clickbridge.evaluate.reproduction.bench import Data
 from clickbridge.evaluate.reproduction.lab import LONG_PAGE, Lab, clicks_up_to
-from clickbridge.evaluate.reproduction.table import Row, Table, missing
+from clickbridge.evaluate.reproduction.table import Cell, Row, Table, missing
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.models.base import Model
+from clickbridge.models.base import Model, query_of
+from clickbridge.online.groups import GROUPS, GroupRow, Move, moves, rank_groups
 from clickbridge.types import Impression, ResultList
 
 TAUGHT = 5
-GROUPS = ((1, 5), (6, 20), (6, 10), (11, 20))
 PUBLISHED = {
-    (1, 5): (-2.343, 6.48, 48.2),
-    (6, 20): (0.8027, 62.9, 32.6),
-    (6, 10): (0.7924, 62.8, 32.6),
-    (11, 20): (8.273, 87.8, 9.96),
+    "1-5": (-2.343, 6.48, 48.2),
+    "6-20": (0.8027, 62.9, 32.6),
+    "6-10": (0.7924, 62.8, 32.6),
+    "11-20": (8.273, 87.8, 9.96),
 }
 COLUMNS = ("avr. imprv.", "% better", "% worse", "clicks")
-RERANKERS = ("online", "bm25", "pls")
+COUNTS, RANDOM = "click counts", "random order"
 MOST_PAGES = 20_000
-Group = tuple[int, int]
 Reranker = Callable[[Sequence[ResultList]], list[list[str]]]
 
 
-def setting(lab: Lab) -> tuple[Data, list[Impression]]:
-    """The GRAPH of clicks at ranks 1 to 5, and the pages with all clicks."""
+class Setting(NamedTuple):
+    """What teaches, the pages to re-rank, the orders to try on them, and groups of ranks that these pages have."""
+
+    data: Data
+    pages: list[Impression]
+    orders: tuple[str, ...]
+    groups: tuple[tuple[int, int], ...]
+    note: str
+
+
+def settings(lab: Lab) -> Iterator[Setting]:
+    yield simulated(lab)
+    real = clara2(lab)
+    if real is not None:
+        yield real
+
+
+def simulated(lab: Lab) -> Setting:
     about, pages, docs = lab.pages
 
     def taught() -> Data:
         graph = ClickGraph.build(clicks_up_to(pages, TAUGHT), docs)
         return Data("pages", about, graph, {}, settings=lab.sizes | {"online.dim": 200})
 
-    return lab.once("pages", taught), [p for p in pages if p.clicks and p.results][:MOST_PAGES]
+    clicked = [p for p in pages if p.clicks and p.results][:MOST_PAGES]
+    note = f"clicks at ranks 1~{TAUGHT} teach, so 6~20 is the test; lists of {LONG_PAGE}"
+    return Setting(lab.once("pages", taught), clicked, ("online", "bm25", "pls", RANDOM), GROUPS, note)
 
 
-def rank_groups(pages: Sequence[Impression], rerank: Reranker) -> dict[Group, tuple[float, float, float, int]]:
-    """By group of given ranks: mean improvement, percent better, percent worse, clicks."""
-    lists = [ResultList(str(n), p.query, list(p.results or ())) for n, p in enumerate(pages)]
-    moves: list[tuple[int, int]] = []
-    for page, order in zip(pages, rerank(lists), strict=True):
-        shown, place = list(page.results or ()), {doc_id: rank for rank, doc_id in enumerate(order, 1)}
-        moves += [(shown.index(c) + 1, place[c]) for c in page.clicks if c in place]
-    given, found = np.array(moves, dtype=int).reshape(-1, 2).T
-    out = {}
-    for low, high in GROUPS:
-        gain = (given - found)[(given >= low) & (given <= high)]
-        n = len(gain)
-        better, worse = (100 * int(np.count_nonzero(side)) / max(n, 1) for side in (gain > 0, gain < 0))
-        out[low, high] = (float(gain.mean()) if n else 0.0, better, worse, n)
-    return out
+def clara2(lab: Lab) -> Setting | None:
+    if lab.clara2 is None:
+        return None
+    note = "earlier pages teach, so all ranks are the test; lists of 10"
+    return Setting(*lab.clara2, ("online", "walk", COUNTS, RANDOM), ((1, 5), (6, 10)), note)
+
+
+def moved(pages: Sequence[Impression], rerank: Reranker) -> list[Move]:
+    """Every clicked result's rank as shown and after re-ranking."""
+    orders = rerank(lists_of(pages))
+    return [m for page, order in zip(pages, orders, strict=True) for m in moves(page.results or [], order, page.clicks)]
+
+
+def lists_of(pages: Sequence[Impression]) -> list[ResultList]:
+    return [ResultList(p.query_id or str(n), p.query, list(p.results or ())) for n, p in enumerate(pages)]
 
 
 def by_model(model: Model) -> Reranker:
     return lambda lists: [ranking.doc_ids for ranking in model.rerank_lists(lists)]
 
 
-def at_random(seed: int) -> Reranker:
-    rng = np.random.default_rng(seed)
-    return lambda lists: [[str(d) for d in rng.permutation(r.results)] for r in lists]
+def by_counts(graph: ClickGraph) -> Reranker:
+    """By the clicks that each result had for this very query; the others keep their order below."""
+    pairs, doc_ids = graph.pairs, graph.doc_ids
+    rows = zip(pairs.query.tolist(), pairs.doc.tolist(), pairs.clicks.tolist(), strict=True)
+    clicks = {(graph.query_keys[q], doc_ids[d]): n for q, d, n in rows}
+    return lambda lists: [sorted(r.results, key=lambda d: -clicks.get((query_of(r), d), 0)) for r in lists]
+
+
+def as_shown(lists: Sequence[ResultList]) -> list[list[str]]:
+    return [r.results for r in lists]
 
 
 def ranks(lab: Lab) -> Iterator[Table]:
-    data, pages = setting(lab)
+    for setting in settings(lab):
+        yield from rank_tables(setting)
+
+
+def rank_tables(setting: Setting) -> Iterator[Table]:
     title = "Rank of the clicked result after re-ranking, by its given rank"
-    for spec in (*RERANKERS, "random order"):
-        fitted = data.fit(spec) if spec != "random order" else None
-        groups = None
-        if fitted is None:
-            groups = rank_groups(pages, at_random(lab.seed))
-        elif fitted.model is not None:
-            groups = rank_groups(pages, by_model(fitted.model))
-        rows = []
-        for low, high in GROUPS:
-            why = fitted.why if fitted is not None else ""
-            ours = missing(why, COLUMNS) if groups is None else groups[low, high]
-            rows.append(Row(f"{low}~{high}", ours, PUBLISHED[low, high] if spec == "online" else ()))
-        note = f"clicks at ranks 1~{TAUGHT} teach, so 6~20 is the test; lists of {LONG_PAGE}"
-        yield Table("09-ranks", f"{title}: {spec}", data.about, COLUMNS, rows, [note])
+    for order in setting.orders:
+        rows = _rows(setting, order)
+        yield Table("09-ranks", f"{title}: {order}", setting.data.about, COLUMNS, rows, [setting.note])
+
+
+def _rows(setting: Setting, order: str) -> list[Row]:
+    """One for each group that has clicks, and all clicks together; or why there is none."""
+    rerank: Reranker = as_shown
+    if order == COUNTS:
+        rerank = by_counts(setting.data.graph)
+    elif order != RANDOM:
+        fitted = setting.data.fit(order)
+        if fitted.model is None:
+            return [Row(f"{low}~{high}", missing(fitted.why, COLUMNS)) for low, high in setting.groups]
+        rerank = by_model(fitted.model)
+    cells = _of_random if order == RANDOM else _of_order
+    everything, *groups = rank_groups(moved(setting.pages, rerank), setting.groups)
+    paper = PUBLISHED if order == "online" else {}
+    return [Row(g.group.replace("-", "~"), cells(g), paper.get(g.group, ())) for g in (*groups, everything)]
+
+
+def _of_order(group: GroupRow) -> tuple[Cell, ...]:
+    return group.improvement, 100 * group.better, 100 * group.worse, group.clicks
+
+
+def _of_random(group: GroupRow) -> tuple[Cell, ...]:
+    return group.random_improvement, 100 * group.random_better, 100 * group.random_worse, group.clicks
 
 
 def times(lab: Lab) -> Iterator[Table]:
-    data, pages = setting(lab)
+    for setting in settings(lab):
+        yield time_table(setting.data, setting.pages)
+
+
+def time_table(data: Data, pages: Sequence[Impression]) -> Table:
     fitted = data.fit("online")
     columns = ("time (s)", "time a click (ms)")
     published = {"projection": (3870 * 60.0, None), "training step": (3265.64, 0.8252), "ranking": (2325.68, 0.5570)}
@@ -100,9 +146,10 @@ def times(lab: Lab) -> Iterator[Table]:
         some = pages[: len(pages) // 10 + 1]
         n = sum(len(p.clicks) for p in some)
         ours["projection"] = (fitted.seconds, None)
+        model = copy.deepcopy(fitted.model)  # it learns here what other tables must not know
         for name, act in (("ranking", _rank), ("training step", _learn)):
             start = time.perf_counter()
-            act(fitted.model, some)
+            act(model, some)
             seconds = time.perf_counter() - start
             ours[name] = (seconds, 1000 * seconds / max(n, 1))
     rows = [Row(name, ours[name], published[name]) for name in published]
@@ -111,11 +158,11 @@ def times(lab: Lab) -> Iterator[Table]:
         "3.2 GHz Pentium 4 with 3,875,427 queries; ours is all of fit, with tuning",
         "training and ranking: 09 over 3,957,292 and 4,175,543 clicks; ours over a tenth of the pages",
     ]
-    yield Table("09-time", "Time of projection, training and ranking", data.about, columns, rows, notes)
+    return Table("09-time", "Time of projection, training and ranking", data.about, columns, rows, notes)
 
 
 def _rank(model: Model, pages: Sequence[Impression]) -> None:
-    model.rerank_lists([ResultList(str(n), p.query, list(p.results or ())) for n, p in enumerate(pages)])
+    model.rerank_lists(lists_of(pages))
 
 
 def _learn(model: Model, pages: Sequence[Impression]) -> None:
