@@ -8,7 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import ttest_1samp
 
 from clickbridge import ClickGraph
 from clickbridge.errors import SettingError
@@ -98,15 +100,34 @@ def test_models_that_are_not_there_or_cannot_say_so(small_graph: ClickGraph) -> 
         Line("New", "nosuch", (0.4,) * 3),
     ]
     table = relevance_table("13-2", "t", data, lines, with_map=True)
-    assert table.columns == ("MAP", "nDCG@1", "nDCG@3", "nDCG@5", "unseen nDCG@5", "fit s")
+    assert table.columns == ("MAP", "nDCG@1", "nDCG@3", "nDCG@5", "unseen nDCG@5", "p vs BM25", "fit s")
     bm25, walk, absent = table.rows
     assert bm25.ours[0] == 1.0
     assert isinstance(bm25.ours[4], float)
     assert walk.ours[4] == NO_SCORE
     assert absent.ours[0] == NOT_HERE
+    assert [row.ours[5] for row in table.rows] == [None, ".500", None]
     bins = bins_table("13-6", "t", data, [Line("BM25", "bm25", (0.5,) * 12)])
     assert bins.notes == ["queries by clicks: <=10: 2, <=100: 0, <=1000: 0, >1000: 0"]
     assert bins.rows[0].ours[3:] == (None,) * 9
+
+
+def test_significance_stands_beside_the_figures(small_graph: ClickGraph) -> None:
+    """BM25 has five lists right, the given order one of them. Of two equal p-values Holm doubles both."""
+    lists = [ResultList(str(n), "pizza", ["bagel", "pizza"], [0.0, 4.0]) for n in range(5)]
+    lists[0] = ResultList("0", "bagels", ["bagel", "pizza"], [4.0, 0.0])
+    data = Data("small", "", small_graph, {"seen": lists, "unseen": lists})
+    lines = [Line("Given", "given", ()), Line("Again", "given", ()), Line("BM25", "bm25", ())]
+    found = relevance_table("13-2", "t", data, lines, with_map=False)
+    loss = np.array([0.0, *[1 / np.log2(3) - 1] * 4])
+    p = min(1.0, 2 * ttest_1samp(loss, 0.0).pvalue)
+    assert found.columns[3] == "p vs BM25"
+    assert [row.ours[3] for row in found.rows] == [f"{p:.3f}".removeprefix("0") + " ▼"] * 2 + [None]
+    alone = relevance_table("13-4", "t", data, [Line("None", "nosuch", ()), *lines[:1]], with_map=False)
+    assert alone.columns[3] == "p vs None"
+    assert [row.ours[3] for row in alone.rows] == [None, None]
+    (_, bm25) = relevance_table("13-4", "t", data, [lines[0], Line("B", "vsm", ())], with_map=False).rows
+    assert str(bm25.ours[3]).endswith("▲")
 
 
 def test_a_model_is_fitted_once(small_graph: ClickGraph) -> None:

@@ -46,9 +46,7 @@ class Paired:
 
     @property
     def mark(self) -> str:
-        """▲ or ▼ where the t-test finds a difference, doubled below .01; nothing elsewhere."""
-        times = sum(self.p_value < level for level in LEVELS)
-        return times * ("▲" if self.difference > 0 else "▼")
+        return mark(self.difference, self.p_value)
 
     def as_dict(self) -> dict[str, Any]:
         """Columns of a table, the same in every verb."""
@@ -163,6 +161,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (m - place) * p_values[i]))
         out[i] = largest
     return out
+
+
+def mark(difference: float, p: float) -> str:
+    """▲ or ▼ where a test finds a difference, doubled below .01; nothing elsewhere."""
+    return sum(p < level for level in LEVELS) * ("▲" if difference > 0 else "▼")
 
 
 def p_in_words(p: float) -> str:
