@@ -24,7 +24,13 @@ def test_tables_and_files(call: Run, tmp_path: Path) -> None:
     assert "0.6380" in found.out  # the paper's own
     assert "simulated half-year" in found.out
     assert "2 tables" in found.err
-    assert {p.name for p in (tmp_path / "made").iterdir()} == {"13-3.csv", "11M-F3.csv", "11M-F3.svg"}
+    made = tmp_path / "made"
+    assert {p.name for p in made.iterdir()} == {"13-3.csv", "11M-F3.csv", "11M-F3.svg", "tables.md"}
+    page = (made / "tables.md").read_text()
+    assert page.index("## 13-3: Relevance") < page.index("## 11M-F3: ") < page.index("](11M-F3.svg)")
+    assert "| 0.6380 | 0.6660 | 0.6770 |" in page
+    assert "p vs BM25" in page
+    assert (made / "11M-F3.svg").read_text().startswith("<svg")
 
 
 def test_json(call: Run) -> None:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from scipy.stats import ttest_1samp
 
 from clickbridge import ClickGraph
 from clickbridge.errors import SettingError
 from clickbridge.evaluate.reproduction import paper09, paper11m, paper13
 from clickbridge.evaluate.reproduction.bench import NO_SCORE, NOT_HERE, Data, taken
+from clickbridge.evaluate.reproduction.files import Files, escaped, markdown
 from clickbridge.evaluate.reproduction.lab import Lab, clicks_up_to
 from clickbridge.evaluate.reproduction.ranking import Line, bins_table, relevance_table
 from clickbridge.evaluate.reproduction.run import TABLES, chosen, reproduce
@@ -58,10 +63,40 @@ def test_order_agreement_counts_models_that_both_have() -> None:
 
 def test_files(tmp_path: Path) -> None:
     table = Table("11M-F3", "", "", ("x",), [Row("a", (0.5,))], svg="<svg/>")
-    table.write(tmp_path)
-    table.write(tmp_path, 1)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["11M-F3-1.csv", "11M-F3-1.svg", "11M-F3.csv", "11M-F3.svg"]
+    files = Files(tmp_path, "clickbridge reproduce", str)
+    files.add(table)
+    files.add(table)
+    names = ["11M-F3-1.csv", "11M-F3-1.svg", "11M-F3.csv", "11M-F3.svg", "tables.md"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == names
     assert list(csv.reader((tmp_path / "11M-F3.csv").read_text().splitlines())) == [["", "x"], ["a", "0.5"]]
+    page = (tmp_path / "tables.md").read_text()
+    assert page.startswith("Made by `clickbridge reproduce`.\n\n## 11M-F3")
+    assert [line for line in page.splitlines() if "svg" in line] == ["![](11M-F3.svg)", "![](11M-F3-1.svg)"]
+    Files(tmp_path, "again", str)
+    assert (tmp_path / "tables.md").read_text() == "Made by `again`.\n"
+
+
+def test_a_table_in_markdown() -> None:
+    table = replace(example(), notes=["1~5 teach | 6~20 is <the> *test*"], rows=[*example().rows, Row("__init__", ())])
+    assert markdown(table, lambda cell: "-" if cell is None else str(cell), "") == (
+        "## 13-2: title\n\ndata\n\n"
+        "|  | x | n | 13: x |\n| --- | --- | ---: | ---: |\n"
+        "| a | 0.5 | 9 | 0.4 |\n| b | not here | - | 0.3 |\n| c | 0.7 | 1 | 0.2 |\n| d | 0.1 | 2 | 0.1 |\n"
+        "| \\_\\_init\\_\\_ | - | - | - |\n\n"
+        "- 1\\~5 teach \\| 6\\~20 is \\<the> \\*test\\*\n"
+    )
+    assert escaped("LSI_qd+BM25") == "LSI_qd+BM25"
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1))
+def test_any_text_comes_through_markdown(text: str) -> None:
+    """As another program reads it: in a cell, in a note, and never as more than text."""
+    table = Table("11R-3", "t", "d", (text,), [Row(f"a {text}", (text,))], [f"n {text}"])
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(markdown(table, str, ""))
+    inline = [token.children or [] for token in tokens if token.type == "inline"]
+    assert {child.type for children in inline for child in children} <= {"text", "text_special"}
+    plain, words = " ".join(text.split()), ["".join(child.content for child in children) for children in inline]
+    assert words == ["11R-3: t", "d", "", plain, f"a {plain}".strip(), plain, f"n {plain}".strip()]
 
 
 def test_tables_are_chosen_by_key_or_paper() -> None:

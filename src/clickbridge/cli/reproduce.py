@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from clickbridge.cli.console import Json, Seed, out, print_json, print_table, progress, say
+from clickbridge.cli.console import Json, Seed, in_words, out, print_json, print_table, progress, say
 from clickbridge.errors import SettingError
 
 
@@ -22,9 +23,11 @@ def reproduce(
     dim: Annotated[int | None, typer.Option(min=1, help="Dimensions of latent spaces; 1000, quick 100.")] = None,
     clicks: Annotated[str, typer.Option(help="Click model of the simulated users: pbm, cascade, dbn.")] = "pbm",
     data: Annotated[
-        Path | None, typer.Option(envvar="CLICKBRIDGE_DATA", help="Folder with real data sets: msrd, bestbuy.")
+        Path | None, typer.Option(envvar="CLICKBRIDGE_DATA", help="Folder with real data sets: msrd, bestbuy, clara2.")
     ] = None,
-    folder: Annotated[Path | None, typer.Option("--out", help="Folder for CSV files and SVG figures.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder for tables.md, CSV and SVG files.")
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -32,6 +35,7 @@ def reproduce(
     if quick:
         # Before NumPy is loaded: on matrices this small a second thread only waits, on a busy machine for minutes.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from clickbridge.evaluate.reproduction.files import Files
     from clickbridge.evaluate.reproduction.lab import Lab
     from clickbridge.evaluate.reproduction.run import FULL, QUICK, chosen
     from clickbridge.evaluate.reproduction.run import reproduce as tables_of
@@ -43,20 +47,18 @@ def reproduce(
     share = sizes["fraction"] if fraction is None else fraction
     if not 0 < share <= 1:
         raise SettingError(f"--fraction must be above 0 and at most 1; got {fraction}")
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
+    command = shlex.join(["clickbridge", *sys.argv[1:]])
+    files = Files(folder, command, in_words) if folder is not None else None
     start, made = time.perf_counter(), []
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
         lab = Lab(
             Path(scratch), share, dim or int(sizes["dim"]), clicks, seed,
             None if quick else data, quick, lambda line: report(line, 0),
         )  # fmt: skip
-        numbers: Counter[str] = Counter()
         for found in tables_of(table, lab):
             made.append(found)
-            if folder is not None:
-                found.write(folder, numbers[found.key])
-                numbers[found.key] += 1
+            if files is not None:
+                files.add(found)
             if not json:
                 print_table(f"{found.key}  {found.title}\n{found.data}", found.header(), found.cells())
                 for note in found.notes:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from scipy.stats import kendalltau
@@ -89,16 +86,6 @@ class Table:
             "rows": [{"model": r.label, "ours": list(r.ours), "paper": list(r.paper) or None} for r in self.rows],
             "notes": self.notes,
         }  # fmt: skip
-
-    def write(self, folder: Path, number: int = 0) -> None:
-        """CSV, and SVG where there is a picture."""
-        stem = re.sub(r"[^A-Za-z0-9-]+", "-", self.key) + (f"-{number}" if number else "")
-        with (folder / f"{stem}.csv").open("w", newline="", encoding="utf8") as file:
-            writer = csv.writer(file)
-            writer.writerow(self.header())
-            writer.writerows(self.cells())
-        if self.svg is not None:
-            (folder / f"{stem}.svg").write_text(self.svg, encoding="utf8")
 
 
 def missing(reason: str, columns: Sequence[str]) -> tuple[Cell, ...]:
