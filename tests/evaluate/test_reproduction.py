@@ -80,12 +80,12 @@ def test_a_table_in_markdown() -> None:
     table = replace(example(), notes=["1~5 teach | 6~20 is <the> *test*"], rows=[*example().rows, Row("__init__", ())])
     assert markdown(table, lambda cell: "-" if cell is None else str(cell), "") == (
         "## 13-2: title\n\ndata\n\n"
-        "|  | x | n | 13: x |\n| --- | --- | ---: | ---: |\n"
+        "|  | x | n | 13: x |\n| --- | ---: | ---: | ---: |\n"
         "| a | 0.5 | 9 | 0.4 |\n| b | not here | - | 0.3 |\n| c | 0.7 | 1 | 0.2 |\n| d | 0.1 | 2 | 0.1 |\n"
         "| \\_\\_init\\_\\_ | - | - | - |\n\n"
         "- 1\\~5 teach \\| 6\\~20 is \\<the> \\*test\\*\n"
     )
-    assert escaped("LSI_qd+BM25") == "LSI_qd+BM25"
+    assert escaped("LSI_qd+BM25 <=10 <.001") == "LSI_qd+BM25 <=10 <.001"
 
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1))

@@ -25,9 +25,7 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option(envvar="CLICKBRIDGE_DATA", help="Folder with real data sets: msrd, bestbuy, clara2.")
     ] = None,
-    folder: Annotated[
-        Path | None, typer.Option("--out", help="Folder for tables.md, CSV and SVG files.")
-    ] = None,
+    folder: Annotated[Path | None, typer.Option("--out", help="Folder for tables.md, CSV and SVG files.")] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:

@@ -15,8 +15,8 @@ from clickbridge.evaluate.reproduction.table import Cell, Table
 
 PAGE = "tables.md"
 InWords = Callable[[Cell], str]
-_SPECIAL = re.compile(r"[\\`*~|<&\[\]]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-"""What GitHub reads as more than text. It leaves an underscore within a word alone."""
+_SPECIAL = re.compile(r"[\\`*~|&\[\]]|<(?=[A-Za-z/!?])|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+"""What GitHub reads as more than text; not an underscore within a word, nor a < before a number."""
 
 
 class Files:
@@ -47,7 +47,7 @@ class Files:
 def markdown(table: Table, in_words: InWords, picture: str) -> str:
     """Heading, data, the rows, notes; `picture` is the file of the figure where the table has one."""
     rows = table.cells()
-    numeric = [all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(table.header()))]
+    numeric = [any(isinstance(row[i], int | float) for row in rows) for i in range(len(table.header()))]
     lines = [f"## {table.key}: {escaped(table.title)}", "", escaped(table.data), ""]
     lines += [_line(map(escaped, table.header())), _line("---:" if right else "---" for right in numeric)]
     lines += [_line(escaped(in_words(cell).strip()) for cell in row) for row in rows]

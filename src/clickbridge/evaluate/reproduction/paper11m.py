@@ -205,7 +205,7 @@ def _preferences(lab: Lab, key: str, scale: str, note: str, tail: bool = False) 
         ]
         rows = [*shares, *(Row(label, missing(why, columns)) for label, why in failed.items())]
         what = f"{queries} {'tail ' if tail else ''}queries, top 3"
-        title = f"Similar queries, M-PLS_Com against each: {data.name}"
+        title = f"Similar queries{' (tail)' if tail else ''}, M-PLS_Com against each: {data.name}"
         picture = plots.alone(plots.preferences(found, title), title) if found else None
         yield Table(key, title, f"{data.about}; {what}", columns, rows, [note], svg=picture)
 
