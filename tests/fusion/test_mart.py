@@ -14,6 +14,8 @@ import clickbridge
 from clickbridge import BM25, LMIR, ClickGraph, build_model
 from clickbridge.errors import MissingPart
 from clickbridge.fusion import mart
+from clickbridge.fusion.features import ListFeatures
+from clickbridge.fusion.flat import FlatLists
 from clickbridge.fusion.linear import standardised
 from clickbridge.fusion.mart import Mart
 from clickbridge.graph.hold_back import HoldBack
@@ -196,3 +198,34 @@ def test_without_lightgbm_the_extra_is_named(small_graph: ClickGraph, monkeypatc
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(MissingPart, match=r"mart needs LightGBM: .*clickbridge\[mart\]"):
         build_model("mart:bm25").fit(small_graph)
+
+
+def test_what_was_asked_often_counts_more() -> None:
+    """Two queries disagree on which document is right; the one that came ten times as often decides."""
+    records = [
+        PairCount(f"{word} {i}", f"{word}{i % 4}", 10 if word == "often" else 1)
+        for i in range(60)
+        for word in ("often", "seldom")
+    ]
+    held = next(iter(clickbridge.graph.hold_back.folds(ClickGraph.build(records, []), 2, by="query")))
+    lists = held.lists([lambda key, k: ["often0", "seldom0"]])
+    asked = mart.times_asked(held, lists)
+    assert {(r.query.split()[0], n) for r, n in zip(lists, asked, strict=True)} == {("often", 10.0), ("seldom", 1.0)}
+
+
+def test_recent_clicks_are_told_from_old_ones() -> None:
+    day = 86400.0
+    records = [PairCount("film", "old", 1, time=0.0)] * 5 + [PairCount("film", "new", 1, time=70 * day)] * 2
+    docs = [Document(d, {"title": d}) for d in ("old", "new")]
+    graph = ClickGraph.build(records, docs)
+    features = ListFeatures.fit(graph, "english", "keep")
+    flat = FlatLists.of(
+        [ResultList("1", "film", ["old", "new"])],
+        {"old": graph.doc_ids.index("old"), "new": graph.doc_ids.index("new")},
+    )
+    columns = features.columns(flat, [BM25().fit(graph)])
+    assert columns["same query"][0] > columns["same query"][1]
+    assert columns["same query lately"][1] > columns["same query lately"][0]
+    assert columns["clicks lately"][0] == pytest.approx(5 * 2 ** (-70 / 7))
+    timeless = ListFeatures.fit(ClickGraph.build([PairCount("film", "old", 5)], docs), "english", "keep")
+    assert not [name for name in timeless.columns(flat, [BM25().fit(graph)]) if "lately" in name]

@@ -15,7 +15,7 @@ from scipy import sparse
 from clickbridge.fusion.flat import FlatLists
 from clickbridge.fusion.signals import Columns, TextSignals, bm25_rows, idf_of, nearest, ones, row_sums, times
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.responses import clicked_queries
+from clickbridge.graph.responses import clicked_queries, decayed_clicks
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.models.base import Array, known_number
 from clickbridge.types import ResultList, text_of_key
@@ -25,6 +25,8 @@ from clickbridge.views.word import Vocabulary
 
 PRIOR_CLICKS, PRIOR_SHOWN = 1.0, 5.0
 """A document never shown counts as clicked on once in five."""
+HALF_LIFE = 7.0
+"""Days after which a click counts half for what is asked lately."""
 MOST_PAGES, MOST_RANKS = 100_000, 50
 """Pages that the lift is learned from, and ranks told apart."""
 
@@ -34,6 +36,8 @@ class ClickSignals:
 
     keys: list[str]
     clicks: sparse.csr_array
+    lately: sparse.csr_array | None
+    """The same clicks, older ones counting less; None where the log has no times."""
     shown: Array
     kept: Array
     """For each term, how often a query's clicked documents hold it, given that the query does."""
@@ -46,6 +50,10 @@ class ClickSignals:
     def fit(self, graph: ClickGraph) -> Self:
         known = clicked_queries(graph, graph.matrix(rows="queries"))
         self.keys, self.clicks = known.keys, known.matrix
+        self.lately = None
+        if graph.has_times:
+            decayed = graph.matrix(rows="queries", values=decayed_clicks(graph, HALF_LIFE))
+            self.lately = sparse.csr_array(decayed[known.numbers], dtype=np.float32)
         self.shown = np.bincount(graph.pairs.doc, graph.pairs.impressions, minlength=graph.n_docs).astype(np.float64)
         self.kept = self._kept_words()
         self.lift = self._lift(graph)
@@ -130,20 +138,28 @@ class ClickSignals:
         by_doc = sparse.csr_array(self._shares.T)
         weights = self.kept * self.text.idf
         kept = flat.dots(words, times(ones(self.text.together), weights))
-        return {
+        same, near = indicator(numbers, len(self.keys)), nearest(like_chars, self._inverted[1])
+        out = {
             "click text": flat.dots(words, self._clicktext),
             "votes by words": flat.dots(nearest(like_words, self._inverted[0]), by_doc),
-            "votes by characters": flat.dots(nearest(like_chars, self._inverted[1]), by_doc),
-            "same query": flat.dots(indicator(numbers, len(self.keys)), by_doc),
+            "votes by characters": flat.dots(near, by_doc),
+            "same query": flat.dots(same, by_doc),
             "words that matter": kept / np.maximum(row_sums(times(words, weights)), 1e-9)[flat.owner],
         }
+        if self.lately is not None:
+            # By the root of the query's clicks: one of a hundred says more than one of one.
+            by_doc = sparse.csr_array(scaled(self.lately, np.maximum(row_sums(self.lately), 1e-9) ** -0.5).T)
+            out["votes lately"] = flat.dots(near, by_doc)
+            out["same query lately"] = flat.dots(same, by_doc)
+        return out
 
     def plain(self, flat: FlatLists) -> Columns:
-        clicks = np.asarray(self.clicks.sum(axis=0), dtype=np.float64).ravel()
+        clicks = column_sums(self.clicks)
         rate = (clicks + PRIOR_CLICKS) / (np.maximum(self.shown, clicks) + PRIOR_SHOWN)
         numbers = np.array([known_number(self._query_numbers, key) for key in flat.keys], dtype=np.int64)
         known = np.append(row_sums(self.clicks), 0.0)
-        return {
+        out = {} if self.lately is None else {"clicks lately": flat.of_documents(column_sums(self.lately))}
+        return out | {
             "clicks": flat.of_documents(clicks),
             "shown": flat.of_documents(self.shown),
             "click rate": flat.of_documents(rate),
@@ -154,6 +170,8 @@ class ClickSignals:
     def write(self, writer: PartWriter) -> None:
         writer.strings("clicks.keys", self.keys)
         writer.sparse("clicks.pairs", self.clicks)
+        if self.lately is not None:
+            writer.sparse("clicks.lately", self.lately)
         writer.array("clicks.shown", self.shown)
         writer.array("clicks.kept", self.kept)
         writer.array("clicks.lift", self.lift)
@@ -161,6 +179,7 @@ class ClickSignals:
     def read(self, artifact: Artifact) -> Self:
         self.keys = artifact.strings("clicks.keys")
         self.clicks = artifact.sparse("clicks.pairs")
+        self.lately = artifact.sparse("clicks.lately") if artifact.has("clicks.lately") else None
         self.shown, self.kept = artifact.array("clicks.shown"), artifact.array("clicks.kept")
         self.lift = artifact.array("clicks.lift")
         return self
@@ -171,6 +190,10 @@ def scaled(matrix: sparse.csr_array, scale: Array) -> sparse.csr_array:
     out = sparse.csr_array(matrix, dtype=np.float32, copy=True)
     out.data *= np.repeat(scale, np.diff(out.indptr)).astype(np.float32)
     return out
+
+
+def column_sums(matrix: sparse.csr_array) -> Array:
+    return np.asarray(matrix.sum(axis=0), dtype=np.float64).ravel()
 
 
 def indicator(numbers: Array, width: int) -> sparse.csr_array:

@@ -78,23 +78,24 @@ class Mart(Pooling, Wrapper):
     def _learn(self, graph: ClickGraph) -> tuple[str, list[str]]:
         """Trees from cross-fitted features, and the names of those."""
         blocks, names = [], []
-        for columns, labels, lengths in self._crossfit(graph):
+        for columns, labels, lengths, asked in self._crossfit(graph):
             names = list(columns)
-            blocks.append((as_matrix(columns, names), labels, lengths))
-        n_lists = sum(len(lengths) for _, _, lengths in blocks)
+            blocks.append((as_matrix(columns, names), labels, lengths, asked))
+        n_lists = sum(len(lengths) for _, _, lengths, _ in blocks)
         if n_lists < MIN_USABLE:
             self.notes_.append(
                 f"{self.spec}: {n_lists} usable held-back lists are too few for trees; parts count equally"
             )
             return "", []
-        x, labels, lengths = (np.concatenate(column) for column in zip(*blocks, strict=True))
+        x, labels, lengths, asked = (np.concatenate(column) for column in zip(*blocks, strict=True))
         self.notes_.append(
             f"{self.spec}: {self.trees} trees from {n_lists:,} cross-fitted lists, {len(names)} features"
         )
-        return self._grow(x, labels, lengths, names), names
+        return self._grow(x, labels, lengths, asked, names), names
 
-    def _crossfit(self, graph: ClickGraph) -> Iterator[tuple[dict[str, Array], Array, Array]]:
-        """Features and labels of each fold's lists, from components that saw only its rest."""
+    def _crossfit(self, graph: ClickGraph) -> Iterator[tuple[dict[str, Array], Array, Array, Array]]:
+        """Features and labels of each fold's lists, from components that saw only its rest; the lists' lengths,
+        and how often each was asked for."""
         tuned = False
         for held in folds(graph, self.folds, seed=self.seed):
             if not held.graph.pairs.clicks.any():
@@ -109,7 +110,7 @@ class Mart(Pooling, Wrapper):
                 flat = FlatLists.of(lists, self._doc_numbers)
                 columns = self.features_.with_clicks(held.graph).columns(flat, self.parts)
                 labels = np.array([label for r in lists for label in r.labels or ()])
-                yield columns, labels, flat.lengths
+                yield columns, labels, flat.lengths, times_asked(held, lists)
         if not tuned:
             for part in self.parts:
                 part.fit(graph)
@@ -139,7 +140,7 @@ class Mart(Pooling, Wrapper):
         taken = np.random.default_rng(self.seed).choice(len(lists), most, replace=False)
         return [lists[i] for i in np.sort(taken)]
 
-    def _grow(self, x: Array, labels: Array, lengths: Array, names: Sequence[str]) -> str:
+    def _grow(self, x: Array, labels: Array, lengths: Array, asked: Array, names: Sequence[str]) -> str:
         lightgbm = _lightgbm()
         ranking = self.objective == "lambdarank"
         parameters = {
@@ -157,7 +158,8 @@ class Mart(Pooling, Wrapper):
             own = {part.spec for part in self.parts}
             parameters["monotone_constraints"] = [int(name in own) for name in names]
         grades = np.ceil(GRADES * labels) if ranking and (labels % 1).any() else labels
-        data = lightgbm.Dataset(x, grades, group=lengths if ranking else None)
+        weights = np.repeat(asked / asked.mean(), lengths)
+        data = lightgbm.Dataset(x, grades, weight=weights, group=lengths if ranking else None)
         return str(lightgbm.train(parameters, data, self.trees).model_to_string())
 
     @cached_property
@@ -248,6 +250,14 @@ def found_only(result: ResultList, rankers: Sequence[Ranker], strangers: set[str
     found = strangers.union(*(rank(result.query, POOL) for rank in rankers))
     kept = [(d, label) for d, label in zip(result.results, result.labels or [], strict=True) if d in found]
     return ResultList(result.query_id, result.query, [d for d, _ in kept], [label for _, label in kept])
+
+
+def times_asked(held: HoldBack, lists: Sequence[ResultList]) -> Array:
+    """A page stands for itself, a pooled list for all held-back clicks of its query."""
+    if held.shown is not None or held.clicked is None:
+        return np.ones(len(lists))
+    clicks = np.bincount(held.clicked.query, held.clicked.clicks)
+    return clicks[[held.clicked.query[int(result.query_id)] for result in lists]].astype(np.float64)
 
 
 def batches(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
