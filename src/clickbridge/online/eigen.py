@@ -3,8 +3,7 @@
 Pages that one list shows together are alike. The normalised K of eq. (11) has the eigenvalue 1 once for each
 connected component, so with many components its first R eigenvectors would do no more than name components.
 Each component therefore has a space of its own: one with at most R pages is decomposed whole, identity part
-and all; of a larger one the first R eigenvectors are found by Chebyshev-filtered subspace iteration over the
-implicit product.
+and all; of a larger one the first R eigenvectors are found by block Lanczos over the implicit product.
 """
 
 from __future__ import annotations
@@ -14,16 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from clickbridge.numerics.diffusion import components, spread
-from clickbridge.numerics.svd import fix_signs, orthonormal
+from clickbridge.numerics.lanczos import fewest_rows, leading_eigenpairs
+from clickbridge.numerics.svd import fix_signs
 
 Array = np.ndarray[Any, Any]
-OVERSAMPLE = 40
-DEGREE = 8
-"""Products with K between two orthonormalisations."""
-MOST_ROUNDS = 12
 
 
 @dataclass(frozen=True)
@@ -110,12 +105,10 @@ def _parts(lists: Lists) -> Iterator[tuple[Array, Lists]]:
         yield pages, Lists(indptr, local[lists.pages[shown]], len(pages))
 
 
-def _whole(lists: Lists, scale: Array) -> tuple[Array, Array]:
+def _whole(lists: Lists, scale: Array, threads: int = 1) -> tuple[Array, Array]:
     """Every eigenpair of a small component."""
-    incidence = np.zeros((len(lists), lists.n_pages))
-    incidence[np.repeat(np.arange(len(lists)), np.diff(lists.indptr)), lists.pages] = 1.0
-    scaled = incidence * scale
-    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    k = spread(lists.indptr, lists.pages, scale, np.eye(lists.n_pages), threads=threads)
+    values, vectors = np.linalg.eigh((k + k.T) / 2)
     vectors = fix_signs(vectors[:, ::-1], vectors[:, ::-1])[0]
     return np.clip(values[::-1], 0.0, 1.0), vectors
 
@@ -123,49 +116,15 @@ def _whole(lists: Lists, scale: Array) -> tuple[Array, Array]:
 def leading(
     lists: Lists, scale: Array, rank: int, *, tolerance: float = 1e-3, seed: int = 0, threads: int = 0
 ) -> tuple[Array, Array, float]:
-    """The first `rank` eigenpairs and the largest ||K v - lambda v||, by subspace iteration in float32.
-
-    K is positive semi-definite with largest eigenvalue 1. Each round applies a Chebyshev polynomial that is
-    small on [0, cut] and grows fast above, cut being the least Ritz value of the block: as many products as
-    plain powers, far fewer rounds.
-    """
+    """The first `rank` eigenpairs and the largest ||K v - lambda v||: block Lanczos in float32, or all of them where
+    K is no larger than its basis."""
     n = lists.n_pages
-    width = min(rank + OVERSAMPLE, n)
-    rng = np.random.default_rng(seed)
-    block = orthonormal(rng.standard_normal((n, width)).astype(np.float32))[0]
+    if n < fewest_rows(rank):
+        values, vectors = _whole(lists, scale, threads)
+        return values[:rank], vectors[:, :rank].astype(np.float32), 0.0
 
     def product(v: Array) -> Array:
         return spread(lists.indptr, lists.pages, scale, v, threads=threads)
 
-    values, residual = np.zeros(rank), np.inf
-    for _ in range(MOST_ROUNDS):
-        image = product(block)
-        small = block.T @ image
-        ritz, turn = linalg.eigh((small + small.T).astype(np.float64) / 2)
-        turn = turn[:, ::-1].astype(np.float32)
-        block, image, ritz = block @ turn, image @ turn, ritz[::-1]
-        k = min(rank, len(ritz))
-        values = np.clip(ritz[:k], 0.0, 1.0)
-        residual = float(np.max(np.linalg.norm(image[:, :k] - block[:, :k] * ritz[:k].astype(np.float32), axis=0)))
-        if residual <= tolerance:
-            break
-        block = orthonormal(_filtered(product, block, image, float(np.clip(ritz[-1], 1e-3, 0.99))))[0]
-    vectors = np.ascontiguousarray(block[:, : len(values)])
-    return values, fix_signs(vectors, vectors)[0], residual
-
-
-def _filtered(product: Any, block: Array, image: Array, cut: float) -> Array:
-    """C_DEGREE((2 K - cut) / cut) block by the three-term recurrence, scaled to stay in range at 1; `image` is
-    K block, known already."""
-    half = cut / 2
-    sigma = half / (1.0 - half)  # the map sends [0, cut] to [-1, 1]; 1 goes to 1 / sigma
-    first, scale = sigma, sigma
-    before, now = block, ((image - half * block) * np.float32(first / half)).astype(np.float32)
-    for _ in range(DEGREE - 1):
-        after = 1.0 / (2.0 / first - scale)
-        fresh = product(now)
-        fresh -= np.float32(half) * now
-        fresh *= np.float32(2 * after / half)
-        fresh -= np.float32(scale * after) * before
-        before, now, scale = now, fresh, after
-    return now
+    values, vectors, residual = leading_eigenpairs(product, n, rank, tolerance=tolerance, seed=seed)
+    return np.clip(values, 0.0, 1.0), fix_signs(vectors, vectors)[0], residual
