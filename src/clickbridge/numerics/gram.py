@@ -1,7 +1,8 @@
 """Kernels between chosen rows of sparse matrices: small dense blocks out of large sparse data.
 
-One loop serves all: a row is spread out once, then met by every other row's entries. What an entry adds is
-the product (dot products, cosines), or the Jensen-Shannon term of two shares p and q,
+One loop serves all: the entries of one side are chained by column, those of the other walk the chains, so that the
+work is the entries that meet, not all that might. What two entries add is their product (dot products, cosines), or
+the Jensen-Shannon term of two shares p and q,
 
     (p ln((p + q)/p) + q ln((p + q)/q)) / (2 ln 2),
 
@@ -23,26 +24,44 @@ DOT, JENSEN_SHANNON = 0, 1
 
 @kernel
 def _block(  # type: ignore[no-untyped-def]
-    a_indptr, a_indices, a_data, a_rows, b_indptr, b_indices, b_data, b_rows, width, term, symmetric, out
+    a_indptr, a_indices, a_data, a_rows, b_indptr, b_indices, b_data, b_rows, term, symmetric, head, out
 ):
-    wide = np.zeros(width, dtype=np.float64)
+    """`head` has the last entry of each column, or -1, and is left as it came: -1 everywhere."""
+    size = 0
     for i in range(len(a_rows)):
-        start, stop = a_indptr[a_rows[i]], a_indptr[a_rows[i] + 1]
-        for p in range(start, stop):
-            wide[a_indices[p]] = a_data[p]
-        for j in range(i if symmetric else 0, len(b_rows)):
-            total = 0.0
-            for p in range(b_indptr[b_rows[j]], b_indptr[b_rows[j] + 1]):
-                x, y = wide[b_indices[p]], np.float64(b_data[p])
+        size += a_indptr[a_rows[i] + 1] - a_indptr[a_rows[i]]
+    row, value, before = np.empty(size, np.int32), np.empty(size, np.float64), np.empty(size, np.int32)
+    used = 0 if symmetric else _chain(a_indptr, a_indices, a_data, a_rows, 0, len(a_rows), 0, head, row, value, before)
+    for j in range(len(b_rows)):
+        if symmetric:
+            used = _chain(a_indptr, a_indices, a_data, a_rows, j, j + 1, used, head, row, value, before)
+        for p in range(b_indptr[b_rows[j]], b_indptr[b_rows[j] + 1]):
+            y, at = np.float64(b_data[p]), head[b_indices[p]]
+            while at >= 0:
+                x = value[at]
                 if term == DOT:
-                    total += x * y
+                    out[row[at], j] += x * y
                 elif x > 0.0 and y > 0.0:
-                    total += (x * np.log((x + y) / x) + y * np.log((x + y) / y)) / (2 * np.log(2.0))
-            out[i, j] = total
-            if symmetric:
-                out[j, i] = total
-        for p in range(start, stop):
-            wide[a_indices[p]] = 0.0
+                    out[row[at], j] += (x * np.log((x + y) / x) + y * np.log((x + y) / y)) / (2 * np.log(2.0))
+                at = before[at]
+    for i in range(len(a_rows)):
+        for p in range(a_indptr[a_rows[i]], a_indptr[a_rows[i] + 1]):
+            head[a_indices[p]] = -1
+    if symmetric:
+        for i in range(len(a_rows)):
+            for j in range(i):
+                out[i, j] = out[j, i]
+
+
+@kernel
+def _chain(indptr, indices, data, rows, start, stop, used, head, row, value, before):  # type: ignore[no-untyped-def]
+    """Entries of some rows, each joined to the one that its column had before."""
+    for i in range(start, stop):
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            row[used], value[used], before[used] = i, data[p], head[indices[p]]
+            head[indices[p]] = used
+            used += 1
+    return used
 
 
 def rows_kernel(a: sparse.csr_array, a_rows: Array, b: sparse.csr_array, b_rows: Array, term: int = DOT) -> Array:
@@ -53,5 +72,23 @@ def rows_kernel(a: sparse.csr_array, a_rows: Array, b: sparse.csr_array, b_rows:
     one, two = (np.ascontiguousarray(rows, dtype=np.int64) for rows in (a_rows, b_rows))
     symmetric = a is b and a_rows is b_rows
     left, right = ((m.indptr, m.indices, m.data) for m in (a, b))
-    _block(*left, one, *right, two, a.shape[1], term, symmetric, out)
+    _block(*left, one, *right, two, term, symmetric, np.full(a.shape[1], -1, dtype=np.int32), out)
+    return out
+
+
+@kernel
+def _square(matrix, rows, out):  # type: ignore[no-untyped-def]
+    for i in range(len(rows)):
+        one = matrix[rows[i]]
+        for j in range(len(rows)):
+            out[i, j] = one[rows[j]]
+
+
+def square_of(matrix: Array, rows: Array) -> Array:
+    """matrix[rows][:, rows] in one pass, of a square matrix."""
+    numbers = np.ascontiguousarray(rows, dtype=np.int64)
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(matrix):
+        raise IndexError(f"rows must be from 0 to {len(matrix) - 1}")
+    out = np.empty((len(numbers), len(numbers)), dtype=matrix.dtype)
+    _square(np.ascontiguousarray(matrix), numbers, out)
     return out

@@ -46,7 +46,7 @@ class PowerSeries:
 
     def __call__(self, k_x: Array, k_y: Array) -> Array:
         product = k_x * k_y
-        if np.any(np.abs(product) >= self.radius):
+        if self.radius < np.inf and np.any(np.abs(product) >= self.radius):
             largest = float(np.abs(product).max())
             raise SettingError(
                 f"the series converges below {self.radius:g}; the kernels reach {largest:.4g}: use a smaller rho"
@@ -90,4 +90,6 @@ class MultipleKernels:
 
 def s_kernel(inner: Inner, g: Array, g_other: Array, k_x: Array, k_y: Array) -> Array:
     """Values of the S-kernel: rows are points (x, y), columns are points (x', y')."""
-    return np.asarray(g)[:, None] * inner(k_x, k_y) * np.asarray(g_other)[None, :]
+    out: Array = np.asarray(g)[:, None] * inner(k_x, k_y)
+    out *= np.asarray(g_other)
+    return out

@@ -15,6 +15,7 @@ import numpy as np
 
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.log.preference import Preferences
+from clickbridge.numerics.gram import square_of
 from clickbridge.skernel.families import Inner, s_kernel
 from clickbridge.skernel.learn import learn_preferences
 from clickbridge.skernel.similarity import DocumentKernel, QueryKernel
@@ -144,8 +145,7 @@ def train(
     order = np.argsort(near)
     of_point = order[np.searchsorted(near[order], training.point_query[points])]
     k_q, k_d = queries.gram(near), documents.block(docs, docs)
-    both = k_q[np.ix_(of_point, of_point)], k_d[np.ix_(doc_of_point, doc_of_point)]
-    gram = s_kernel(inner, factor, factor, *both)
+    gram = s_kernel(inner, factor, factor, square_of(k_q, of_point), square_of(k_d, doc_of_point))
     better, worse = places[: len(pairs)], places[len(pairs) :]
     offset = prior * (factor[better] - factor[worse])
     learned = learn_preferences(gram, better, worse, lam, loss, offset=offset, passes=PASSES, tolerance=TOLERANCE)
