@@ -127,7 +127,7 @@ _TABLE: Iterable[Setting] = (
     # kernels and preferences
     Setting("preference", "auto", "which shown document was preferred to which: auto looks at whether clicks care for "
             "the place", choices=("auto", "skip-above", "skip-next", "last-click", "clicked", "counts")),
-    Setting("query_kernel", "auto", "k_Q: weights of click, word and char, as click:0.5,word:0.5; auto: hold_back"),
+    Setting("query_kernel", "auto", "k_Q: weights of click, word, char, latent, as click:1,word:1; auto: hold_back"),
     Setting("click_kernel", "pearson", "k_Q: how clicks of two queries are compared",
             choices=("pearson", "cosine", "jaccard", "jensen-shannon")),
     Setting("doc_kernel", "auto", "k_D: titles, words, base (the base model's images) or views, as word:title,char; "

@@ -12,7 +12,9 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from clickbridge.errors import SettingError
-from clickbridge.skernel.similarity import CLICK_KERNELS, ClickKernel, DocumentKernel, QueryKernel, view_rows
+from clickbridge.skernel.clicks import CLICK_KERNELS, ClickKernel
+from clickbridge.skernel.documents import DocumentKernel, view_rows
+from clickbridge.skernel.similarity import QueryKernel
 from clickbridge.views.view import Source
 from oracles.skernel import click_kernel, least_eigenvalue, pearson_over_union
 
@@ -99,7 +101,7 @@ def test_a_missing_part_does_not_change_the_scale_of_others() -> None:
     assert kernel.gram(np.array([5]))[0, 0] == pytest.approx(1)
 
 
-@pytest.mark.parametrize("weights", [{}, {"click": 0.0}, {"word": -1.0, "char": 2.0}, {"latent": 1.0}])
+@pytest.mark.parametrize("weights", [{}, {"click": 0.0}, {"word": -1.0, "char": 2.0}, {"image": 1.0}])
 def test_weights_that_make_no_kernel(weights: dict[str, float]) -> None:
     with pytest.raises(SettingError, match="query_kernel is made of weights >= 0"):
         QueryKernel(weights)

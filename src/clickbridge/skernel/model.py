@@ -1,16 +1,11 @@
 """What the robust and the pairwise model share: from a GRAPH to kernels and preferences, and one small model for
 each query that is asked (Wu et al. 2011, Section 6).
-
-The part of the log that gives the click kernel is not the part that gives the preferences: a preference whose
-own clicks made its query a neighbour would teach nothing but itself. Text kernels see no click, so where the
-click kernel has weight 0 the whole log gives preferences.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 from typing import Any
@@ -19,22 +14,20 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import InputError, SettingError
-from clickbridge.graph.clickgraph import ClickGraph, sum_pairs
-from clickbridge.graph.parts import Pairs
+from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.log.preference import preferences
 from clickbridge.models.base import Array, Model, as_key, check_k, order, query_of
 from clickbridge.models.explain import Part, explanation
 from clickbridge.models.sfunction import unit_images
+from clickbridge.skernel.documents import DocumentKernel, view_rows
 from clickbridge.skernel.families import PowerSeries, family
+from clickbridge.skernel.material import TAUGHT_BY_CLICKS, Material, gather
 from clickbridge.skernel.neighbourhood import Neighbourhood, Training, train
-from clickbridge.skernel.similarity import DocumentKernel, QueryKernel, view_rows
-from clickbridge.skernel.tuning import TEXT_ALONE, Choice, parse_weights, tuned
+from clickbridge.skernel.similarity import QueryKernel
+from clickbridge.skernel.tuning import Choice, parse_weights, tuned
 from clickbridge.types import Explanation, Hit, Ranking, ResultList, edge_name
 from clickbridge.views.view import Source
 
-KERNEL_SHARE = 0.5
-"""How much of the log gives the click kernel, where it is used; the rest gives preferences."""
 CACHED = 10_000
 BASE = "base"
 """The document kernel that is the cosine of the base model's own images."""
@@ -43,17 +36,6 @@ KERNEL_SETTINGS = (
     "preference", "query_kernel", "click_kernel", "doc_kernel", "n_neighbours", "n_pairs", "ridge", "loss",
     "language", "seed",
 )  # fmt: skip
-
-
-@dataclass
-class Material:
-    """What a GRAPH gives: known queries with their kernel, and their preferences."""
-
-    kernel: QueryKernel
-    training: Training
-    query_clicks: Array
-    point_scores: Array
-    note: str
 
 
 class KernelModel(Model):
@@ -93,16 +75,16 @@ class KernelModel(Model):
     def prepare(self, graph: ClickGraph) -> None:
         """Everything that does not depend on the choice; `adopt` then costs little."""
         self._graph = graph
-        self._materials: dict[bool, Material] = {}
+        self._materials: dict[frozenset[str], Material] = {}
         self._doc_rows: dict[str, Any] = {}
 
     def adopt(self, choice: Choice) -> None:
         """Scores go by this choice from now on."""
         weights = parse_weights(choice.query_kernel)
-        with_clicks = weights.get("click", 0.0) > 0
-        if with_clicks not in self._materials:
-            self._materials[with_clicks] = self._gather(self._graph, with_clicks)
-        self._material = self._materials[with_clicks]
+        parts = frozenset(name for name in TAUGHT_BY_CLICKS if weights.get(name, 0.0) > 0)
+        if parts not in self._materials:
+            self._materials[parts] = gather(self, self._graph, parts)
+        self._material = self._materials[parts]
         if choice.doc_kernel not in self._doc_rows:
             self._doc_rows[choice.doc_kernel] = self.document_rows(self._graph, choice.doc_kernel)
         self.choice_ = choice
@@ -111,27 +93,6 @@ class KernelModel(Model):
         self.training_, self.query_clicks_ = self._material.training, self._material.query_clicks
         self.point_scores_ = self._material.point_scores
         self._forget()
-
-    def _gather(self, graph: ClickGraph, with_clicks: bool) -> Material:
-        pages, seen = graph.impressions, graph
-        pairs: Pairs | None = graph.pairs
-        if with_clicks:
-            halves = graph.hold_back(1 - KERNEL_SHARE, by="click", seed=self.seed)
-            pages, seen = halves.shown, halves.graph
-            pairs = halves.clicked if pages is None else sum_pairs(pages, None)
-        found = preferences(pages, pairs, self.preference)
-        clicks = graph.matrix(rows="queries")
-        known = np.union1d(np.unique(found.query), np.flatnonzero(np.diff(clicks.indptr)))
-        numbers = np.full(graph.n_queries, -1, dtype=np.int64)
-        numbers[known] = np.arange(len(known))
-        keys = [graph.query_keys[int(i)] for i in known]
-        kernel = QueryKernel(TEXT_ALONE, self.click_kernel, self.language)
-        kernel.fit(keys, seen.matrix(rows="queries")[known])
-        training = Training.of(found, numbers, len(known), self.seed)
-        source = f"{KERNEL_SHARE:.0%} of the log for the click kernel, the rest" if with_clicks else "the log"
-        note = f"{self.spec}: {len(found):,} preferences ({found.rule}) of {source}; {found.opposed:,} cancelled out"
-        query_clicks = np.asarray(clicks[known].sum(axis=1)).ravel()
-        return Material(kernel, training, query_clicks, self.score_points(keys, training), note)
 
     def score_points(self, keys: Sequence[str], training: Training) -> Array:
         """What point_factors needs to know of every training point."""

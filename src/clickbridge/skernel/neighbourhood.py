@@ -16,9 +16,10 @@ import numpy as np
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.log.preference import Preferences
 from clickbridge.numerics.gram import square_of
+from clickbridge.skernel.documents import DocumentKernel
 from clickbridge.skernel.families import Inner, s_kernel
 from clickbridge.skernel.learn import learn_preferences
-from clickbridge.skernel.similarity import DocumentKernel, QueryKernel
+from clickbridge.skernel.similarity import QueryKernel
 
 Array = np.ndarray[Any, Any]
 PASSES, TOLERANCE = 100, 1e-2

@@ -1,16 +1,16 @@
-"""Similarity kernels: how alike two queries are, and how alike two documents (Wu et al. 2011, Section 6).
+"""How alike two queries are (Wu et al. 2011, Section 6).
 
-k_Q is a weighted sum of a click kernel and text kernels (words, character n-grams), divided by the square roots
-of both queries' own sums: a query without clicks, or one never seen, still has its text. k_D is the same with
-views of documents. Sums with weights >= 0, products and this normalisation all keep a kernel positive
-semi-definite. Neighbours come from a sparse product with an inverted matrix, never from all pairs.
+k_Q is a weighted sum of a click kernel, text kernels (words, character n-grams) and the cosine of latent images,
+divided by the square roots of both queries' own sums: a query without clicks, or one never seen, still has its text.
+Sums with weights >= 0, products and this normalisation all keep a kernel positive semi-definite. Neighbours come from
+a sparse product with an inverted matrix, never from all pairs; those by latent images from a search of their index.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -18,77 +18,48 @@ from scipy import sparse
 from clickbridge.errors import SettingError
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.models.base import as_key, known_number
-from clickbridge.numerics.gram import DOT, JENSEN_SHANNON, rows_kernel
+from clickbridge.numerics.gram import rows_kernel
 from clickbridge.numerics.topk import sparse_topk
+from clickbridge.skernel.clicks import ClickKernel
+from clickbridge.skernel.latent import LatentMap
 from clickbridge.types import text_of_key
 from clickbridge.views.view import KINDS, Source, TermView, unit_rows
 
 Array = np.ndarray[Any, Any]
-CLICK_KERNELS = ("pearson", "cosine", "jaccard", "jensen-shannon")
 TEXT_VIEWS = ("word", "char")
+PARTS = ("click", *TEXT_VIEWS, "latent")
 DEPTH = 4
-"""Neighbours are looked for this many times deeper than asked, where the exact click kernel is not the cosine."""
+"""Neighbours are looked for this many times deeper than asked, where what they are looked up by is not all of k_Q."""
 
 
-class ClickKernel:
-    """A kernel between queries by the documents clicked for them; 1 for a query with itself.
+class Asked(NamedTuple):
+    """A query as neighbours are looked for: its number or -1, its features, the root of its own sum, its image."""
 
-    pearson         correlation of click counts over *all* documents of the collection. Over the union of the two
-                    queries' own documents, as the paper has it, it is not positive semi-definite.
-    cosine          of click counts
-    jaccard         shared documents over all documents of either
-    jensen-shannon  1 - the divergence, in bits, of the two distributions of clicks
-    """
-
-    def __init__(self, kind: str, clicks: sparse.csr_array) -> None:
-        if kind not in CLICK_KERNELS:
-            raise SettingError(f"click_kernel must be {', '.join(CLICK_KERNELS)}; got {kind!r}")
-        self.kind = kind
-        rows = sparse.csr_array(clicks, dtype=np.float64, copy=True)
-        total, square = (np.asarray(m.sum(axis=1)).ravel() for m in (rows, rows.multiply(rows)))
-        n = rows.shape[1]
-        spread = square - total**2 / max(n, 1) if kind == "pearson" else square
-        # A row that clicks everything alike does not vary: no correlation with anything.
-        self.present = spread > 1e-12 * np.maximum(square, 1e-300)
-        spread = np.sqrt(np.where(self.present, spread, 1.0))
-        self.shift = np.where(self.present, total / spread / np.sqrt(max(n, 1)), 0.0)
-        self.size = np.diff(rows.indptr).astype(np.float64)
-        scale = {"jaccard": None, "jensen-shannon": total}.get(kind, spread)
-        entries = np.diff(rows.indptr)
-        rows.data = (
-            np.ones(rows.nnz) if scale is None else rows.data / np.repeat(np.where(scale > 0, scale, 1), entries)
-        )
-        self.rows = rows
-
-    def block(self, one: Array, two: Array) -> Array:
-        """Kernel values between the queries `one` and the queries `two`; 0 for a query without clicks."""
-        term = JENSEN_SHANNON if self.kind == "jensen-shannon" else DOT
-        out = rows_kernel(self.rows, one, self.rows, two, term)
-        if self.kind == "pearson":
-            out -= np.outer(self.shift[one], self.shift[two])
-        elif self.kind == "jaccard":
-            out /= np.maximum(self.size[one][:, None] + self.size[two][None, :] - out, 1.0)
-        return out * np.outer(self.present[one], self.present[two])
+    number: int
+    row: sparse.csr_array
+    norm: float
+    image: Array | None
 
 
 class QueryKernel:
     """k_Q over the known queries, and between a new query and them.
 
-    `weights` are of click, word and char. A query is given by its key; `clicks` has a row for each known one.
+    `weights` are of click, word, char and latent. A query is given by its key; `clicks` has a row for each known one.
     """
 
     def __init__(self, weights: Mapping[str, float], click_kernel: str = "cosine", language: str = "english") -> None:
-        unknown = set(weights) - {"click", *TEXT_VIEWS}
+        unknown = set(weights) - set(PARTS)
         if unknown or not any(w > 0 for w in weights.values()) or any(w < 0 for w in weights.values()):
-            wanted = f"weights >= 0, not all 0, of {', '.join(('click', *TEXT_VIEWS))}"
+            wanted = f"weights >= 0, not all 0, of {', '.join(PARTS)}"
             raise SettingError(f"query_kernel is made of {wanted}; got {dict(weights)}")
-        self.weights = {name: float(weights.get(name, 0.0)) for name in ("click", *TEXT_VIEWS)}
+        self.weights = {name: float(weights.get(name, 0.0)) for name in PARTS}
         self.click_kernel = click_kernel
         self.language = language
         self._some: tuple[Array, sparse.csr_array] | None = None
 
-    def fit(self, keys: Sequence[str], clicks: sparse.csr_array) -> QueryKernel:
-        self.keys = list(keys)
+    def fit(self, keys: Sequence[str], clicks: sparse.csr_array, latent: LatentMap | None = None) -> QueryKernel:
+        """`latent` has the images of the same queries; without it, latent may have no weight."""
+        self.keys, self.latent = list(keys), latent
         self.clicks = sparse.csr_array(clicks, dtype=np.float32)
         self.views: list[TermView] = []
         texts = Source({"query": _texts(self.keys)}, len(self.keys))
@@ -104,6 +75,7 @@ class QueryKernel:
         """The same queries under other weights; what was counted is shared."""
         other = QueryKernel(weights, click_kernel, self.language)
         other.keys, other.clicks, other.views, other.blocks = self.keys, self.clicks, self.views, self.blocks
+        other.latent = self.latent
         other._counters = self._counters
         return other
 
@@ -121,12 +93,21 @@ class QueryKernel:
     def _click(self) -> ClickKernel:
         return ClickKernel(self.click_kernel, self.clicks)
 
+    @property
+    def _images(self) -> LatentMap | None:
+        """Where they weigh anything."""
+        if self.weights["latent"] > 0 and self.latent is None:
+            raise SettingError("query_kernel weighs latent, but the queries have no images: fit the kernel with a map")
+        return self.latent if self.weights["latent"] > 0 else None
+
     @cached_property
     def _norms(self) -> Array:
         """Square roots of k(q, q) before normalisation; 1 where a query has nothing at all."""
         total = self.weights["click"] * self._click.present
         for name, block in zip(TEXT_VIEWS, self.blocks, strict=True):
             total = total + self.weights[name] * (np.diff(block.indptr) > 0)
+        if self._images is not None:
+            total = total + self.weights["latent"] * self._images.present
         return np.sqrt(np.where(total > 0, total, 1.0))
 
     @cached_property
@@ -161,8 +142,8 @@ class QueryKernel:
             self._some = among, sparse.csr_array(kept.T.tocsr())
         return self._some[1]
 
-    def _new_text(self, key: str) -> sparse.csr_array:
-        """Text features of a query that is not known, as wide as the inverted matrix is high."""
+    def _new(self, key: str) -> Asked:
+        """A query that is not known, its text features as wide as the inverted matrix is high."""
         texts, columns, values, total, width = _texts([key]), [], [], 0.0, 0
         for name, view, counter in zip(TEXT_VIEWS, self.views, self._counters, strict=True):
             row = counter.count(texts)
@@ -172,20 +153,25 @@ class QueryKernel:
                 columns.append(row.indices + width)
                 values.append(data * np.sqrt(self.weights[name] / (data @ data)))
             width += view.width
-        shape = (1, width + self.clicks.shape[1])
-        if not total:
-            return sparse.csr_array(shape, dtype=np.float32)
-        data = (np.concatenate(values) / np.sqrt(total)).astype(np.float32)
-        return sparse.csr_array((data, np.concatenate(columns), np.array([0, len(data)])), shape=shape)
+        image = None if self._images is None else self._images.image(key)
+        total += self.weights["latent"] * float(image is not None and image.any())
+        shape, norm = (1, width + self.clicks.shape[1]), float(np.sqrt(total)) or 1.0
+        if not columns:
+            return Asked(-1, sparse.csr_array(shape, dtype=np.float32), norm, image)
+        data = (np.concatenate(values) / norm).astype(np.float32)
+        parts = data, np.concatenate(columns), np.array([0, len(data)])
+        return Asked(-1, sparse.csr_array(parts, shape=shape), norm, image)
 
     def number_of(self, query: str) -> int:
         """A known query's number, or -1."""
         return known_number(self.numbers, query)
 
-    def _row(self, query: str) -> tuple[int, sparse.csr_array]:
-        """A query's number, or -1, and its features as neighbours are looked up by."""
+    def _ask(self, query: str) -> Asked:
         number = self.number_of(query)
-        return number, self._new_text(as_key(query)) if number < 0 else self._rows[[number]]
+        if number < 0:
+            return self._new(as_key(query))
+        image = None if self._images is None else self._images.images[number]
+        return Asked(number, self._rows[[number]], float(self._norms[number]), image)
 
     # --- values ----------------------------------------------------------------------------------
 
@@ -195,33 +181,42 @@ class QueryKernel:
         if self.weights["click"] > 0:
             norms = self._norms[rows]
             out += self.weights["click"] * self._click.block(rows, rows) / np.outer(norms, norms)
+        if self._images is not None:
+            norms = self._norms[rows]
+            out += self.weights["latent"] * self._images.block(rows, rows) / np.outer(norms, norms)
         return out
 
     def against(self, query: str, rows: Array) -> Array:
         """k_Q between a query, known or not, and known ones."""
-        return self._values(*self._row(query), rows)
+        return self._values(self._ask(query), rows)
 
-    def _values(self, number: int, row: sparse.csr_array, rows: Array) -> Array:
-        one = np.zeros(1, dtype=np.int64)
-        if number < 0 or self._by_features:
-            return rows_kernel(row, one, self._rows, rows)[0]
-        out = rows_kernel(self._text, one + number, self._text, rows)[0]
-        clicks = self._click.block(one + number, rows)[0]
-        return out + self.weights["click"] * clicks / (self._norms[number] * self._norms[rows])
+    def _values(self, asked: Asked, rows: Array) -> Array:
+        one, scale = np.zeros(1, dtype=np.int64), asked.norm * self._norms[rows]
+        if asked.number < 0 or self._by_features:
+            out = rows_kernel(asked.row, one, self._rows, rows)[0]
+        else:
+            out = rows_kernel(self._text, one + asked.number, self._text, rows)[0]
+            out += self.weights["click"] * self._click.block(one + asked.number, rows)[0] / scale
+        if self._images is not None and asked.image is not None:
+            out += self.weights["latent"] * self._images.cosines(asked.image[None, :], rows)[0] / scale
+        return out
 
     @property
     def _by_features(self) -> bool:
-        """Whether k_Q is the dot product of what neighbours are looked up by."""
+        """Whether all but the latent part of k_Q is the dot product of what neighbours are looked up by."""
         return self.click_kernel == "cosine" or self.weights["click"] == 0
 
     def neighbours(self, query: str, k: int, among: Array | None = None) -> tuple[Array, Array]:
         """The k known queries most like this one (itself first, where it is known) and their k_Q.
         `among` marks those that may be found."""
-        number, row = self._row(query)
-        exact = number < 0 or self._by_features
-        found, _, counts = sparse_topk(row, self._inverted_of(among), k if exact else DEPTH * k)
+        asked = self._ask(query)
+        exact = self._images is None and (asked.number < 0 or self._by_features)
+        depth = k if exact else DEPTH * k
+        found, _, counts = sparse_topk(asked.row, self._inverted_of(among), depth)
         near = found[0, : counts[0]].astype(np.int64)
-        values = self._values(number, row, near)
+        if self._images is not None and asked.image is not None:
+            near = np.union1d(near, self._images.nearest(asked.image, depth, among))
+        values = self._values(asked, near)
         order = np.lexsort((near, -values))[:k]
         order = order[values[order] > 0]
         return near[order], values[order]
@@ -234,6 +229,8 @@ class QueryKernel:
         for name, view, block in zip(TEXT_VIEWS, self.views, self.blocks, strict=True):
             view.write(writer, f"{prefix}.{name}")
             writer.sparse(f"{prefix}.{name}", block)
+        if self._images is not None:
+            self._images.write(writer, prefix + ".latent")
 
     def read(self, artifact: Artifact, prefix: str) -> QueryKernel:
         self.keys = artifact.strings(prefix + ".keys")
@@ -245,32 +242,9 @@ class QueryKernel:
             view.read(artifact, f"{prefix}.{name}")
             self.views.append(view)
             self.blocks.append(artifact.sparse(f"{prefix}.{name}"))
+        weighs = self.weights["latent"] > 0
+        self.latent = LatentMap.read(artifact, prefix + ".latent", self.language) if weighs else None
         return self
-
-
-class DocumentKernel:
-    """k_D: the cosine of documents' rows, sparse or dense."""
-
-    def __init__(self, rows: Any) -> None:
-        self.rows = rows
-        self.present = np.diff(rows.indptr) > 0 if sparse.issparse(rows) else rows.any(axis=1)
-
-    def block(self, one: Array, two: Array) -> Array:
-        if sparse.issparse(self.rows):
-            return rows_kernel(self.rows, one, self.rows, two)
-        # Not a matrix product: its rounding depends on the shape, and a score must not depend on the list.
-        return np.einsum("ik,jk->ij", self.rows[one].astype(np.float64), self.rows[two].astype(np.float64))
-
-
-def view_rows(terms: Sequence[str], source: Source, language: str) -> sparse.csr_array:
-    """Unit rows of several views of documents side by side: k_D is the mean of their cosines over what each has."""
-    blocks = []
-    for term in terms:
-        kind, _, argument = term.partition(":")
-        if kind not in KINDS:
-            raise SettingError(f"no view {term!r}; there are {', '.join(KINDS)}, as word:title")
-        blocks.append(KINDS[kind](argument, language, "keep").fit(source))
-    return unit_rows(sparse.csr_array(sparse.hstack(blocks, format="csr")))
 
 
 def _texts(keys: Sequence[str]) -> list[str]:
