@@ -5,8 +5,8 @@ the list gets s_i c. With s_j = 1 / (sqrt(d_j) ||x_j||) this is the normalised K
 to all of v and all of K v, not to each place in a list.
 
 Cost of a product with w columns of float32, E places in lists: 2 E w additions; E times a row of v read and a row of
-K v read and written, 12 w bytes, where rows do not stay in a cache. Rows come in the order of the lists: it is the
-wait for them, not the bandwidth, that a product takes its time for once v and K v are larger than the cache.
+K v read and written, 12 w bytes, where rows do not stay in a cache. Rows come from anywhere, in the order of the
+lists, so that large blocks move at a fraction of the bandwidth that a stream would have (docs/online.md).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ The basis V grows by K times its last block, orthonormalised against all of V, s
 and a Ritz vector V y of H has the residual ||B y_last||: no product is needed to know it. A full basis is cut down to
 its best Ritz vectors and grows on from the same Q. Subspace iteration, Chebyshev-filtered or not, applies each product
 to a block as wide as what is wanted and forgets all but the last; here every column adds to what the Ritz vectors
-are chosen from, and some 4 to 8 times fewer columns are multiplied.
+are chosen from, and some 4 to 7 times fewer columns are multiplied.
 """
 
 from __future__ import annotations
