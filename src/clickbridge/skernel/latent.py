@@ -47,12 +47,13 @@ class LatentMap:
         row: Array = unit_images(csr_times_dense(features, self.weights))[0]
         return row
 
-    def block(self, one: Array, two: Array) -> Array:
-        return self.cosines(self.images[one], two)
+    def gram(self, rows: Array) -> Array:
+        images = self.images[rows].astype(np.float64)
+        return images @ images.T
 
-    def cosines(self, images: Array, rows: Array) -> Array:
-        """Of some images with known queries. Not a matrix product: its rounding depends on the shape."""
-        return np.einsum("ik,jk->ij", images.astype(np.float64), self.images[rows].astype(np.float64))
+    def cosines(self, image: Array, rows: Array) -> Array:
+        """Of an image with known queries. Not a matrix product: its rounding depends on the shape."""
+        return np.einsum("k,jk->j", image.astype(np.float64), self.images[rows].astype(np.float64))
 
     def nearest(self, image: Array, k: int, among: Array | None) -> Array:
         """Known queries by cosine; the index of the last `among` is kept."""

@@ -183,7 +183,7 @@ class QueryKernel:
             out += self.weights["click"] * self._click.block(rows, rows) / np.outer(norms, norms)
         if self._images is not None:
             norms = self._norms[rows]
-            out += self.weights["latent"] * self._images.block(rows, rows) / np.outer(norms, norms)
+            out += self.weights["latent"] * self._images.gram(rows) / np.outer(norms, norms)
         return out
 
     def against(self, query: str, rows: Array) -> Array:
@@ -198,7 +198,7 @@ class QueryKernel:
             out = rows_kernel(self._text, one + asked.number, self._text, rows)[0]
             out += self.weights["click"] * self._click.block(one + asked.number, rows)[0] / scale
         if self._images is not None and asked.image is not None:
-            out += self.weights["latent"] * self._images.cosines(asked.image[None, :], rows)[0] / scale
+            out += self.weights["latent"] * self._images.cosines(asked.image, rows) / scale
         return out
 
     @property
