@@ -12,12 +12,13 @@ import pytest
 
 import clickbridge
 from clickbridge import BM25, LMIR, ClickGraph, build_model
-from clickbridge.errors import MissingPart
-from clickbridge.fusion import mart
+from clickbridge.errors import MissingPart, SettingError
+from clickbridge.fusion import crossfit, mart
 from clickbridge.fusion.features import ListFeatures
 from clickbridge.fusion.flat import FlatLists
 from clickbridge.fusion.linear import standardised
 from clickbridge.fusion.mart import Mart
+from clickbridge.fusion.together import fit_together
 from clickbridge.graph.hold_back import HoldBack
 from clickbridge.io.letor import read_letor
 from clickbridge.models.base import Array, Model, query_of
@@ -81,7 +82,7 @@ def test_a_part_that_remembers_training_clicks_gets_no_trust(monkeypatch: pytest
         for held in clickbridge.graph.hold_back.folds(graph, n, seed=seed):
             yield HoldBack(graph, held.by, held.shown, held.clicked)
 
-    monkeypatch.setattr(mart, "folds", leaking)
+    monkeypatch.setattr(crossfit, "folds", leaking)
     fooled = Mart([BM25(fields="body"), Memory()], **SMALL).fit(graph)
     assert trust(fooled) > 0.5, "the test would not notice a leak"
 
@@ -209,7 +210,7 @@ def test_what_was_asked_often_counts_more() -> None:
     ]
     held = next(iter(clickbridge.graph.hold_back.folds(ClickGraph.build(records, []), 2, by="query")))
     lists = held.lists([lambda key, k: ["often0", "seldom0"]])
-    asked = mart.times_asked(held, lists)
+    asked = crossfit.times_asked(held, lists)
     assert {(r.query.split()[0], n) for r, n in zip(lists, asked, strict=True)} == {("often", 10.0), ("seldom", 1.0)}
 
 
@@ -229,3 +230,31 @@ def test_recent_clicks_are_told_from_old_ones() -> None:
     assert columns["clicks lately"][0] == pytest.approx(5 * 2 ** (-70 / 7))
     timeless = ListFeatures.fit(ClickGraph.build([PairCount("film", "old", 5)], docs), "english", "keep")
     assert not [name for name in timeless.columns(flat, [BM25().fit(graph)]) if "lately" in name]
+
+
+def test_forests_that_share_their_parts_are_those_fitted_apart() -> None:
+    graph, lists = movie_graph(), [ResultList("1", "name3 word2", ["d1", "d3", "d5"])]
+
+    def forests() -> list[Mart]:
+        bodies = (LMIR(fields="body"), BM25(fields="body"), BM25(fields="body", k1=2.0))
+        return [Mart([BM25(fields="body"), *bodies[:n]], **SMALL) for n in (1, 2, 3)]
+
+    fits: list[Model] = []
+
+    class Counting(LMIR):
+        def refit(self, graph: ClickGraph) -> Counting:
+            fits.append(self)
+            return super().refit(graph)
+
+    apart, shared = [mart.fit(graph) for mart in forests()], forests()
+    for forest in shared:
+        forest.parts[1] = Counting(fields="body")
+    fit_together(shared, graph)
+    assert len(fits) == shared[0].folds + 1
+    assert shared[0].parts[0] is shared[1].parts[0] is shared[1].parts[2]
+    assert shared[2].parts[3] is not shared[2].parts[2]
+    for one, other in zip(apart, shared, strict=True):
+        assert other.score_lists(lists)[0].tolist() == one.score_lists(lists)[0].tolist()
+        assert other.report_["importance"] == one.report_["importance"]
+    with pytest.raises(SettingError, match="folds"):
+        fit_together([forests()[0], Mart([BM25()], folds=3)], graph)

@@ -15,15 +15,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from clickbridge.errors import MissingPart
+from clickbridge.fusion.crossfit import Block, crossfit, times_asked
 from clickbridge.fusion.features import ListFeatures
 from clickbridge.fusion.flat import FlatLists
 from clickbridge.fusion.linear import standardised
 from clickbridge.fusion.pool import Pooling
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.hold_back import MIN_USABLE, POOL, HoldBack, Ranker, folds
+from clickbridge.graph.hold_back import MIN_USABLE, POOL, HoldBack, Ranker
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.io.letor import LetorRow, write_letor
-from clickbridge.models.base import Array
+from clickbridge.models.base import Array, Model
 from clickbridge.models.wrapper import Wrapper
 from clickbridge.types import Ranking, ResultList
 
@@ -65,55 +66,63 @@ class Mart(Pooling, Wrapper):
     trees_: str
     """The trees in LightGBM's text format; empty where there were too few lists to learn from."""
 
-    def _fit(self, graph: ClickGraph) -> None:
+    lesson: Sequence[Block] | None = None
+    """What `together` has cross-fitted for several forests; their parts are then fitted already."""
+
+    def prepare(self, graph: ClickGraph) -> None:
+        """All that `block` needs beside fitted parts."""
         _lightgbm()
+        self.doc_ids_ = graph.doc_ids
         self.features_ = ListFeatures.fit(graph, self.language, self.stop_words)
+
+    def _fit(self, graph: ClickGraph) -> None:
+        self.prepare(graph)
         if "trees" not in self.tuned_:
-            self.tuned_["trees"] = self._learn(graph)
+            self.tuned_["trees"] = self._learn(self._blocks(graph) if self.lesson is None else self.lesson)
         self.trees_, self.feature_names_ = self.tuned_["trees"]
         for part in self.parts:
-            part.refit(graph)
-            self.notes_ += [note for note in part.notes_ if note not in self.notes_]
+            if self.lesson is None:
+                part.refit(graph)
+            self._take_notes(part)
 
-    def _learn(self, graph: ClickGraph) -> tuple[str, list[str]]:
+    def _take_notes(self, part: Model) -> None:
+        self.notes_ += [note for note in part.notes_ if note not in self.notes_]
+
+    def _blocks(self, graph: ClickGraph) -> list[Block]:
+        out: list[Block] = []
+        for number, held in enumerate(crossfit(self.parts, graph, self.folds, self.seed)):
+            for part in self.parts if number == 0 else ():
+                self._take_notes(part)  # what it tuned
+            out += self.block(held)
+        return out
+
+    def block(self, held: HoldBack) -> list[Block]:
+        """Features and labels of the fold's lists, the parts having seen only its rest; none without lists."""
+        lists = self._sample(self._labelled(held))
+        if not lists:
+            return []
+        flat = FlatLists.of(lists, self._doc_numbers)
+        columns = self.features_.with_clicks(held.graph).columns(flat, self.parts)
+        labels = np.array([label for r in lists for label in r.labels or ()])
+        names = list(columns)
+        return [Block(names, as_matrix(columns, names), labels, flat.lengths, times_asked(held, lists))]
+
+    def _learn(self, blocks: Sequence[Block]) -> tuple[str, list[str]]:
         """Trees from cross-fitted features, and the names of those."""
-        blocks, names = [], []
-        for columns, labels, lengths, asked in self._crossfit(graph):
-            names = list(columns)
-            blocks.append((as_matrix(columns, names), labels, lengths, asked))
-        n_lists = sum(len(lengths) for _, _, lengths, _ in blocks)
+        n_lists = sum(len(block.lengths) for block in blocks)
         if n_lists < MIN_USABLE:
             self.notes_.append(
                 f"{self.spec}: {n_lists} usable held-back lists are too few for trees; parts count equally"
             )
             return "", []
-        x, labels, lengths, asked = (np.concatenate(column) for column in zip(*blocks, strict=True))
+        names = blocks[0].names
         self.notes_.append(
             f"{self.spec}: {self.trees} trees from {n_lists:,} cross-fitted lists, {len(names)} features"
         )
+        x, labels, lengths, asked = (
+            np.concatenate(column) for column in zip(*(block[1:] for block in blocks), strict=True)
+        )
         return self._grow(x, labels, lengths, asked, names), names
-
-    def _crossfit(self, graph: ClickGraph) -> Iterator[tuple[dict[str, Array], Array, Array, Array]]:
-        """Features and labels of each fold's lists, from components that saw only its rest; the lists' lengths,
-        and how often each was asked for."""
-        tuned = False
-        for held in folds(graph, self.folds, seed=self.seed):
-            if not held.graph.pairs.clicks.any():
-                continue
-            for part in self.parts:
-                # Whatever a part tunes it tunes once, on the first rest.
-                (part.refit if tuned else part.fit)(held.graph)
-                self.notes_ += [] if tuned else part.notes_
-            tuned = True
-            lists = self._sample(self._labelled(held))
-            if lists:
-                flat = FlatLists.of(lists, self._doc_numbers)
-                columns = self.features_.with_clicks(held.graph).columns(flat, self.parts)
-                labels = np.array([label for r in lists for label in r.labels or ()])
-                yield columns, labels, flat.lengths, times_asked(held, lists)
-        if not tuned:
-            for part in self.parts:
-                part.fit(graph)
 
     def _labelled(self, held: HoldBack) -> list[ResultList]:
         """Held-back pages with a click; without pages, the parts' pooled best and what was clicked."""
@@ -250,14 +259,6 @@ def found_only(result: ResultList, rankers: Sequence[Ranker], strangers: set[str
     found = strangers.union(*(rank(result.query, POOL) for rank in rankers))
     kept = [(d, label) for d, label in zip(result.results, result.labels or [], strict=True) if d in found]
     return ResultList(result.query_id, result.query, [d for d, _ in kept], [label for _, label in kept])
-
-
-def times_asked(held: HoldBack, lists: Sequence[ResultList]) -> Array:
-    """A page stands for itself, a pooled list for all held-back clicks of its query."""
-    if held.shown is not None or held.clicked is None:
-        return np.ones(len(lists))
-    clicks = np.bincount(held.clicked.query, held.clicked.clicks)
-    return clicks[[held.clicked.query[int(result.query_id)] for result in lists]].astype(np.float64)
 
 
 def batches(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:

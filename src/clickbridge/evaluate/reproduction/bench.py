@@ -13,6 +13,8 @@ import numpy as np
 from clickbridge.errors import ClickbridgeError, SettingError
 from clickbridge.evaluate.reproduction.table import Cell, missing
 from clickbridge.evaluate.similar import Judgments, answers_of
+from clickbridge.fusion.mart import Mart
+from clickbridge.fusion.together import fit_together
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.measures import evaluate_run, parse_measures
 from clickbridge.models.base import Model, model_class
@@ -81,6 +83,21 @@ class Data:
         except ClickbridgeError as error:
             return Fit(None, why=str(error))
         return Fit(model, time.perf_counter() - start)
+
+    def fit_forests(self, specs: Sequence[str], settings: Mapping[str, Any]) -> None:
+        """Boosted trees over overlapping models: what these have in common is fitted once. Seconds are of all
+        together, shared out evenly."""
+        wanted = {**self.settings, **settings}
+        parsed = [parse_spec(spec) for spec in specs]
+        marts = [build_model(spec, taken(spec, wanted)) for spec in parsed]
+        start, why = time.perf_counter(), ""
+        try:
+            fit_together([mart for mart in marts if isinstance(mart, Mart)], self.graph)
+        except ClickbridgeError as error:
+            why = str(error)
+        seconds = (time.perf_counter() - start) / len(marts)
+        for spec, mart in zip(specs, marts, strict=True):
+            self._fits[spec, repr(sorted(wanted.items()))] = Fit(None if why else mart, seconds, why)
 
     def answers(self, spec: str, settings: Mapping[str, Any], queries: Sequence[str]) -> dict[str, list[str]] | None:
         """The three most similar queries of each, looked up once; None where the model is not there."""
