@@ -133,6 +133,24 @@ def test_preferences_without_pages() -> None:
         assert (graph.query_keys[q], graph.doc_ids[n]) not in clicked
 
 
+@pytest.mark.parametrize("with_pages", [True, False])
+def test_a_pass_over_a_large_log_is_bounded(with_pages: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clickbridge.models.preferences.MOST", 60)
+    docs = [Document(f"d{i}", {"title": "x"}) for i in range(50)]
+    pages = [Impression(f"q{i}", [f"d{i}", "d49"], [f"d{i}"]) for i in range(40)]
+    graph = ClickGraph.build(pages if with_pages else [PairCount(p.query, p.clicks[0], 2) for p in pages], docs)
+    seen: set[int] = set()
+    for epoch in range(20):
+        query, positive, negative = preferences(graph, 3, np.random.default_rng(epoch))
+        assert 50 <= len(query) <= 60
+        assert {(graph.query_keys[q], graph.doc_ids[d]) for q, d in zip(query, positive, strict=True)} <= {
+            (f"q{i}", f"d{i}") for i in range(40)
+        }
+        assert not (positive == negative).any()
+        seen |= set(query.tolist())
+    assert len(seen) == 40, "every click has its turn"
+
+
 def test_limits() -> None:
     with pytest.raises(SettingError, match="training must be pairwise, squared, logistic; got 'hinge'"):
         build_model("svdfeature", {"training": "hinge"})
