@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from clickbridge import BM25, MPLS, ClickGraph, read_docs, read_log
+from clickbridge import BM25, MPLS, PLS, ClickGraph, read_docs, read_log
 from clickbridge.evaluate.significance import paired
+from clickbridge.fusion.mart import Mart
 from clickbridge.graph.hold_back import hold_back
 from clickbridge.io.lists import read_lists
 from clickbridge.measures.ranking import evaluate_run, parse_measures
@@ -77,6 +78,8 @@ def contestants() -> dict[str, Model]:
         "mpls with dense:minilm": build_model("mpls", with_view),
         "bm25+mpls with dense:minilm": build_model("bm25+mpls", with_view),
         "bm25+mpls+MiniLM": Sum([BM25(), MPLS(), MiniLM()]),
+        "mart:bm25+pls": build_model("mart:bm25+pls"),
+        "mart:bm25+pls+MiniLM": Mart([BM25(), PLS(), MiniLM()]),
     }
 
 
@@ -122,10 +125,10 @@ def main() -> None:
         seconds = time.process_time() - start
         found[name] = measured(model, lists)
         print(f"{name:<30}{means(found[name])}{seconds:>8.1f}   {'; '.join(model.notes_[-2:])}", flush=True)
-    for base in ("bm25", "bm25+mpls"):
+    for base in ("bm25", "bm25+mpls", "mart:bm25+pls"):
         for name in found if base in found else ():
             if name != base:
-                print(f"{name:<30} against {base:<10} nDCG@5, AP {against(found[name], found[base])}")
+                print(f"{name:<30} against {base:<13} nDCG@5, AP {against(found[name], found[base])}")
 
 
 if __name__ == "__main__":
