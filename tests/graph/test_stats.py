@@ -10,8 +10,9 @@ from scipy import sparse
 
 from clickbridge import ClickGraph
 from clickbridge.graph import stats
+from clickbridge.graph.products import nonzeros_of_w
 from clickbridge.graph.responses import responses
-from clickbridge.graph.stats import click_bins, count_products, table1
+from clickbridge.graph.stats import click_bins, table1
 from clickbridge.types import Document, Impression, PairCount
 
 
@@ -115,17 +116,19 @@ def big_case() -> tuple[sparse.csr_array, sparse.csr_array, sparse.csr_array]:
     return x, sparse.csr_array(links), y
 
 
-def test_a_sample_comes_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = big_case()
-    exact, counted = count_products(*case)
-    assert counted
-    assert exact == (case[0].T @ case[1] @ case[2]).nnz
-    monkeypatch.setattr(stats, "EXACT_PRODUCTS", 1)
-    monkeypatch.setattr(stats, "SAMPLED_ROWS", 700)
-    sampled, counted = count_products(*case)
+def test_a_sample_comes_close() -> None:
+    x, r, y = big_case()
+    exact = (x.T @ r @ y).nnz
+    assert nonzeros_of_w(x, r, y, rows=700, exact_up_to=1e9) == (exact, True)
+    assert nonzeros_of_w(x, r, y, rows=10_000) == (exact, True)
+    sampled, counted = nonzeros_of_w(x, r, y, rows=700)
     assert not counted
     assert sampled == pytest.approx(exact, rel=0.05)
-    assert sampled == count_products(*case)[0]
+    assert sampled == nonzeros_of_w(x, r, y, rows=700)[0]
+    assert nonzeros_of_w(x, r, y, rows=200)[0] == pytest.approx(exact, rel=0.2)
+    assert nonzeros_of_w(x[:, :100], r, y, rows=200) == ((x[:, :100].T @ r @ y).nnz, True)
+    empty = sparse.csr_array((5, 4)), sparse.csr_array((5, 3)), sparse.csr_array((3, 2))
+    assert nonzeros_of_w(*empty, rows=200) == (0, True)
 
 
 def test_few_rows_are_counted_rather_than_sampled(monkeypatch: pytest.MonkeyPatch) -> None:

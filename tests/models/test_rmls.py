@@ -14,7 +14,7 @@ from clickbridge import ClickGraph
 from clickbridge.errors import NotSupported, SettingError
 from clickbridge.models import rmls as module
 from clickbridge.models.lexical import BM25
-from clickbridge.models.plan import PLANS, Rates, Sizes, choose, measure_rates, nonzeros_of_w, plans
+from clickbridge.models.plan import PLANS, Rates, Sizes, choose, measure_rates, plans
 from clickbridge.models.rmls import RMLS
 from clickbridge.numerics.rows import SparseRows
 from clickbridge.types import Document, PairCount
@@ -260,13 +260,3 @@ def test_rates_are_of_this_machine() -> None:
     rates = measure_rates()
     assert 1e8 < rates.bandwidth < 1e13
     assert 1e8 < rates.arithmetic < 1e15
-
-
-def test_nonzeros_are_estimated_from_sampled_rows() -> None:
-    rng = np.random.default_rng(0)
-    x, r, y = (sparse.random_array((n, m), density=d, format="csr", random_state=rng)
-               for n, m, d in ((2000, 3000, 0.002), (2000, 1500, 0.002), (1500, 2500, 0.004)))  # fmt: skip
-    exact = sparse.csr_array(x.T @ r @ y).nnz
-    assert nonzeros_of_w(x, r, y, 1e12, 0) == pytest.approx(exact, rel=0.2)
-    assert nonzeros_of_w(x[:, :100], r, y, 1e12, 0) == sparse.csr_array(x[:, :100].T @ r @ y).nnz
-    assert nonzeros_of_w(sparse.csr_array((5, 4)), sparse.csr_array((5, 3)), sparse.csr_array((3, 2)), 0, 0) == 0

@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.products import nonzeros_of_w
 from clickbridge.graph.responses import Responses
 
 BINS = (10, 100, 1000)
@@ -33,7 +34,7 @@ def table1(
     x = sparse.csr_array(sparse.hstack([words_x, links], format="csr"))
     y = sparse.csr_array(sparse.hstack([words_y, links.T], format="csr"))
     d_x, d_y = x.shape[1], y.shape[1]
-    nnz_w, exact = count_products(x, links, y)
+    nnz_w, exact = nonzeros_of_w(x, links, y, rows=SAMPLED_ROWS, exact_up_to=EXACT_PRODUCTS)
     n_components, isolated = _components(links)
     clicks = np.zeros(graph.n_queries)
     np.add.at(clicks, graph.pairs.query, graph.pairs.clicks)
@@ -70,20 +71,6 @@ def click_bins(clicks: np.ndarray[Any, Any]) -> dict[str, int]:
     names = [f"<={high}" for high in BINS] + [f">{BINS[-1]}"]
     spans = zip(names, edges[:-1], edges[1:], strict=True)
     return {name: int(((clicks > low) & (clicks <= high)).sum()) for name, low, high in spans}
-
-
-def count_products(x: sparse.csr_array, links: sparse.csr_array, y: sparse.csr_array) -> tuple[float, bool]:
-    """Non-zeros of W = X' R Y: exactly where that is cheap, else from a fixed sample of its rows."""
-    features = sparse.csr_array(x.T)
-    row_sizes = np.diff(y.indptr)
-    work = float((features @ links @ row_sizes.astype(np.float64)).sum())
-    exact = work <= EXACT_PRODUCTS or features.shape[0] <= SAMPLED_ROWS
-    if not exact:
-        rows = np.random.default_rng(0).choice(features.shape[0], SAMPLED_ROWS, replace=False)
-        features = sparse.csr_array(features[np.sort(rows)])
-    product = features @ links @ y
-    scale = 1.0 if exact else x.shape[1] / SAMPLED_ROWS
-    return product.nnz * scale, exact
 
 
 def _pattern(matrix: Any) -> sparse.csr_array:

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import SettingError
+from clickbridge.graph.products import nonzeros_of_w, products_of
 
 PLANS = ("w-sparse", "w-dense", "factors")
 GIB = 1 << 30
@@ -91,38 +92,11 @@ def sizes_of(
     decorrelate: bool, seed: int,
 ) -> Sizes:  # fmt: skip
     products = products_of(x, r, y)
+    nonzeros, _ = nonzeros_of_w(x, r, y, rows=SAMPLED_ROWS, seed=seed)
     return Sizes(
-        x.shape[0], y.shape[0], x.shape[1], y.shape[1], x.nnz, r.nnz, y.nnz, nonzeros_of_w(x, r, y, products, seed),
+        x.shape[0], y.shape[0], x.shape[1], y.shape[1], x.nnz, r.nnz, y.nnz, nonzeros,
         products, dim, iterations, kept, decorrelate,
     )  # fmt: skip
-
-
-def products_of(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array) -> float:
-    """Multiplications to form X' R Y."""
-    return float(np.diff(x.indptr) @ _entries_reached(r, y))
-
-
-def _entries_reached(r: sparse.csr_array, y: sparse.csr_array) -> Any:
-    """For each query, the features of all its clicked documents."""
-    return np.asarray((r != 0).astype(np.float64) @ np.diff(y.indptr).astype(np.float64))
-
-
-def nonzeros_of_w(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, products: float, seed: int) -> int:
-    """nnz(X' R Y) from a sample of its rows, stratified by the products each takes; exact where all are few."""
-    x_t = sparse.csr_array(x.T)
-    weight = np.asarray(abs(x_t) @ _entries_reached(r, y))
-    rows = np.flatnonzero(weight)
-    if len(rows) > SAMPLED_ROWS:
-        # Equal steps along the rows in order of their weight: every stratum is there.
-        by_weight = rows[np.argsort(weight[rows], kind="stable")]
-        offset = np.random.default_rng(seed).random()
-        picked = by_weight[((np.arange(SAMPLED_ROWS) + offset) * len(rows) / SAMPLED_ROWS).astype(int)]
-    else:
-        picked = rows
-    if not len(picked):
-        return 0
-    found = int(sparse.csr_array(x_t[picked] @ r @ y).nnz)
-    return min(int(found * len(rows) / len(picked)), int(products))
 
 
 def plans(sizes: Sizes, rates: Rates, budget: float) -> list[Plan]:

@@ -12,9 +12,9 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.products import products_of
 from clickbridge.models.base import Array
 from clickbridge.models.latent import COUNTING, SEARCHING, LatentModel, Space
-from clickbridge.models.plan import products_of
 from clickbridge.numerics.svd import (
     CorrectedOperator,
     MatrixOperator,
