@@ -66,6 +66,16 @@ def test_queries_that_share_no_word_with_any_document(model: Any) -> None:
     assert model.rank("river").doc_ids[:1] == ["d0"]
 
 
+def test_of_many_lists_the_same_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clickbridge.models.tuning.MOST_LISTS", 5)
+    lists = [ResultList(str(i), f"q{i}", ["a", "b"], [1.0, 0.0] if i % 2 else [0.0, 0.0]) for i in range(40)]
+    drawn = [r.query_id for r in LabelledLists(lists).lists]
+    assert len(set(drawn)) == 5
+    assert all(int(i) % 2 for i in drawn)
+    assert drawn == [r.query_id for r in LabelledLists(lists).lists]
+    assert len(LabelledLists(lists[:10])) == 5
+
+
 def test_labelled_lists_keep_only_what_can_be_judged() -> None:
     lists = LabelledLists(
         [
