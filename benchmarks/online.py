@@ -198,15 +198,20 @@ def plot(curve: Sequence[tuple[Any, ...]], path: Path) -> None:
 # --- cost --------------------------------------------------------------------------------------------
 
 
-def simulated_lists(n_pages: int, n_lists: int, length: int, topic_pages: int = 300, seed: int = 0) -> Lists:
-    """Lists about topics: pages of a topic by a power law, and one in five results from anywhere."""
+def simulated_lists(
+    n_pages: int, n_lists: int, length: int, topic_pages: int = 300, alike: bool = False, seed: int = 0
+) -> Lists:
+    """Lists about topics: pages of a topic by a power law, and some results from anywhere: from one in twenty to
+    one in two, by topic, or with `alike` one in five for all. Then the topics' eigenvalues are all but equal, and
+    which 200 of them lead is hardly defined: the hard case."""
     rng = np.random.default_rng(seed)
     topics = max(n_pages // topic_pages, 1)
     size = n_pages // topics
     topic = rng.integers(topics, size=(n_lists, 1))
     within = (size * rng.random((n_lists, length)) ** 2).astype(np.int64)
     pages = topic * size + within
-    strays = rng.random((n_lists, length)) < 0.2
+    share = np.full(topics, 0.2) if alike else rng.uniform(0.05, 0.5, topics)
+    strays = rng.random((n_lists, length)) < share[topic]
     pages[strays] = (n_pages * rng.random(int(strays.sum())) ** 2).astype(np.int64)
     pages.sort(axis=1)
     fresh = np.ones(pages.shape, dtype=bool)
@@ -217,7 +222,7 @@ def simulated_lists(n_pages: int, n_lists: int, length: int, topic_pages: int = 
 def run_projection(options: argparse.Namespace) -> None:
     n, m = int(PAPER_PAGES * options.fraction), int(PAPER_QUERIES * options.fraction)
     print(f"{n:,} pages, {m:,} lists of {PAPER_LIST}, R = {options.rank}, {options.clusters} clusters")
-    lists = simulated_lists(n, m, PAPER_LIST, options.topic_pages)
+    lists = simulated_lists(n, m, PAPER_LIST, options.topic_pages, options.alike)
     warm = simulated_lists(900, 900, 5)
     leading(warm, scales(warm)[0], 20)
     query_vectors(warm.indptr, warm.pages, np.ones((900, 4), np.float32))
@@ -282,6 +287,7 @@ def main() -> None:
     parser.add_argument("--topic-pages", type=int, default=300, help="pages of a simulated topic")
     parser.add_argument("--rank", type=int, default=200)
     parser.add_argument("--clusters", type=int, default=100)
+    parser.add_argument("--alike", action="store_true", help="topics that hold together equally well")
     parser.add_argument("--tolerance", type=float, default=1e-3)
     parser.add_argument("--events", type=int, default=5000)
     parser.add_argument("--dim", type=int, default=600, help="bestbuy: dimensions of pls")
