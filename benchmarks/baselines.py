@@ -86,6 +86,7 @@ def descend(model: FactorModel, graph: ClickGraph, epochs: int, threads: int) ->
     model._prepare(graph)
     descent = model._descent()
     descent.threads = threads
+    model._descent().epoch(model._samples(graph, 0))  # compiles
     pairs, seconds = 0, 0.0
     for epoch in range(epochs):
         samples = model._samples(graph, epoch)
@@ -121,10 +122,12 @@ def topics(dim: int, rounds: int) -> None:
     tokens = train.sum() * rounds
     empty = sparse.csr_array(train.shape)
     print(f"{train.shape[0]:,} texts, {int(train.sum()):,} tokens, {dim} topics, {rounds} rounds")
+    first_phi = normalised(rng.random((train.shape[1], dim)) + 0.5)
     for threads in (1, 2):
-        phi = normalised(rng.random((train.shape[1], dim)) + 0.5)
+        phi, weight = first_phi, np.ones(train.shape[0])
         theta, dual = np.full((train.shape[0], dim), 1 / dim), np.zeros((train.shape[0], dim))
-        weight, start = np.ones(train.shape[0]), time.perf_counter()
+        em_step(train, empty, weight, theta.copy(), phi, phi, dual.copy(), 0.0, 1.1, 1.1, threads=threads)  # compiles
+        start = time.perf_counter()
         for _ in range(rounds):
             _, phi, _ = em_step(train, empty, weight, theta, phi, phi, dual, 0.0, 1.1, 1.1, threads=threads)
         seconds = time.perf_counter() - start
