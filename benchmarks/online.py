@@ -258,6 +258,7 @@ def run_speed(options: argparse.Namespace) -> None:
         model = Online([Given()])
         model.doc_ids_, model.titles_ = [str(i) for i in range(lists.n_pages)], [""] * lists.n_pages
         model.projection_, model.rates_ = projection, 1 / np.arange(1.0, PAPER_LIST + 1)
+        model.prior_ = model.rates_
         model.blend_, model.state_ = Blend(1.0, 0.2, 4.0), State(projection, PAPER_LIST, 1.0)
         model.pairs_ = "all"
         rng = np.random.default_rng(1)

@@ -18,7 +18,7 @@ from clickbridge.cli.main import app
 from clickbridge.online.groups import Move, moves, rank_groups
 from clickbridge.online.interleave import Verdict, compare, team_draft
 from clickbridge.online.simulated import against_the_engine, learning_curve, quality
-from clickbridge.types import ResultList
+from clickbridge.types import Document, Impression, ResultList
 from oracles.pages import random_pages
 
 
@@ -100,3 +100,22 @@ def test_fit_update_and_rank_from_the_command_line(tmp_path: Path) -> None:
     ranked = [line.split()[2] for line in Path(out).read_text().splitlines()]
     assert sorted(ranked) == ["d2", "d3", "d5"]
     assert run("models").output.count("online:SPEC") == 1
+
+
+def test_pages_in_no_order_do_not_teach_it_to_distrust_its_inner_model() -> None:
+    """The log's pages were shuffled, so their order says nothing; that of bm25, which it re-ranks, says nearly all."""
+    rng = np.random.default_rng(0)
+    docs = [Document(f"d{i}", {"title": f"name{i} topic{i % 7}"}) for i in range(120)]
+    pages = []
+    for i in range(600):
+        target = int(rng.integers(120))
+        shown = list(dict.fromkeys([f"d{target}", *(f"d{d}" for d in rng.integers(120, size=9))]))
+        shown = [shown[j] for j in rng.permutation(len(shown))]
+        pages.append(Impression(f"name{target} topic{target % 7} word{i}", shown, [f"d{target}"]))
+    model = build_model("online:bm25", {"dim": 10, "clusters": 3}).fit(ClickGraph.build(pages, docs))
+    lists = [
+        ResultList(str(i), f"name{i} topic{i % 7}", [f"d{(i + 7 * j) % 120}" for j in (3, 2, 0, 1)]) for i in range(120)
+    ]
+    first = [ranking.doc_ids[0] for ranking in model.rerank_lists(lists)]
+    assert np.mean([top == f"d{i}" for i, top in enumerate(first)]) > 0.98
+    assert model.prior_[0] > 5 * model.rates_[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +18,7 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.parts import Clicks, Impressions, Pairs
 from clickbridge.models.base import Model
 from clickbridge.online.eigen import Lists
+from clickbridge.types import ResultList
 
 Array = np.ndarray[Any, Any]
 
@@ -50,6 +51,18 @@ class Events:
         return Events(
             indptr, self.docs[shown], self.clicked[shown], self.amounts[keep], self.query[keep], self.user[keep]
         )
+
+    def in_order(self, model: Model, graph: ClickGraph) -> Events:
+        """The same events, each in the order that the model gives its documents."""
+        ids, keys = graph.doc_ids, graph.query_keys
+        lists = [
+            ResultList("", keys[int(query)], [ids[d] for d in self.docs[first:last]])
+            for query, (first, last) in zip(self.query, pairwise(self.indptr), strict=True)
+        ]
+        scores = model.score_lists(lists)
+        places = [np.argsort(-own, kind="stable") + first for own, first in zip(scores, self.indptr[:-1], strict=True)]
+        order = np.concatenate(places) if places else np.empty(0, dtype=np.int64)
+        return replace(self, docs=self.docs[order], clicked=self.clicked[order])
 
 
 def searches(model: Model) -> bool:

@@ -75,6 +75,9 @@ class Online(Wrapper):
     projection_: Projection
     state_: State
     rates_: Array
+    """How often each rank of the pages shown is clicked."""
+    prior_: Array
+    """The same by the rank that the inner model gives: what a list's order says before anything is learned."""
     blend_: Blend
     pairs_: str
     _events: Events
@@ -110,6 +113,7 @@ class Online(Wrapper):
         lists = distinct_lists(graph.impressions, found.values(), graph.n_docs, self.list_length)
         self.projection_ = project(lists, self._shape())
         self.rates_ = click_rates(self._events.indptr, self._events.clicked, self.list_length, self._events.amounts)
+        self.prior_ = self.tuned_.get("prior", self.rates_)
 
     def _teach(self, graph: ClickGraph) -> None:
         """Weights from the GRAPH's clicks."""
@@ -141,6 +145,12 @@ class Online(Wrapper):
         self._project(held.graph)
         found = found_lists(graph, inner, self.list_length)
         events = events_from(held.shown, held.clicked, found, self.list_length, reachable=True).with_clicks()
+        if held.shown is not None and searches(inner):
+            # At query time lists come in this model's order, not in that of the page.
+            events = events.in_order(inner, graph)
+            self.tuned_["prior"] = self.prior_ = click_rates(
+                events.indptr, events.clicked, self.list_length, events.amounts
+            )
         rank = np.arange(len(events.docs)) - np.repeat(events.indptr[:-1], np.diff(events.indptr))
         trial = Trial(events.indptr, events.clicked, self._prior(rank), events.amounts)
         keys = query_hashes(list(graph.query_keys))[events.query]
@@ -159,9 +169,9 @@ class Online(Wrapper):
 
     def _prior(self, rank: Array) -> Array:
         """log rate of ranks counted from 0; below the longest list it goes on falling as 1 / r."""
-        longest = len(self.rates_)
+        longest = len(self.prior_)
         beyond = np.maximum(rank + 1, longest) / longest
-        return np.log(self.rates_)[np.minimum(rank, longest - 1)] - np.log(beyond)
+        return np.log(self.prior_)[np.minimum(rank, longest - 1)] - np.log(beyond)
 
     def _learned(self, indptr: Array, pages: Array, queries: Array, shrink: float) -> tuple[Array, Array]:
         return self.state_.latent(indptr, pages, shrink), self.state_.own(indptr, pages, queries, shrink)
@@ -331,13 +341,14 @@ class Online(Wrapper):
     def _write(self, writer: PartWriter) -> None:
         super()._write(writer)
         writer.array("rates", self.rates_)
+        writer.array("prior", self.prior_)
         writer.strings("pairs", [self.pairs_])
         writer.array("blend", np.array([self.blend_.latent, self.blend_.own, self.blend_.shrink]))
         self.projection_.write(writer)
         self.state_.write(writer)
 
     def _read(self, artifact: Artifact) -> None:
-        self.rates_ = artifact.array("rates")
+        self.rates_, self.prior_ = artifact.array("rates"), artifact.array("prior")
         self.pairs_ = artifact.strings("pairs")[0]
         self.blend_ = Blend(*(float(v) for v in artifact.array("blend")))
         self.projection_ = Projection.read(artifact, self._shape(), float(self.report_["residual"]))
