@@ -25,6 +25,7 @@ from clickbridge.graph.hold_back import MIN_USABLE, POOL, HoldBack, Ranker
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.io.letor import LetorRow, write_letor
 from clickbridge.models.base import Array, Model
+from clickbridge.models.tuning import at_most
 from clickbridge.models.wrapper import Wrapper
 from clickbridge.types import Ranking, ResultList
 
@@ -72,6 +73,7 @@ class Mart(Pooling, Wrapper):
     def prepare(self, graph: ClickGraph) -> None:
         """All that `block` needs beside fitted parts."""
         _lightgbm()
+        self._forget()
         self.doc_ids_ = graph.doc_ids
         self.features_ = ListFeatures.fit(graph, self.language, self.stop_words)
 
@@ -98,7 +100,7 @@ class Mart(Pooling, Wrapper):
 
     def block(self, held: HoldBack) -> list[Block]:
         """Features and labels of the fold's lists, the parts having seen only its rest; none without lists."""
-        lists = self._sample(self._labelled(held))
+        lists = at_most(max(self.max_lists // self.folds, 1), self._labelled(held), self.seed)
         if not lists:
             return []
         flat = FlatLists.of(lists, self._doc_numbers)
@@ -140,14 +142,6 @@ class Mart(Pooling, Wrapper):
             for r in held.lists([*rankers, lambda key, _: sorted(strangers[key])])
         )
         return [r for r in pooled if r.labels and 0 < np.count_nonzero(r.labels) < len(r.labels)]
-
-    def _sample(self, lists: list[ResultList]) -> list[ResultList]:
-        """At most this fold's share of `max_lists`, drawn at random."""
-        most = max(self.max_lists // self.folds, 1)
-        if len(lists) <= most:
-            return lists
-        taken = np.random.default_rng(self.seed).choice(len(lists), most, replace=False)
-        return [lists[i] for i in np.sort(taken)]
 
     def _grow(self, x: Array, labels: Array, lengths: Array, asked: Array, names: Sequence[str]) -> str:
         lightgbm = _lightgbm()

@@ -39,10 +39,7 @@ class LabelledLists:
 
     def __init__(self, lists: Sequence[ResultList]) -> None:
         usable = [result for result in lists if result.labels and max(result.labels) > 0]
-        if len(usable) > MOST_LISTS:
-            drawn = np.random.default_rng(0).choice(len(usable), MOST_LISTS, replace=False)
-            usable = [usable[i] for i in np.sort(drawn)]
-        self.lists = [shuffled(result) for result in usable]
+        self.lists = [shuffled(result) for result in at_most(MOST_LISTS, usable, seed=0)]
         self.indptr = np.concatenate([[0], np.cumsum([len(r.results) for r in self.lists], dtype=np.int64)])
         self.labels = np.array([label for r in self.lists for label in r.labels or ()], dtype=np.float64)
 
@@ -51,6 +48,14 @@ class LabelledLists:
 
     def ndcg(self, scores: Array) -> float:
         return float(np.nanmean(ndcg_of_lists(scores, self.labels, self.indptr, MEASURED_AT)))
+
+
+def at_most(n: int, lists: list[ResultList], seed: int) -> list[ResultList]:
+    """The lists, or of more than `n` so many drawn at random, in the order they came."""
+    if len(lists) <= n:
+        return lists
+    drawn = np.random.default_rng(seed).choice(len(lists), n, replace=False)
+    return [lists[i] for i in np.sort(drawn)]
 
 
 def shuffled(result: ResultList) -> ResultList:

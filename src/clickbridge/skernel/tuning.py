@@ -13,7 +13,7 @@ import numpy as np
 from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
-from clickbridge.models.tuning import LabelledLists
+from clickbridge.models.tuning import LabelledLists, at_most
 
 if TYPE_CHECKING:
     from clickbridge.skernel.model import KernelModel
@@ -117,11 +117,7 @@ def tuned(model: KernelModel, graph: ClickGraph) -> tuple[Choice, str]:
     model.prepare(held.graph)
     model.adopt(best)
     pool = [lambda query, k: model.rank(query, k).doc_ids]
-    lists = held.lists(pool)
-    if len(lists) > MOST_LISTS:
-        chosen = np.random.default_rng(model.seed).choice(len(lists), MOST_LISTS, replace=False)
-        lists = [lists[i] for i in np.sort(chosen)]
-    labelled = LabelledLists(lists)
+    labelled = LabelledLists(at_most(MOST_LISTS, held.lists(pool), model.seed))
     if len(labelled) < MIN_USABLE:
         return best, f"{model.spec}: {len(labelled)} usable held-back queries are too few; all constants are defaults"
     # The constants that suit one family do not suit another: each gets a climb of its own.

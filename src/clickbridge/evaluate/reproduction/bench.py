@@ -67,7 +67,7 @@ class Data:
         """Fitted once. A model this version does not have, or that cannot learn from this data, is a Fit
         with the reason, which the tables show."""
         wanted = {**self.settings, **(settings or {})}
-        key = spec, repr(sorted(wanted.items()))
+        key = _key(spec, wanted)
         if key not in self._fits:
             self._fits[key] = self._fit(spec, wanted)
         return self._fits[key]
@@ -97,14 +97,14 @@ class Data:
             why = str(error)
         seconds = (time.perf_counter() - start) / len(marts)
         for spec, mart in zip(specs, marts, strict=True):
-            self._fits[spec, repr(sorted(wanted.items()))] = Fit(None if why else mart, seconds, why)
+            self._fits[_key(spec, wanted)] = Fit(None if why else mart, seconds, why)
 
     def answers(self, spec: str, settings: Mapping[str, Any], queries: Sequence[str]) -> dict[str, list[str]] | None:
         """The three most similar queries of each, looked up once; None where the model is not there."""
         fitted = self.fit(spec, settings)
         if fitted.model is None:
             return None
-        known = self._answers.setdefault((spec, repr(sorted(settings.items()))), {})
+        known = self._answers.setdefault(_key(spec, settings), {})
         known |= answers_of(fitted.model, [query for query in queries if query not in known])
         return {query: known[query] for query in queries}
 
@@ -112,7 +112,7 @@ class Data:
         self, spec: str, settings: Mapping[str, Any] | None = None, kind: str = "seen"
     ) -> dict[str, dict[str, float]] | str:
         """Per measure the value of each judged query; or why there is none."""
-        key = spec, repr(sorted((settings or {}).items())), kind
+        key = *_key(spec, settings or {}), kind
         if key not in self._values:
             fitted = self.fit(spec, settings)
             self._values[key] = fitted.why if fitted.model is None else self._measure(fitted.model, kind)
@@ -144,6 +144,10 @@ class Data:
             values = [v for query_id, v in found[measure].items() if only is None or query_id in only]
             out.append(float(np.mean(values)) if values else None)
         return tuple(out)
+
+
+def _key(spec: str, settings: Mapping[str, Any]) -> tuple[str, str]:
+    return spec, repr(sorted(settings.items()))
 
 
 def names_in(spec: Spec) -> set[str]:
