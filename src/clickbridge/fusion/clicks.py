@@ -122,12 +122,42 @@ class ClickSignals:
     @cached_property
     def together(self) -> sparse.csr_array:
         """Documents as unit rows of the queries that clicked them."""
-        return unit_rows(sparse.csr_array(self._shares.T))
+        return unit_rows(self._by_doc)
 
     @cached_property
     def _inverted(self) -> tuple[sparse.csr_array, sparse.csr_array]:
         rows = self._word_rows, self._char_counts[2]
         return sparse.csr_array(rows[0].T.tocsr()), sparse.csr_array(rows[1].T.tocsr())
+
+    @cached_property
+    def _by_doc(self) -> sparse.csr_array:
+        return sparse.csr_array(self._shares.T)
+
+    @cached_property
+    def _lately_by_doc(self) -> sparse.csr_array | None:
+        """By the root of the query's clicks: one of a hundred says more than one of one."""
+        if self.lately is None:
+            return None
+        return sparse.csr_array(scaled(self.lately, np.maximum(row_sums(self.lately), 1e-9) ** -0.5).T)
+
+    @cached_property
+    def _that_matter(self) -> tuple[Array, sparse.csr_array]:
+        """What each term counts, and the documents' terms so weighted."""
+        weights = self.kept * self.text.idf
+        return weights, times(ones(self.text.together), weights)
+
+    @cached_property
+    def _of_documents(self) -> Columns:
+        """A number for each document."""
+        clicks = column_sums(self.clicks)
+        out = {} if self.lately is None else {"clicks lately": column_sums(self.lately)}
+        rate = (clicks + PRIOR_CLICKS) / (np.maximum(self.shown, clicks) + PRIOR_SHOWN)
+        return out | {"clicks": clicks, "shown": self.shown, "click rate": rate, "lift": self.lift}
+
+    @cached_property
+    def _query_clicks(self) -> Array:
+        """Of each known query, and 0 for the others, whose number is -1."""
+        return np.append(row_sums(self.clicks), 0.0)
 
     def scores(self, flat: FlatLists) -> Columns:
         words = self.text.query_words(flat.texts)
@@ -135,37 +165,25 @@ class ClickSignals:
         like_words = unit_rows(times(words, self.text.idf))
         like_chars = unit_rows(times(counter.count(flat.texts), idf))
         numbers = np.array([known_number(self._query_numbers, key) for key in flat.keys], dtype=np.int64)
-        by_doc = sparse.csr_array(self._shares.T)
-        weights = self.kept * self.text.idf
-        kept = flat.dots(words, times(ones(self.text.together), weights))
+        weights, rows = self._that_matter
+        kept = flat.dots(words, rows)
         same, near = indicator(numbers, len(self.keys)), nearest(like_chars, self._inverted[1])
         out = {
             "click text": flat.dots(words, self._clicktext),
-            "votes by words": flat.dots(nearest(like_words, self._inverted[0]), by_doc),
-            "votes by characters": flat.dots(near, by_doc),
-            "same query": flat.dots(same, by_doc),
+            "votes by words": flat.dots(nearest(like_words, self._inverted[0]), self._by_doc),
+            "votes by characters": flat.dots(near, self._by_doc),
+            "same query": flat.dots(same, self._by_doc),
             "words that matter": kept / np.maximum(row_sums(times(words, weights)), 1e-9)[flat.owner],
         }
-        if self.lately is not None:
-            # By the root of the query's clicks: one of a hundred says more than one of one.
-            by_doc = sparse.csr_array(scaled(self.lately, np.maximum(row_sums(self.lately), 1e-9) ** -0.5).T)
-            out["votes lately"] = flat.dots(near, by_doc)
-            out["same query lately"] = flat.dots(same, by_doc)
+        if self._lately_by_doc is not None:
+            out["votes lately"] = flat.dots(near, self._lately_by_doc)
+            out["same query lately"] = flat.dots(same, self._lately_by_doc)
         return out
 
     def plain(self, flat: FlatLists) -> Columns:
-        clicks = column_sums(self.clicks)
-        rate = (clicks + PRIOR_CLICKS) / (np.maximum(self.shown, clicks) + PRIOR_SHOWN)
         numbers = np.array([known_number(self._query_numbers, key) for key in flat.keys], dtype=np.int64)
-        known = np.append(row_sums(self.clicks), 0.0)
-        out = {} if self.lately is None else {"clicks lately": flat.of_documents(column_sums(self.lately))}
-        return out | {
-            "clicks": flat.of_documents(clicks),
-            "shown": flat.of_documents(self.shown),
-            "click rate": flat.of_documents(rate),
-            "lift": flat.of_documents(self.lift),
-            "query clicks": known[numbers][flat.owner],
-        }
+        out = {name: flat.of_documents(values) for name, values in self._of_documents.items()}
+        return out | {"query clicks": self._query_clicks[numbers][flat.owner]}
 
     def write(self, writer: PartWriter) -> None:
         writer.strings("clicks.keys", self.keys)

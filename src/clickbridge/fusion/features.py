@@ -61,8 +61,9 @@ class ListFeatures:
         spaces["chosen together"] = self.clicks.together
         out = {}
         for name, rows in spaces.items():
+            itself = squares(flat, rows)
             for how, weights in (("trusted", trust), ("best", best), ("list", even)):
-                out[f"like the {how} by {name}"] = likeness(flat, rows, weights)
+                out[f"like the {how} by {name}"] = likeness(flat, rows, weights, itself)
         return out
 
     def write(self, writer: PartWriter) -> None:
@@ -90,12 +91,18 @@ def part_columns(flat: FlatLists, parts: Sequence[Model]) -> tuple[Columns, Colu
     return own, whole
 
 
-def likeness(flat: FlatLists, rows: sparse.csr_array, weights: Array) -> Array:
+def squares(flat: FlatLists, rows: sparse.csr_array) -> Array:
+    """|d_i|^2 of each listed document; 0 for unknown ones."""
+    out, known = np.zeros(flat.n_rows), flat.items >= 0
+    own = rows[flat.items[known]]
+    out[known] = np.asarray(own.multiply(own).sum(axis=1), dtype=np.float64).ravel()
+    return out
+
+
+def likeness(flat: FlatLists, rows: sparse.csr_array, weights: Array, itself: Array) -> Array:
     """Similarity of each document to the weighted others of its list: d_i · sum_{j != i} w_j d_j."""
     known = flat.items >= 0
     parts = (weights[known].astype(np.float32), (flat.owner[known], flat.items[known]))
     shape = (len(flat.lists), rows.shape[0])
     centres = sparse.csr_array(sparse.csr_array(sparse.coo_array(parts, shape=shape)) @ rows)
-    own = np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
-    itself = np.where(known, own[np.maximum(flat.items, 0)] if len(own) else 0.0, 0.0)
     return flat.dots(centres, rows) - weights * itself

@@ -100,6 +100,27 @@ class TextSignals:
         return {name: times(ones(matrix), self.idf) for name, matrix in self.fields.items()}
 
     @cached_property
+    def _sizes(self) -> dict[str, tuple[Array, Array]]:
+        """Of each document's field: its mass, and its number of words."""
+        return {name: (row_sums(self._masses[name]), row_sums(matrix)) for name, matrix in self.fields.items()}
+
+    @cached_property
+    def _tf_idf(self) -> sparse.csr_array:
+        return times(self.together, self.idf)
+
+    @cached_property
+    def _pair_rows(self) -> sparse.csr_array:
+        return ones(self.pairs)
+
+    @cached_property
+    def _number_rows(self) -> dict[str, tuple[sparse.csr_array, Array]]:
+        """Which numbers the heading and all fields hold, and how many."""
+        rows = {
+            name: times(ones(self.fields[name]), self._numerals) for name in dict.fromkeys((self.heading or ALL, ALL))
+        }
+        return {name: (matrix, row_sums(matrix)) for name, matrix in rows.items()}
+
+    @cached_property
     def _char_idf(self) -> Array:
         return idf_of(self.chars)
 
@@ -131,9 +152,9 @@ class TextSignals:
         """Columns that also count by their place in the list."""
         words = self.query_words(flat.texts)
         out = {f"bm25 {name}": flat.dots(words, matrix) for name, matrix in self._bm25.items()}
-        out["vsm"] = flat.dots(times(words, self.idf), times(self.together, self.idf))
+        out["vsm"] = flat.dots(times(words, self.idf), self._tf_idf)
         out[f"characters {self.heading}"] = flat.dots(self.query_chars(flat.texts), self.char_rows)
-        out[f"word pairs {self.heading}"] = flat.dots(ones(self._counters[2].count(flat.texts)), ones(self.pairs))
+        out[f"word pairs {self.heading}"] = flat.dots(ones(self._counters[2].count(flat.texts)), self._pair_rows)
         return out
 
     def plain(self, flat: FlatLists) -> Columns:
@@ -143,17 +164,16 @@ class TextSignals:
         out = {"query words": row_sums(words)[flat.owner], "query mass": asked}
         for name, masses in self._masses.items():
             shared = flat.dots(words, masses)
-            held = flat.of_documents(row_sums(masses))
+            mass, n_words = (flat.of_documents(size) for size in self._sizes[name])
             out[f"query in {name}"] = shared / np.maximum(asked, 1e-9)
-            out[f"{name} in query"] = shared / np.maximum(held, 1e-9)
-            out[f"words {name}"] = flat.of_documents(row_sums(self.fields[name]))
+            out[f"{name} in query"] = shared / np.maximum(mass, 1e-9)
+            out[f"words {name}"] = n_words
         # Sequels and models of a product differ by a number: one too many or too few says much.
         asked_numbers = times(words, self._numerals)
-        for name in dict.fromkeys((self.heading or ALL, ALL)):
-            held_numbers = times(ones(self.fields[name]), self._numerals)
+        for name, (held_numbers, held) in self._number_rows.items():
             shared = flat.dots(asked_numbers, held_numbers)
             out[f"numbers missing in {name}"] = row_sums(asked_numbers)[flat.owner] - shared
-            out[f"numbers only in {name}"] = flat.of_documents(row_sums(held_numbers)) - shared
+            out[f"numbers only in {name}"] = flat.of_documents(held) - shared
         return out
 
     def write(self, writer: PartWriter) -> None:
