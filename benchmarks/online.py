@@ -25,6 +25,7 @@ import numpy as np
 from clickbridge import ClickGraph, build_model, read_docs
 from clickbridge.log.bias import expected_clicks
 from clickbridge.measures import evaluate_run, parse_measures
+from clickbridge.models.base import Model
 from clickbridge.models.given import Given
 from clickbridge.numerics.diffusion import spread
 from clickbridge.online.blend import Blend
@@ -106,11 +107,29 @@ def fitted(graph: ClickGraph, spec: str, **settings: Any) -> Online:
     return model
 
 
+def click_models(graph: ClickGraph) -> dict[str, Ranker]:
+    """Models of clicks alone, by plain and by debiased clicks; what they cannot score keeps its order, below."""
+    out: dict[str, Ranker] = {}
+    for spec in ("cos-click", "walk", "lsi-qd"):
+        for response in ("clicks", "debiased"):
+            model = build_model(spec, {"response": response}).fit(graph)
+
+            def rank(page: Impression, model: Model = model) -> Sequence[str]:
+                docs = list(page.results or ())
+                scores = np.nan_to_num(model.score_lists([ResultList(str(page.query_id), "", docs)])[0], nan=-np.inf)
+                return [docs[i] for i in np.argsort(-scores, kind="stable")]
+
+            out[f"{spec}, {response}"] = rank
+    return out
+
+
 def run_clara2(_: argparse.Namespace) -> None:
     train, test, grades = clara2()
-    model = fitted(ClickGraph.build(train), "online")
+    graph = ClickGraph.build(train)
+    model = fitted(graph, "online")
     print(*model.notes_, sep="\n")
     rankers: dict[str, Ranker] = {"log order": lambda p: p.results or (), **count_rankers(train)}
+    rankers |= click_models(graph)
     rankers["online"] = online_ranker(model)
     table(("order", "mean rank of clicks", "nDCG@10"), ((n, *judged(test, r, grades)) for n, r in rankers.items()))
     print_groups([m for page in test for m in moves(page.results or [], list(rankers["online"](page)), page.clicks)])
@@ -216,7 +235,7 @@ def simulated_lists(
     pages.sort(axis=1)
     fresh = np.ones(pages.shape, dtype=bool)
     fresh[:, 1:] = pages[:, 1:] != pages[:, :-1]
-    return Lists(np.concatenate([[0], np.cumsum(fresh.sum(axis=1))]), pages[fresh], n_pages)
+    return Lists(np.concatenate([[0], np.cumsum(fresh.sum(axis=1))]), pages[fresh].astype(np.int32), n_pages)
 
 
 def run_projection(options: argparse.Namespace) -> None:

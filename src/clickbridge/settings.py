@@ -63,8 +63,9 @@ _TABLE: Iterable[Setting] = (
     # what of the log counts
     Setting("min_clicks", 1, "a query-document pair counts from this many clicks on", 1, 1e9),
     Setting("min_users", 1, "a pair counts from this many different users on (needs users in the log)", 1, 1e9),
-    Setting("response", "clicks", "what a pair's clicks are worth: the count, or log(1 + count)",
-            choices=("clicks", "log")),
+    Setting("response", "clicks", "what a pair's clicks are worth: the count, log(1 + count), or debiased: a click "
+            "counts more at ranks that are seldom looked at (needs result pages)",
+            choices=("clicks", "log", "debiased")),
     Setting("half_life", 0.0, "days after which a click counts half; 0 is never (needs times in the log)", 0, 1e6),
     Setting("max_clicks_per_user", 0, "users with more clicks than this are taken for robots and left out; "
             "0 keeps everyone (needs users in the log)", 0, 1e9),

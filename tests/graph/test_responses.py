@@ -12,7 +12,7 @@ import pytest
 from clickbridge import ClickGraph
 from clickbridge.errors import InputError, MissingPart
 from clickbridge.graph.parts import Impressions
-from clickbridge.graph.responses import decayed_clicks, responses, without_robots
+from clickbridge.graph.responses import responses, weighed_clicks, without_robots
 from clickbridge.types import Impression, PairCount
 
 DAY = 86400.0
@@ -153,7 +153,22 @@ def test_half_life_where_every_time_is_unknown() -> None:
     shown = graph.impressions
     assert shown is not None
     rest = graph.with_events(shown.take(np.isnan(shown.time)), None)  # type: ignore[arg-type]
-    assert decayed_clicks(rest, 3.0).tolist() == [1.0]
+    assert weighed_clicks(rest, 3.0).tolist() == [1.0]
+
+
+def test_debiased_clicks_count_more_further_down() -> None:
+    first, third = (Impression("q", ["a", "b", "c"], [doc], time=t * DAY) for doc, t in (("a", 0), ("c", 1)))
+    graph = ClickGraph.build([first] * 6 + [third] * 2)
+    found = entries(graph, response="debiased")
+    assert sum(found.values()) == pytest.approx(8)
+    assert found["q", "c"] / 2 > 2 * found["q", "a"] / 6
+    faded = entries(graph, response="debiased", half_life=1.0)
+    assert faded == pytest.approx({("q", "a"): found["q", "a"] / 2, ("q", "c"): found["q", "c"]})
+
+
+def test_debiased_clicks_need_pages() -> None:
+    with pytest.raises(MissingPart, match="response debiased needs result pages"):
+        responses(plain(), response="debiased")
 
 
 @pytest.mark.parametrize("most", [1, 5, 12, 10_000])

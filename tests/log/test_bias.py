@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickbridge.log.bias import click_rates, expected_clicks, falling
+from clickbridge.log.bias import click_rates, examination, expected_clicks, falling, inverse_examination
 
 
 def test_rates_are_shares_of_clicked_pages() -> None:
@@ -36,3 +36,41 @@ def test_falling_is_the_nearest_that_never_rises(values: list[float]) -> None:
 def test_expected_clicks_by_rank() -> None:
     clicked = np.array([1, 0, 1, 1, 0, 0.0])
     assert expected_clicks(np.array([0, 2, 4, 6]), clicked, 2) == pytest.approx([2 / 3, 1 / 3] * 3)
+
+
+SEEN = np.array([1.0, 0.7, 0.5, 0.3])
+
+
+def examined_pages(shuffled: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(indptr, clicked, pair) of users who follow the position-based model on 40 queries with 4 documents each."""
+    rng = np.random.default_rng(0)
+    n = 20_000
+    query = rng.integers(40, size=n)
+    docs = np.argsort(rng.random((n, 4)), axis=1) if shuffled else np.tile(np.arange(4), (n, 1))
+    drawn = rng.uniform(0.1, 0.9, (40, 4))
+    clicked = rng.random((n, 4)) < SEEN * drawn[query[:, None], docs]
+    return np.arange(0, 4 * n + 1, 4), clicked.ravel(), (query[:, None] * 4 + docs).ravel()
+
+
+def test_examination_is_told_apart_from_attraction_where_orders_differ() -> None:
+    found = examination(*examined_pages(shuffled=True), 4)
+    np.testing.assert_allclose(found, SEEN, atol=0.03)
+
+
+def test_one_order_only_leaves_the_rates_by_rank() -> None:
+    indptr, clicked, pair = examined_pages(shuffled=False)
+    rates = clicked.reshape(-1, 4).mean(axis=0)
+    np.testing.assert_allclose(examination(indptr, clicked, pair, 4), rates / rates[0], atol=0.03)
+
+
+def test_debiased_clicks_undo_the_ranks_and_keep_the_total() -> None:
+    indptr, clicked, pair = examined_pages(shuffled=True)
+    worth = inverse_examination(indptr, clicked, pair)
+    assert worth[clicked].sum() == pytest.approx(clicked.sum())
+    by_rank = np.bincount(np.tile(np.arange(4), len(clicked) // 4), worth * clicked)
+    np.testing.assert_allclose(by_rank, by_rank.mean(), rtol=0.08)  # raw counts: 1 to 0.3
+
+
+def test_nobody_clicked() -> None:
+    assert examination(np.array([0, 2]), np.zeros(2, dtype=bool), np.arange(2), 2).tolist() == [1.0, 1.0]
+    assert inverse_examination(np.array([0, 2]), np.zeros(2, dtype=bool), np.arange(2)).tolist() == [1.0, 1.0]

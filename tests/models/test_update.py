@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -241,9 +242,9 @@ def test_a_clicked_document_without_text_is_known_by_its_clicks(graph: ClickGrap
     assert "unheard-of" in model.rank(key, 5).doc_ids
 
 
-@pytest.mark.parametrize("setting", [{"half_life": 7.0}, {"min_clicks": 2}])
-def test_what_is_not_additive_is_refused(setting: dict[str, float], graph: ClickGraph) -> None:
-    timed = ClickGraph.build([*pages(0, 60), Impression("word1", None, ["d1"], time=1.0)] * 2, DOCS)
+@pytest.mark.parametrize("setting", [{"half_life": 7.0}, {"min_clicks": 2}, {"response": "debiased"}])
+def test_what_is_not_additive_is_refused(setting: dict[str, Any], graph: ClickGraph) -> None:
+    timed = ClickGraph.build([*pages(0, 60), Impression("word1", ["d1", "d2"], ["d1"], time=1.0)] * 2, DOCS)
     model = PLS(dim=4, views="word", **setting).fit(timed)
     with pytest.raises(NotSupported, match="fit it again"):
         model.update(pages(60, 70))

@@ -15,7 +15,7 @@ from scipy import sparse
 from clickbridge.fusion.flat import FlatLists
 from clickbridge.fusion.signals import Columns, TextSignals, bm25_rows, idf_of, nearest, ones, row_sums, times
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.responses import clicked_queries, decayed_clicks
+from clickbridge.graph.responses import clicked_queries, weighed_clicks
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.models.base import Array, known_number
 from clickbridge.types import ResultList, text_of_key
@@ -52,7 +52,7 @@ class ClickSignals:
         self.keys, self.clicks = known.keys, known.matrix
         self.lately = None
         if graph.has_times:
-            decayed = graph.matrix(rows="queries", values=decayed_clicks(graph, HALF_LIFE))
+            decayed = graph.matrix(rows="queries", values=weighed_clicks(graph, HALF_LIFE))
             self.lately = sparse.csr_array(decayed[known.numbers], dtype=np.float32)
         self.shown = np.bincount(graph.pairs.doc, graph.pairs.impressions, minlength=graph.n_docs).astype(np.float64)
         self.kept = self._kept_words()

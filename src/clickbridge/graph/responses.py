@@ -13,6 +13,7 @@ from scipy import sparse
 from clickbridge.errors import InputError, MissingPart
 from clickbridge.graph.clickgraph import ClickGraph, time_or_nan
 from clickbridge.graph.parts import Array, Pairs
+from clickbridge.log.bias import inverse_examination
 
 DAY = 86400.0
 
@@ -41,7 +42,8 @@ def responses(
     pairs = graph.pairs
     keep, dropped = kept_pairs(pairs, min_clicks, min_users)
     notes += dropped
-    values = decayed_clicks(graph, half_life) if half_life else pairs.clicks.astype(np.float64)
+    debias = response == "debiased"
+    values = weighed_clicks(graph, half_life, debias) if half_life or debias else pairs.clicks.astype(np.float64)
     # log(1 + t), not log t: a single click must not count for nothing.
     values = np.log1p(values) if response == "log" else values
     return Responses(graph.matrix(rows="queries", values=np.where(keep, values, 0.0)), notes)
@@ -93,26 +95,32 @@ def without_robots(graph: ClickGraph, max_clicks: int) -> tuple[ClickGraph, str]
     return graph.with_events(pages, singles), f"{len(robots):,} users over {max_clicks} clicks left out as robots"
 
 
-def decayed_clicks(graph: ClickGraph, half_life: float) -> Array:
-    """For each pair, the sum over its clicks of 2^-(age in days / half_life); the newest event has age 0."""
+def weighed_clicks(graph: ClickGraph, half_life: float = 0.0, debias: bool = False) -> Array:
+    """For each pair, the sum over its clicks of 2^-(age in days / half_life), where the newest event has age 0,
+    and, debiased, of 1 / P(examined | rank)."""
     events: list[tuple[Array, Array, Array]] = []
     pages, singles = graph.impressions, graph.clicks
-    if not graph.has_times:
+    if half_life and not graph.has_times:
         raise MissingPart("half_life needs times in the log: ingest one that has them, or leave --half-life out")
+    if debias and pages is None:
+        raise MissingPart("response debiased needs result pages in the log: ingest one that has them, or use clicks")
     if pages is not None:
         on = pages.clicked.astype(bool)
         length = np.diff(pages.indptr)
-        key = np.repeat(pages.query, length)[on].astype(np.int64) * graph.n_docs + pages.doc[on]
-        events.append((key, np.repeat(time_or_nan(pages), length)[on], np.ones(len(key))))
+        key = np.repeat(pages.query, length).astype(np.int64) * graph.n_docs + pages.doc
+        worth = inverse_examination(pages.indptr, on, key)[on] if debias else np.ones(np.count_nonzero(on))
+        events.append((key[on], np.repeat(time_or_nan(pages), length)[on], worth))
     if singles is not None:
         key = singles.query.astype(np.int64) * graph.n_docs + singles.doc
         events.append((key, time_or_nan(singles), singles.clicks.astype(np.float64)))
     keys, times, counts = (np.concatenate(column) for column in zip(*events, strict=True))
+    pair_keys = graph.pairs.query.astype(np.int64) * graph.n_docs + graph.pairs.doc
+    place = np.searchsorted(pair_keys, keys)
+    if not half_life:
+        return np.bincount(place, weights=counts, minlength=len(pair_keys))
     newest = np.max(times, where=np.isfinite(times), initial=-np.inf)
     # A click of unknown time counts in full.
     age = np.where(np.isfinite(times), newest - times, 0.0) / DAY
-    pair_keys = graph.pairs.query.astype(np.int64) * graph.n_docs + graph.pairs.doc
-    place = np.searchsorted(pair_keys, keys)
     return np.bincount(place, weights=counts * np.exp2(-age / half_life), minlength=len(pair_keys))
 
 

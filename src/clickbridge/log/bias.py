@@ -2,6 +2,8 @@
 
 The first result is clicked because it is good and because it is first. Rates by rank say what the rank alone
 foretells; a document's clicks over what its ranks foretold ("clicks over expected clicks") is what is its own.
+Where documents are shown at several ranks, the position-based model tells the two apart:
+P(click) = P(examined | rank) P(attracted | query, document).
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 STRENGTH = 20.0
 """Pages' worth of belief that the rate at rank r falls as 1 / r."""
+LEAST_EXAMINED = 0.1
+"""A click counts ten times at most for the rank it came from: the inverse of a small chance is mostly noise."""
+MOST_ROUNDS, LEAST_CHANGE = 200, 1e-4
 LEAST_FALL = 0.1
 """Even where the log shows no difference, a rank counts at least r^-LEAST_FALL less: the engine had a reason."""
 
@@ -55,3 +60,43 @@ def expected_clicks(indptr: Array, clicked: Array, longest: int) -> Array:
     hits = np.bincount(rank, clicked > 0, minlength=longest)
     rates: Array = np.divide(hits, shown, out=np.zeros(longest), where=shown > 0)
     return rates[rank]
+
+
+def examination(indptr: Array, clicked: Array, pair: Array, longest: int) -> Array:
+    """P(examined | rank) of the position-based model, over that of rank 1, by EM; falling. `pair` tells which shown
+    results are of one query and document. A log that shows every pair at one rank only cannot tell rank from
+    document: EM then stays where it starts, at the rates by rank."""
+    rank = np.minimum(np.arange(len(clicked)) - np.repeat(indptr[:-1], np.diff(indptr)), longest - 1)
+    number = np.unique(pair, return_inverse=True)[1]
+    shown, times = np.bincount(rank, minlength=longest), np.bincount(number)
+    hits = np.bincount(rank, clicked, minlength=longest)
+    if not hits.any():
+        return np.ones(longest)
+    seen = hits / np.maximum(shown, 1)
+    seen = seen / seen.max()
+    # One more page of every pair, clicked as often as the rest: a pair shown once is neither all nor nothing.
+    usual = min(float(clicked.mean() / seen[rank].mean()), 0.99)
+    drawn = np.full(len(times), usual)
+    for _ in range(MOST_ROUNDS):
+        t, a = seen[rank], drawn[number]
+        miss = np.maximum(1.0 - t * a, 1e-12)
+        drawn = (np.bincount(number, np.where(clicked, 1.0, a * (1 - t) / miss)) + usual) / (times + 1)
+        looked = np.bincount(rank, np.where(clicked, 1.0, t * (1 - a) / miss), minlength=longest)
+        fresh = looked / np.maximum(shown, 1)
+        change = float(np.abs(fresh - seen).max())
+        seen = fresh
+        if change < LEAST_CHANGE:
+            break
+    seen = falling(seen, np.maximum(shown, 1e-9))
+    return seen / seen[0]
+
+
+def inverse_examination(indptr: Array, clicked: Array, pair: Array) -> Array:
+    """What a click on each shown result counts for: 1 / P(examined | rank), scaled so that all clicks together count
+    as many as they are."""
+    length = np.diff(indptr)
+    seen = examination(indptr, clicked, pair, int(length.max(initial=1)))
+    rank = np.arange(len(clicked)) - np.repeat(indptr[:-1], length)
+    worth = 1.0 / np.maximum(seen, LEAST_EXAMINED)[rank]
+    total = float(worth[clicked].sum())
+    return worth * (np.count_nonzero(clicked) / total) if total else worth

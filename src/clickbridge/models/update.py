@@ -53,6 +53,8 @@ class Updatable(Model):
         for name, neutral in NEUTRAL.items():
             if clicks and getattr(self, name, neutral) != neutral:
                 raise NotSupported(f"{self.name} fitted with {name} cannot be updated click by click: fit it again")
+        if clicks and getattr(self, "response", "clicks") == "debiased":
+            raise NotSupported(f"{self.name} fitted with response=debiased cannot be updated: fit it again")
         if not ({*self.doc_ids_} - gone or documents or clicks):
             raise InputError("the update removes every document: a model needs at least one")
         self._drop_documents(gone)

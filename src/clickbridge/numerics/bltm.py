@@ -35,15 +35,16 @@ def _responsibilities(indptr, indices, data, row, weights, phi, out, shares):  #
     total, length = 0.0, 0.0
     shares[:] = 0.0
     for p in range(indptr[row], indptr[row + 1]):
-        place, word = p - indptr[row], indices[p]
+        q, word = out[p - indptr[row]], phi[indices[p]]
+        for k in range(len(weights)):
+            q[k] = weights[k] * word[k]
         mass = 0.0
         for k in range(len(weights)):
-            out[place, k] = weights[k] * phi[word, k]
-            mass += out[place, k]
+            mass += q[k]
         mass = max(mass, 1e-300)
         for k in range(len(weights)):
-            out[place, k] /= mass
-            shares[k] += data[p] * out[place, k]
+            q[k] /= mass
+            shares[k] += data[p] * q[k]
         total += data[p] * np.log(mass)
         length += data[p]
     for k in range(len(weights)):
@@ -87,6 +88,15 @@ def _solve(a, b, row, theta, phi_a, phi_b, sigma, dual, length_a, length_b, step
 
 
 @kernel
+def _add_counts(side, i, weight, q, counts):  # type: ignore[no-untyped-def]
+    indptr, indices, data = side
+    for p in range(indptr[i], indptr[i + 1]):
+        count, row, share = weight * data[p], counts[indices[p]], q[p - indptr[i]]
+        for k in range(len(row)):
+            row[k] += count * share[k]
+
+
+@kernel
 def _pairs(a, b, weight, start, stop, theta, phi_a, phi_b, sigma, alpha, dual, steps, counts_a, counts_b, longest):  # type: ignore[no-untyped-def]
     """E-step and the mixtures' M-step of pairs start..stop; word counts are added up. Returns the bound."""
     n_topics = theta.shape[1]
@@ -110,12 +120,8 @@ def _pairs(a, b, weight, start, stop, theta, phi_a, phi_b, sigma, alpha, dual, s
             mass += theta[i, k]
         for k in range(n_topics):
             theta[i, k] = theta[i, k] / mass if mass > 0 else 1.0 / n_topics
-        for p in range(a[0][i], a[0][i + 1]):
-            for k in range(n_topics):
-                counts_a[a[1][p], k] += weight[i] * a[2][p] * q_a[p - a[0][i], k]
-        for p in range(b[0][i], b[0][i + 1]):
-            for k in range(n_topics):
-                counts_b[b[1][p], k] += weight[i] * b[2][p] * q_b[p - b[0][i], k]
+        _add_counts(a, i, weight[i], q_a, counts_a)
+        _add_counts(b, i, weight[i], q_b, counts_b)
     return bound
 
 
@@ -170,12 +176,15 @@ def _fold_in(indptr, indices, data, phi, prior, alpha, rounds, start, stop, thet
         for _ in range(rounds):
             counts[:] = alpha - 1.0
             for p in range(indptr[i], indptr[i + 1]):
+                mixture, word = theta[i], phi[indices[p]]
+                for k in range(n_topics):
+                    row[k] = mixture[k] * word[k]
                 mass = 0.0
                 for k in range(n_topics):
-                    row[k] = theta[i, k] * phi[indices[p], k]
                     mass += row[k]
+                mass = max(mass, 1e-300)
                 for k in range(n_topics):
-                    counts[k] += data[p] * row[k] / max(mass, 1e-300)
+                    counts[k] += data[p] * row[k] / mass
             total = counts.sum()
             for k in range(n_topics):
                 theta[i, k] = counts[k] / total if total > 0 else prior[k]

@@ -23,44 +23,59 @@ from clickbridge.numerics.threads import kernel, over_rows
 Array = np.ndarray[Any, Any]
 
 
+PARTS = 4
+"""Stretches of lists that a large product sums apart, whatever the number of threads, so that the result is the same.
+Each needs a K v of its own."""
+LEAST_PLACES = 1 << 18
+"""Fewer places than this are one stretch."""
+
+
 @kernel
 def _spread(indptr, pages, v, first, last, out):  # type: ignore[no-untyped-def]
-    """Columns first to last of B' B v, B being lists by pages. Each thread has columns of its own: the sums of a
-    column are made in one order whatever the number of threads."""
-    width = last - first
-    c = np.empty(width, v.dtype)
-    for i in range(out.shape[0]):
-        for t in range(width):
-            out[i, first + t] = 0.0
+    """Columns first to last of B' B v, B being lists by pages."""
+    c = np.empty(last - first, v.dtype)
+    out[:, first:last] = 0.0
     for k in range(len(indptr) - 1):
-        for t in range(width):
-            c[t] = 0.0
+        c[:] = 0.0
+        # Rows as slices: with v[j, t] inside, the compiler checks every index for its sign and adds one at a time.
         for p in range(indptr[k], indptr[k + 1]):
-            j = pages[p]
-            for t in range(width):
-                c[t] += v[j, first + t]
+            row = v[pages[p], first:last]
+            for t in range(len(c)):
+                c[t] += row[t]
         for p in range(indptr[k], indptr[k + 1]):
-            j = pages[p]
-            for t in range(width):
-                out[j, first + t] += c[t]
+            row = out[pages[p], first:last]
+            for t in range(len(c)):
+                row[t] += c[t]
 
 
 def spread(indptr: Array, pages: Array, scale: Array, v: Array, threads: int = 0) -> Array:
     """K v for a block v of columns; list k shows `pages[indptr[k]:indptr[k + 1]]`."""
     scale = scale.astype(v.dtype, copy=False)[:, None]
-    scaled, out = v * scale, np.empty_like(v)
-    width = v.shape[1]
-    parts = max(1, min(threads or os.cpu_count() or 1, width // 16))
-    bounds = [width * i // parts for i in range(parts + 1)]
-    if parts == 1:
-        _spread(indptr, pages, scaled, 0, width, out)
+    scaled = v * scale
+    parts = PARTS if len(pages) >= LEAST_PLACES else 1
+    threads = threads or os.cpu_count() or 1
+    width, n_lists = v.shape[1], len(indptr) - 1
+    stretches = [(n_lists * i // parts, n_lists * (i + 1) // parts) for i in range(parts)]
+    # More threads than stretches take columns apart.
+    columns = max(1, min(-(-threads // parts), width // 16))
+    bounds = [width * i // columns for i in range(columns + 1)]
+    sums = [np.empty_like(v) for _ in stretches]
+    jobs = [(a, b, *c, out) for (a, b), out in zip(stretches, sums, strict=True) for c in pairwise(bounds)]
+
+    def work(job: tuple[int, int, int, int, Array]) -> None:
+        a, b, first, last, out = job
+        _spread(indptr[a : b + 1], pages, scaled, first, last, out)
+
+    if threads == 1 or len(jobs) == 1:
+        for job in jobs:
+            work(job)
     else:
-        with ThreadPoolExecutor(parts) as pool:
-            jobs = [pool.submit(_spread, indptr, pages, scaled, *b, out) for b in pairwise(bounds)]
-            for job in jobs:
-                job.result()
-    out *= scale
-    return out
+        with ThreadPoolExecutor(min(threads, len(jobs))) as pool:
+            list(pool.map(work, jobs))
+    for more in sums[1:]:
+        sums[0] += more
+    sums[0] *= scale
+    return sums[0]
 
 
 @kernel
@@ -104,13 +119,13 @@ def components(indptr: Array, pages: Array, n_pages: int) -> Array:
 @kernel
 def _list_means(indptr, pages, rows, start, stop, out):  # type: ignore[no-untyped-def]
     for k in range(start, stop):
-        for t in range(rows.shape[1]):
-            out[k, t] = 0.0
+        mean = out[k]
+        mean[:] = 0.0
         for p in range(indptr[k], indptr[k + 1]):
-            for t in range(rows.shape[1]):
-                out[k, t] += rows[pages[p], t]
-        for t in range(rows.shape[1]):
-            out[k, t] /= max(indptr[k + 1] - indptr[k], 1)
+            row = rows[pages[p]]
+            for t in range(len(mean)):
+                mean[t] += row[t]
+        mean /= max(indptr[k + 1] - indptr[k], 1)
 
 
 def list_means(indptr: Array, pages: Array, rows: Array, threads: int = 0) -> Array:

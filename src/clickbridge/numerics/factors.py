@@ -24,6 +24,8 @@ Array = np.ndarray[Any, Any]
 HINGE, LOGISTIC, SQUARED = 0, 1, 2
 LOSSES = {"hinge": HINGE, "logistic": LOGISTIC, "squared": SQUARED}
 BATCH = 256
+LEAST_WORK = 400_000
+"""Multiplications of a batch; with fewer, to wake a second thread takes longer than it saves."""
 
 
 @dataclass
@@ -65,6 +67,7 @@ class Samples:
         return self.query, self.positive, self.negative, self.target, self.globals, self.offset
 
 
+# Loops over latent columns run over slices of rows and in float32: the compiler then makes wide instructions of them.
 # Kernels take a sparse matrix as (indptr, indices, data) and the samples as (query, positive, negative, target,
 # globals, offset).
 
@@ -73,9 +76,9 @@ class Samples:
 def _add_row(matrix, row, sign, factor, out):  # type: ignore[no-untyped-def]
     indptr, indices, data = matrix
     for p in range(indptr[row], indptr[row + 1]):
-        value, feature = sign * data[p], indices[p]
-        for c in range(factor.shape[1]):
-            out[c] += value * factor[feature, c]
+        value, image = np.float32(sign * data[p]), factor[indices[p]]
+        for c in range(len(image)):
+            out[c] += value * image[c]
 
 
 @kernel
@@ -132,8 +135,10 @@ def _step_row(matrix, row, slope, other, size, rate, shrink, factor, squares, lo
         feature, value = indices[p], slope * data[p]
         squares[feature] += value * value * size
         step = rate / np.sqrt(squares[feature] + 1e-8)
-        for c in range(low, high):
-            factor[feature, c] -= step * (value * other[c] + shrink * factor[feature, c])
+        keep, move = np.float32(1.0 - step * shrink), np.float32(step * value)
+        image = factor[feature, low:high]
+        for c in range(len(image)):
+            image[c] = keep * image[c] - move * other[c]
 
 
 @kernel
@@ -149,10 +154,10 @@ def _apply(x, y, factors, samples, first, n, a, b, slope, rate, shrink, squares,
         for c in range(a.shape[1]):
             size_a += a[i, c] * a[i, c]
             size_b += b[i, c] * b[i, c]
-        _step_row(x, query[s], slope[i], b[i], size_b, rate, shrink, u, u_squares, low, high)
-        _step_row(y, positive[s], slope[i], a[i], size_a, rate, shrink, v, v_squares, low, high)
+        _step_row(x, query[s], slope[i], b[i, low:high], size_b, rate, shrink, u, u_squares, low, high)
+        _step_row(y, positive[s], slope[i], a[i, low:high], size_a, rate, shrink, v, v_squares, low, high)
         if negative[s] >= 0:
-            _step_row(y, negative[s], -slope[i], a[i], size_a, rate, shrink, v, v_squares, low, high)
+            _step_row(y, negative[s], -slope[i], a[i, low:high], size_a, rate, shrink, v, v_squares, low, high)
 
 
 @kernel
@@ -202,6 +207,8 @@ class Descent:
         self.factors, self.loss = factors, LOSSES[loss]
         self.rate, self.shrink, self.biases = rate, shrink, biases
         self.threads = max(1, min(threads or os.cpu_count() or 1, factors.u.shape[1]))
+        if BATCH * factors.u.shape[1] * (_mean_row(x) + 2 * _mean_row(y)) < LEAST_WORK:
+            self.threads = 1
         # One copy a thread: all hold the same numbers, and no thread reads another's half-done sums.
         self._squares = [(np.zeros(x.shape[1]), np.zeros(y.shape[1])) for _ in range(self.threads)]
         self._bias_squares = tuple(np.zeros(len(b)) for b in (factors.b_x, factors.b_y, factors.b_g))
@@ -245,6 +252,10 @@ def _share(pool: Any, threads: int, n: int, work: Callable[[int, int, int], None
     bounds = [n * i // threads for i in range(threads + 1)]
     for job in [pool.submit(work, i, bounds[i], bounds[i + 1]) for i in range(threads)]:
         job.result()
+
+
+def _mean_row(matrix: sparse.csr_array) -> float:
+    return matrix.nnz / max(matrix.shape[0], 1)
 
 
 def _parts(matrix: sparse.csr_array) -> tuple[Array, Array, Array]:

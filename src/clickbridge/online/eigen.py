@@ -95,7 +95,7 @@ def _parts(lists: Lists) -> Iterator[tuple[Array, Lists]]:
     by_list, by_page = np.argsort(of_list, kind="stable"), np.argsort(component, kind="stable")
     list_ends = np.searchsorted(of_list[by_list], np.arange(n + 1))
     page_ends = np.searchsorted(component[by_page], np.arange(n + 1))
-    local = np.empty(lists.n_pages, dtype=np.int64)
+    local = np.empty(lists.n_pages, dtype=np.int32)
     for c in range(n):
         pages = by_page[page_ends[c] : page_ends[c + 1]]
         local[pages] = np.arange(len(pages))
