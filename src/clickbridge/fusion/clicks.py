@@ -115,9 +115,9 @@ class ClickSignals:
     def _char_counts(self) -> tuple[CharCounter, Array, sparse.csr_array]:
         """Character n-grams of the known queries: a counter for others, idf, unit rows."""
         vocabulary = Vocabulary()
-        counts = CharCounter(vocabulary).count(self._texts)
+        counts = CharCounter(vocabulary, joined=True).count(self._texts)
         idf = idf_of(counts)
-        return CharCounter(vocabulary, frozen=True), idf, unit_rows(times(counts, idf))
+        return CharCounter(vocabulary, frozen=True, joined=True), idf, unit_rows(times(counts, idf))
 
     @cached_property
     def together(self) -> sparse.csr_array:

@@ -55,7 +55,7 @@ class TextSignals:
         self.words = {name: counter.count(column, url=name == URL_FIELD) for name, column in texts.items()}
         self.words = {name: widen(matrix, len(self.vocabulary)) for name, matrix in self.words.items()}
         heading = texts.get(self.heading, [""] * graph.n_docs)
-        self.chars = CharCounter(self.char_vocabulary).count(heading)
+        self.chars = CharCounter(self.char_vocabulary, joined=True).count(heading)
         self.pairs = BigramCounter(self._analyzer, self.pair_vocabulary).count(heading)
         return self
 
@@ -67,7 +67,7 @@ class TextSignals:
     def _counters(self) -> tuple[WordCounter, CharCounter, BigramCounter]:
         return (
             WordCounter(self._analyzer, self.vocabulary, frozen=True),
-            CharCounter(self.char_vocabulary, frozen=True),
+            CharCounter(self.char_vocabulary, frozen=True, joined=True),
             BigramCounter(self._analyzer, self.pair_vocabulary, frozen=True),
         )
 

@@ -14,17 +14,21 @@ SHORTEST, LONGEST = 3, 5
 
 
 class CharCounter:
-    """Counts character n-grams of many texts. Each distinct token is cut once."""
+    """Counts character n-grams of many texts. Each distinct token is cut once. `joined` adds those of all words run
+    together, which bridge "play station" and "playstation"; it is meant for short texts."""
 
-    def __init__(self, vocabulary: Vocabulary, frozen: bool = False) -> None:
-        self.vocabulary = vocabulary
+    def __init__(self, vocabulary: Vocabulary, frozen: bool = False, joined: bool = False) -> None:
+        self.vocabulary, self.joined = vocabulary, joined
         self._columns = _Cut(vocabulary.get if frozen else vocabulary.number)
 
     def count(self, texts: Iterable[str], url: bool = False) -> sparse.csr_array:
         columns, ends = array("i"), array("q", [0])
         for text in texts:
-            for cut in map(self._columns.__getitem__, tokens_of(url_words(text) if url else text)):
+            tokens = tokens_of(url_words(text) if url else text)
+            for cut in map(self._columns.__getitem__, tokens):
                 columns.extend(cut)
+            if self.joined and len(tokens) > 1:
+                columns.extend(self._columns.cut("".join(tokens)))
             ends.append(len(columns))
         return counts_matrix(columns, ends, len(self.vocabulary))
 
@@ -35,7 +39,10 @@ class _Cut(dict[str, tuple[int, ...]]):
         self._find = find
 
     def __missing__(self, token: str) -> tuple[int, ...]:
+        self[token] = columns = self.cut(token)
+        return columns
+
+    def cut(self, token: str) -> tuple[int, ...]:
         word = fold_accents(token.casefold())
         numbers = (self._find(gram) for gram in char_ngrams([word], SHORTEST, LONGEST))
-        self[token] = columns = tuple(n for n in numbers if n is not None)
-        return columns
+        return tuple(n for n in numbers if n is not None)
