@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.numerics.csr import rows_times
-from clickbridge.numerics.threads import kernel
+from clickbridge.numerics.threads import kernel, unsigned
 
 Array = np.ndarray[Any, Any]
 BLOCK_ROWS = 2048
@@ -135,7 +135,8 @@ def block_product(a: sparse.csr_array, maps: Maps, start: int, stop: int, out: A
     """Rows `start` to `stop` of a @ maps, dense, into the first rows of `out`."""
     block = out[: stop - start]
     if isinstance(maps, SparseRows):
-        _times_sparse(a.indptr, a.indices, a.data, maps.indptr, maps.indices, maps.data, start, stop, block)
+        own = maps.indptr, unsigned(maps.indices), maps.data
+        _times_sparse(a.indptr, a.indices, a.data, *own, start, stop, block)
     else:
         rows_times(a.indptr, a.indices, a.data, maps, start, stop, block, start)
     return block
@@ -147,9 +148,10 @@ def _times_sparse(indptr, indices, data, l_indptr, l_indices, l_data, start, sto
         row = out[i - start]
         row[:] = 0
         for p in range(indptr[i], indptr[i + 1]):
-            value, j = data[p], indices[p]
-            for q in range(l_indptr[j], l_indptr[j + 1]):
-                row[l_indices[q]] += value * l_data[q]
+            value, first, end = data[p], l_indptr[indices[p]], l_indptr[indices[p] + 1]
+            columns, entries = l_indices[first:end], l_data[first:end]
+            for q in range(len(columns)):
+                row[columns[q]] += value * entries[q]
 
 
 @kernel

@@ -6,11 +6,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import numpy as np
 from numba import njit as _njit
 
 kernel = _njit(nogil=True, cache=True, error_model="python")
-"""Decorator of every compiled loop here."""
+"""Decorator of every compiled loop here. Inner loops run over slices of rows, and look things up by `unsigned` numbers:
+an index that may be negative, or that is made of several, keeps the compiler from wide instructions."""
+
+
+def unsigned(indices: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same numbers, none of them negative, in a type that says so; nothing is copied."""
+    return indices.view(np.dtype(f"u{indices.dtype.itemsize}"))
 
 
 def over_rows(n_rows: int, threads: int, work: Callable[[int, int], None], smallest: int = 64) -> None:

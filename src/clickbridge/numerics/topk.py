@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from clickbridge.numerics.threads import kernel, over_rows
+from clickbridge.numerics.threads import kernel, over_rows, unsigned
 
 Array = np.ndarray[Any, Any]
 
@@ -56,13 +56,15 @@ def _search(  # type: ignore[no-untyped-def]
         n_touched = 0
         for p in range(q_indptr[row], q_indptr[row + 1]):
             weight = np.float64(q_data[p])  # as in _dots: search and scores agree to the bit
-            for j in range(inv_indptr[q_indices[p]], inv_indptr[q_indices[p] + 1]):
-                item = inv_items[j]
-                if not seen[item]:
-                    seen[item] = 1
-                    touched[n_touched] = item
+            first, end = inv_indptr[q_indices[p]], inv_indptr[q_indices[p] + 1]
+            holders, weights = inv_items[first:end], inv_weights[first:end]
+            for j in range(len(holders)):
+                holder = holders[j]
+                if not seen[holder]:
+                    seen[holder] = 1
+                    touched[n_touched] = holder
                     n_touched += 1
-                total[item] += weight * inv_weights[j]
+                total[holder] += weight * weights[j]
         size = 0
         for t in range(n_touched):
             item, score = touched[t], total[touched[t]]
@@ -106,7 +108,7 @@ def sparse_topk(
     if k > 0:
         q, inv = (
             (queries.indptr, queries.indices, queries.data),
-            (inverted.indptr, inverted.indices, inverted.data),
+            (inverted.indptr, unsigned(inverted.indices), inverted.data),
         )
         over_rows(
             n_rows,
@@ -125,9 +127,11 @@ def _dots(  # type: ignore[no-untyped-def]
         for p in range(a_indptr[row], a_indptr[row + 1]):
             wide[a_indices[p]] = a_data[p]
         for at in range(indptr[row], indptr[row + 1]):
+            first, end = b_indptr[columns[at]], b_indptr[columns[at] + 1]
+            features, values = b_indices[first:end], b_data[first:end]
             total = 0.0
-            for p in range(b_indptr[columns[at]], b_indptr[columns[at] + 1]):
-                total += wide[b_indices[p]] * b_data[p]
+            for p in range(len(features)):
+                total += wide[features[p]] * values[p]
             out[at] = total
         for p in range(a_indptr[row], a_indptr[row + 1]):
             wide[a_indices[p]] = 0.0
@@ -146,7 +150,7 @@ def paired_dots(a: sparse.csr_array, b: sparse.csr_array, indptr: Array, columns
             a.indices,
             a.data,
             b.indptr,
-            b.indices,
+            unsigned(b.indices),
             b.data,
             a.shape[1],
             indptr,
