@@ -42,15 +42,22 @@ def test_one_epoch_is_the_oracle_s(loss: str, pairwise: bool, monkeypatch: pytes
         np.testing.assert_allclose(found, slow[name], rtol=2e-3, atol=2e-4, err_msg=name)
 
 
-def test_threads_do_not_change_a_bit() -> None:
+def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LEAST_WORK", 0)
     found = []
     for threads in (1, 2, 3):
         x, y, samples = problem(pairwise=True, n=700)
         descent = Descent(x, y, random_factors(6, 8, 10, 2, 1.0, seed=1), "hinge", threads=threads)
+        assert descent.threads == threads
         for _ in range(2):
             descent.epoch(samples)
         found.append(b"".join(a.tobytes() for a in descent.factors.arrays))
     assert found[0] == found[1] == found[2]
+
+
+def test_small_batches_wake_no_second_thread() -> None:
+    x, y, _ = problem(pairwise=True)
+    assert Descent(x, y, random_factors(6, 8, 10, 2, 1.0, seed=1), "hinge", threads=2).threads == 1
 
 
 def test_the_mean_is_over_epochs() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clickbridge.numerics import diffusion
 from clickbridge.numerics.diffusion import components, spread
 from clickbridge.online.eigen import Lists, decompose, keep_frequent, leading, scales
 from oracles.online import dense_k, power_iteration
@@ -26,8 +27,10 @@ def random_lists(seed: int, m: int, n: int, length: int) -> list[list[int]]:
     return [[int(p) for p in span] for span in spans]
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_the_implicit_product_is_k_v(threads: int) -> None:
+@pytest.mark.parametrize("least", [0, 10_000], ids=["in stretches", "in one"])
+@pytest.mark.parametrize("threads", [1, 2, 3, 9])
+def test_the_implicit_product_is_k_v(threads: int, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diffusion, "LEAST_PLACES", least)
     lists = random_lists(0, 40, 30, 6)
     v = np.random.default_rng(1).standard_normal((30, 50))
     flat = as_lists(lists, 30)

@@ -21,8 +21,6 @@ import numpy as np
 from clickbridge.numerics.threads import kernel, over_rows
 
 Array = np.ndarray[Any, Any]
-
-
 PARTS = 4
 """Stretches of lists that a large product sums apart, whatever the number of threads, so that the result is the same.
 Each needs a K v of its own."""
@@ -37,7 +35,6 @@ def _spread(indptr, pages, v, first, last, out):  # type: ignore[no-untyped-def]
     out[:, first:last] = 0.0
     for k in range(len(indptr) - 1):
         c[:] = 0.0
-        # Rows as slices: with v[j, t] inside, the compiler checks every index for its sign and adds one at a time.
         for p in range(indptr[k], indptr[k + 1]):
             row = v[pages[p], first:last]
             for t in range(len(c)):

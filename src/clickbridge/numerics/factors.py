@@ -67,7 +67,7 @@ class Samples:
         return self.query, self.positive, self.negative, self.target, self.globals, self.offset
 
 
-# Loops over latent columns run over slices of rows and in float32: the compiler then makes wide instructions of them.
+# Loops over latent columns are in float32 throughout, for wide instructions.
 # Kernels take a sparse matrix as (indptr, indices, data) and the samples as (query, positive, negative, target,
 # globals, offset).
 
