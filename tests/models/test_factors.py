@@ -65,7 +65,7 @@ def test_ssi_without_factors_is_a_cosine_of_words() -> None:
 
 @pytest.mark.parametrize("settings", [
     {"model": "ssi"}, {"model": "svdfeature"}, {"model": "svdfeature", "training": "logistic"},
-    {"model": "svdfeature", "training": "squared", "learning_rate": 0.3},
+    {"model": "svdfeature", "training": "squared", "learning_rate": 0.3, "decay": 0.0},
     {"model": "svdfeature", "global_features": "none"},
 ], ids=str)  # fmt: skip
 def test_they_learn_what_words_do_not_say(settings: dict[str, Any]) -> None:

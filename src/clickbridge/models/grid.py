@@ -30,7 +30,7 @@ GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "walk": {"steps": (3, 5, 7), "self_transition": (0.5, 0.9)},
     "pls": {"dim": (200, 400, 600, 1000), "sv_power": (0.0, 0.25, 0.5)},
     "mpls": {"dim": (200, 400, 600), "sv_power": (0.0, 0.25, 0.5)},
-    "ssi": {"learning_rate": (0.03, 0.1, 0.3), "dim": (50, 100, 200)},
+    "ssi": {"learning_rate": (0.01, 0.03, 0.1), "dim": (50, 100, 200)},
     "svdfeature": {"learning_rate": (0.01, 0.03, 0.1), "decay": (0.0, 0.01, 0.1), "dim": (50, 100, 200)},
     "bltm": {"dim": (100, 300, 600), "tie": (0.0, 1.0, 10.0)},
     "rrf": {"rrf_k": (5.0, 20.0, 60.0, 180.0)},

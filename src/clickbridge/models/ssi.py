@@ -18,7 +18,7 @@ class SSI(FactorModel):
     about = "supervised semantic indexing: margin ranking over pairs"
     paper = "13 6.1.1"
     settings: ClassVar[tuple[str, ...]] = FACTOR_SETTINGS
-    defaults: ClassVar[dict[str, object]] = {"dim": 100}
+    defaults: ClassVar[dict[str, object]] = {"dim": 100, "learning_rate": 0.03}
 
     @property
     def _loss(self) -> str:

@@ -22,7 +22,7 @@ class SVDFeature(FactorModel):
     about = "feature-based matrix factorisation"
     paper = "13 6.1.1"
     settings: ClassVar[tuple[str, ...]] = ("training", "global_features", "decay", *FACTOR_SETTINGS)
-    defaults: ClassVar[dict[str, object]] = {"dim": 100}
+    defaults: ClassVar[dict[str, object]] = {"dim": 100, "learning_rate": 0.03, "decay": 0.01}
 
     training: str
     global_features: str
