@@ -97,7 +97,7 @@ def count_rankers(train: Sequence[Impression]) -> dict[str, Ranker]:
     }
 
 
-def online_ranker(model: Online) -> Ranker:
+def model_ranker(model: Model) -> Ranker:
     return lambda page: model.rerank_lists([ResultList(str(page.query_id), "", list(page.results or ()))])[0].doc_ids
 
 
@@ -108,18 +108,11 @@ def fitted(graph: ClickGraph, spec: str, **settings: Any) -> Online:
 
 
 def click_models(graph: ClickGraph) -> dict[str, Ranker]:
-    """Models of clicks alone, by plain and by debiased clicks; what they cannot score keeps its order, below."""
+    """Models of clicks alone, by plain and by debiased clicks."""
     out: dict[str, Ranker] = {}
     for spec in ("cos-click", "walk", "lsi-qd"):
         for response in ("clicks", "debiased"):
-            model = build_model(spec, {"response": response}).fit(graph)
-
-            def rank(page: Impression, model: Model = model) -> Sequence[str]:
-                docs = list(page.results or ())
-                scores = np.nan_to_num(model.score_lists([ResultList(str(page.query_id), "", docs)])[0], nan=-np.inf)
-                return [docs[i] for i in np.argsort(-scores, kind="stable")]
-
-            out[f"{spec}, {response}"] = rank
+            out[f"{spec}, {response}"] = model_ranker(build_model(spec, {"response": response}).fit(graph))
     return out
 
 
@@ -130,7 +123,7 @@ def run_clara2(_: argparse.Namespace) -> None:
     print(*model.notes_, sep="\n")
     rankers: dict[str, Ranker] = {"log order": lambda p: p.results or (), **count_rankers(train)}
     rankers |= click_models(graph)
-    rankers["online"] = online_ranker(model)
+    rankers["online"] = model_ranker(model)
     table(("order", "mean rank of clicks", "nDCG@10"), ((n, *judged(test, r, grades)) for n, r in rankers.items()))
     print_groups([m for page in test for m in moves(page.results or [], list(rankers["online"](page)), page.clicks)])
 
@@ -158,7 +151,7 @@ def run_ablation(_: argparse.Namespace) -> None:
         "default: pairs and blend through hold_back": {},
     }
     for name, settings in trials.items():
-        rank = online_ranker(fitted(graph, "online", **settings))
+        rank = model_ranker(fitted(graph, "online", **settings))
         found = [m for page in test for m in moves(page.results or [], list(rank(page)), page.clicks)]
         groups = {row.group: row.improvement for row in rank_groups(found)}
         rows.append((name, *judged(test, rank, grades), groups["1-5"], groups["6-20"]))

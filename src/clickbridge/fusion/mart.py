@@ -68,7 +68,7 @@ class Mart(Pooling, Wrapper):
     """The trees in LightGBM's text format; empty where there were too few lists to learn from."""
 
     lesson: Sequence[Block] | None = None
-    """What `together` has cross-fitted for several forests; their parts are then fitted already."""
+    """What `together` has cross-fitted for several forests; they are then prepared, and their parts fitted, already."""
 
     def prepare(self, graph: ClickGraph) -> None:
         """All that `block` needs beside fitted parts."""
@@ -78,7 +78,8 @@ class Mart(Pooling, Wrapper):
         self.features_ = ListFeatures.fit(graph, self.language, self.stop_words)
 
     def _fit(self, graph: ClickGraph) -> None:
-        self.prepare(graph)
+        if self.lesson is None:
+            self.prepare(graph)
         if "trees" not in self.tuned_:
             self.tuned_["trees"] = self._learn(self._blocks(graph) if self.lesson is None else self.lesson)
         self.trees_, self.feature_names_ = self.tuned_["trees"]

@@ -22,10 +22,14 @@ LEAST_FALL = 0.1
 """Even where the log shows no difference, a rank counts at least r^-LEAST_FALL less: the engine had a reason."""
 
 
+def ranks(indptr: Array) -> Array:
+    """The rank of each shown result on its page, from 0."""
+    return np.arange(indptr[-1]) - np.repeat(indptr[:-1], np.diff(indptr))
+
+
 def click_rates(indptr: Array, clicked: Array, longest: int, amounts: Array | None = None) -> Array:
     """P(clicked | rank) for ranks 1 to `longest` over pages that were clicked at all; falling, never 0."""
-    length = np.diff(indptr)
-    rank = np.arange(len(clicked)) - np.repeat(indptr[:-1], length)
+    length, rank = np.diff(indptr), ranks(indptr)
     counts = np.repeat(np.ones(len(length)) if amounts is None else amounts, length)
     some = np.repeat(_any_clicked(indptr, clicked), length) & (rank < longest)
     shown = np.bincount(rank[some], counts[some], minlength=longest)[:longest]
@@ -54,8 +58,7 @@ def falling(values: Array, weights: Array) -> Array:
 
 def expected_clicks(indptr: Array, clicked: Array, longest: int) -> Array:
     """For each shown result, the rate of its rank over all pages: its expected clicks."""
-    rank = np.arange(len(clicked)) - np.repeat(indptr[:-1], np.diff(indptr))
-    rank = np.minimum(rank, longest - 1)
+    rank = np.minimum(ranks(indptr), longest - 1)
     shown = np.bincount(rank, minlength=longest)
     hits = np.bincount(rank, clicked > 0, minlength=longest)
     rates: Array = np.divide(hits, shown, out=np.zeros(longest), where=shown > 0)
@@ -66,7 +69,7 @@ def examination(indptr: Array, clicked: Array, pair: Array, longest: int) -> Arr
     """P(examined | rank) of the position-based model, over that of rank 1, by EM; falling. `pair` tells which shown
     results are of one query and document. A log that shows every pair at one rank only cannot tell rank from
     document: EM then stays where it starts, at the rates by rank."""
-    rank = np.minimum(np.arange(len(clicked)) - np.repeat(indptr[:-1], np.diff(indptr)), longest - 1)
+    rank = np.minimum(ranks(indptr), longest - 1)
     number = np.unique(pair, return_inverse=True)[1]
     shown, times = np.bincount(rank, minlength=longest), np.bincount(number)
     hits = np.bincount(rank, clicked, minlength=longest)
@@ -94,9 +97,7 @@ def examination(indptr: Array, clicked: Array, pair: Array, longest: int) -> Arr
 def inverse_examination(indptr: Array, clicked: Array, pair: Array) -> Array:
     """What a click on each shown result counts for: 1 / P(examined | rank), scaled so that all clicks together count
     as many as they are."""
-    length = np.diff(indptr)
-    seen = examination(indptr, clicked, pair, int(length.max(initial=1)))
-    rank = np.arange(len(clicked)) - np.repeat(indptr[:-1], length)
-    worth = 1.0 / np.maximum(seen, LEAST_EXAMINED)[rank]
+    seen = examination(indptr, clicked, pair, int(np.diff(indptr).max(initial=1)))
+    worth = 1.0 / np.maximum(seen, LEAST_EXAMINED)[ranks(indptr)]
     total = float(worth[clicked].sum())
     return worth * (np.count_nonzero(clicked) / total) if total else worth

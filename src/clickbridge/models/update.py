@@ -23,7 +23,13 @@ from clickbridge.types import Document, Impression, PairCount, query_key, text_o
 from clickbridge.views.stack import ViewStack
 from clickbridge.views.view import Source
 
-NEUTRAL = {"half_life": 0.0, "min_clicks": 1, "min_users": 1, "max_clicks_per_user": 0}
+NEUTRAL: dict[str, tuple[object, ...]] = {
+    "half_life": (0.0,),
+    "min_clicks": (1,),
+    "min_users": (1,),
+    "max_clicks_per_user": (0,),
+    "response": ("clicks", "log"),
+}
 """Settings under which what a click is worth does not depend on the other clicks."""
 
 
@@ -51,10 +57,11 @@ class Updatable(Model):
         documents = {d.doc_id: d for d in [*found, *docs] if d.doc_id not in gone}
         clicks = Counter({pair: count for pair, count in clicks.items() if pair[1] not in gone})
         for name, neutral in NEUTRAL.items():
-            if clicks and getattr(self, name, neutral) != neutral:
-                raise NotSupported(f"{self.name} fitted with {name} cannot be updated click by click: fit it again")
-        if clicks and getattr(self, "response", "clicks") == "debiased":
-            raise NotSupported(f"{self.name} fitted with response=debiased cannot be updated: fit it again")
+            value = getattr(self, name, neutral[0])
+            if clicks and value not in neutral:
+                raise NotSupported(
+                    f"{self.name} fitted with {name}={value} cannot be updated click by click: fit it again"
+                )
         if not ({*self.doc_ids_} - gone or documents or clicks):
             raise InputError("the update removes every document: a model needs at least one")
         self._drop_documents(gone)

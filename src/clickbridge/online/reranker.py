@@ -18,7 +18,7 @@ from clickbridge.errors import NotSupported, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.artifact import Artifact, PartWriter
 from clickbridge.log.aggregate import user_hash
-from clickbridge.log.bias import click_rates
+from clickbridge.log.bias import click_rates, ranks
 from clickbridge.log.readers import LogRecord
 from clickbridge.models.base import Array, check_k, order, query_of, title_of
 from clickbridge.models.wrapper import Wrapper
@@ -151,8 +151,7 @@ class Online(Wrapper):
             self.tuned_["prior"] = self.prior_ = click_rates(
                 events.indptr, events.clicked, self.list_length, events.amounts
             )
-        rank = np.arange(len(events.docs)) - np.repeat(events.indptr[:-1], np.diff(events.indptr))
-        trial = Trial(events.indptr, events.clicked, self._prior(rank), events.amounts)
+        trial = Trial(events.indptr, events.clicked, self._prior(ranks(events.indptr)), events.amounts)
         keys = query_hashes(list(graph.query_keys))[events.query]
         learned = {}
         for name in PREFERENCES if self.pairs == "auto" else [self.pairs]:
@@ -199,7 +198,7 @@ class Online(Wrapper):
         if user and self.per_user:
             for first, last in pairwise(indptr):
                 total[first:last] += b.latent * self.per_user * self.state_.of_user(user, pages[first:last], b.shrink)
-        total += self._prior(np.arange(len(pages)) - np.repeat(indptr[:-1], np.diff(indptr)))
+        total += self._prior(ranks(indptr))
         out = []
         for scores, place, begin in zip(given, places, indptr.tolist(), strict=False):
             blended = np.empty(len(place))
