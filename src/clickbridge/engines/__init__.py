@@ -1,0 +1,1 @@
+"""Where the heavy work of learning runs: one protocol, one file for each home."""
