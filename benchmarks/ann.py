@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,8 @@ def images(options: argparse.Namespace) -> tuple[Array, Array]:
         graph = ClickGraph.build(read_log(*options.log), read_docs(*options.docs))
         model = PLS(dim=options.dim, **settings).fit(graph)
         print(*model.notes_, sep="\n")
-        keys = model.query_keys_[:: max(len(model.query_keys_) // options.queries, 1)][: options.queries]
+        known = model.queries_.keys
+        keys = known[:: max(len(known) // options.queries, 1)][: options.queries]
         return np.ascontiguousarray(model.images_[model.scorable_]), model.map_queries(keys)
 
 
@@ -47,18 +48,24 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-def seconds(search: Callable[[Array], Any], queries: Array) -> tuple[float, float, Any]:
+def seconds(one: Callable[[Array], Any], many: Callable[[Array], Any], queries: Array) -> tuple[float, float, Any]:
     """A query's time one at a time and all at once, and what was found."""
-    search(queries[:2])
+    one(queries[0])
+    many(queries[:2])
     start = time.perf_counter()
-    for row in range(min(len(queries), 200)):
-        search(queries[row : row + 1])
+    for query in queries[:200]:
+        one(query)
     middle = time.perf_counter()
-    found = search(queries)
+    found = many(queries)
     return (middle - start) / min(len(queries), 200), (time.perf_counter() - middle) / len(queries), found
 
 
-def recall(found: Array, exact: Array) -> float:
+def ours(index: DenseIndex, queries: Array) -> tuple[float, float, list[Array]]:
+    alone, batch, found = seconds(lambda q: index.search(q, 10), lambda q: index.search_many(q, 10), queries)
+    return alone, batch, [items for items, _ in found]
+
+
+def recall(found: Sequence[Array], exact: Sequence[Array]) -> float:
     return float(np.mean([len({*one} & {*two}) / len(two) for one, two in zip(found, exact, strict=True)]))
 
 
@@ -76,19 +83,20 @@ def main() -> None:
     print(
         f"{len(docs):,} x {docs.shape[1]} images, lengths at 1, 50, 99%: {lengths.tolist()}; {len(queries):,} queries"
     )
-    one, all_, (exact, _, _) = seconds(lambda q: DenseIndex(docs).search(q, 10), queries)
+    there = np.ones(len(docs), dtype=bool)
+    one, all_, exact = ours(DenseIndex(docs, there), queries)
     print(
         f"exact: {one * 1e3:.2f} ms a query alone, {all_ * 1e3:.2f} ms in a batch; images {docs.nbytes / 2**20:.0f} MiB"
     )
     print(f"{'index':28s} {'recall@10':>9s} {'alone':>7s} {'batch':>7s} {'build s':>8s} {'fill s':>7s} {'MiB':>6s}")
     start = time.perf_counter()
-    cells = learn_cells(lambda rows: docs[rows], np.ones(len(docs), dtype=bool), seed=0)
+    cells = learn_cells(lambda rows: docs[rows], there, seed=0)
     build = time.perf_counter() - start
     for probe in PROBES:
-        index, before, start = AnnIndex(docs, None, cells, probe), resident(), time.perf_counter()
-        index.search(queries[:1], 10)
+        before, start = resident(), time.perf_counter()
+        index = AnnIndex(docs, there, cells, probe)
         fill, memory = time.perf_counter() - start, resident() - before
-        fast, faster, (found, _, _) = seconds(lambda q, index=index: index.search(q, 10), queries)
+        fast, faster, found = ours(index, queries)
         shown = (recall(found, exact), one / fast, all_ / faster, build, fill, memory / 2**20)
         print(f"{f'cells, probe={probe:g}':28s} {'{:9.3f} {:6.1f}x {:6.1f}x {:8.1f} {:7.2f} {:6.0f}'.format(*shown)}")
         del index
@@ -100,7 +108,7 @@ def main() -> None:
     build, memory = time.perf_counter() - start, resident() - before
     for effort in EFFORTS:
         graph.hnsw.efSearch = effort
-        fast, faster, (_, found) = seconds(lambda q: graph.search(q, 10), queries)
+        fast, faster, (_, found) = seconds(lambda q: graph.search(q[None], 10), lambda q: graph.search(q, 10), queries)
         shown = (recall(found, exact), one / fast, all_ / faster, build, 0.0, memory / 2**20)
         print(
             f"{f'HNSW {LINKS}, ef={effort}':28s} {'{:9.3f} {:6.1f}x {:6.1f}x {:8.1f} {:7.2f} {:6.0f}'.format(*shown)}"

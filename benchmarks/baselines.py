@@ -18,7 +18,10 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge import ClickGraph, build_model, read_docs, read_log
-from clickbridge.models.factors import FactorModel
+from clickbridge.engines.local import Local
+from clickbridge.models.factor_training import Training
+from clickbridge.models.factors import FactorChoices, FactorModel
+from clickbridge.models.study import Study
 from clickbridge.numerics.bltm import em_step, fold_in, normalised
 from clickbridge.views.text import Analyzer
 from clickbridge.views.word import Vocabulary, WordCounter
@@ -72,9 +75,10 @@ def factorisations(dim: int, epochs: int) -> None:
         settings = {"views": "id", "dim": dim, "epochs": epochs, "negatives": 4, "global_features": "none"}
         settings |= {"learning_rate": 0.1, "decay": 0.0}  # a number occurs seldom: it needs long steps
         ours: Any = build_model("svdfeature", settings)
-        ours.tuned_, ours.notes_ = {"epochs": epochs}, []
-        ours.doc_ids_, ours.titles_ = graph.doc_ids, [""] * graph.n_docs
-        seconds, pairs = descend(ours, held.graph, epochs, threads)
+        study = Study(held.graph, Local(threads))
+        choices = FactorChoices(field_weights={}, groups=("id",), epochs=epochs)
+        seconds, pairs = descend(ours, study, choices)
+        ours.fit_on(study, choices)
         queries = [graph.query_keys[int(r)] for r in rows]
         numbers = {d: n for n, d in enumerate(graph.doc_ids)}
         found = [[numbers[d] for d in ranking.doc_ids] for ranking in ours.rank_many(queries, 5)]
@@ -82,21 +86,16 @@ def factorisations(dim: int, epochs: int) -> None:
         line("svdfeature views=id", threads, seconds, f"MAP@5 {value:.3f}  {pairs / seconds:,.0f} pairs/s")
 
 
-def descend(model: FactorModel, graph: ClickGraph, epochs: int, threads: int) -> tuple[float, int]:
-    """Seconds of the descent alone, and how many pairs it went over."""
-    model._prepare(graph)
-    descent = model._descent()
-    descent.threads = min(threads, descent.threads)  # batches this small take one
-    model._descent().epoch(model._samples(graph, 0))  # compiles
-    pairs, seconds = 0, 0.0
-    for epoch in range(epochs):
-        samples = model._samples(graph, epoch)
-        start = time.perf_counter()
-        descent.epoch(samples)
-        seconds += time.perf_counter() - start
-        pairs += len(samples)
-    model._take(descent.mean)
-    return seconds, pairs
+def descend(model: FactorModel, study: Study, choices: FactorChoices) -> tuple[float, int]:
+    """Seconds of all passes, the drawing of samples included as in implicit, and how many pairs they went over."""
+    known, features, _ = model.learn_features(study, choices.groups, choices)
+    trainings = [Training(study.graph, known, features, model.objective(), study.engine) for _ in range(2)]
+    trainings[0].epoch()  # compiles
+    start = time.perf_counter()
+    for _ in range(choices.epochs):
+        trainings[1].epoch()
+    seconds = time.perf_counter() - start
+    return seconds, sum(len(trainings[1].samples(epoch)) for epoch in range(choices.epochs))
 
 
 def perplexity(phi: Array, theta: Array, texts: sparse.csr_array) -> float:
@@ -127,10 +126,12 @@ def topics(dim: int, rounds: int) -> None:
     for threads in (1, 2):
         phi, weight = first_phi, np.ones(train.shape[0])
         theta, dual = np.full((train.shape[0], dim), 1 / dim), np.zeros((train.shape[0], dim))
-        em_step(train, empty, weight, theta.copy(), phi, phi, dual.copy(), 0.0, 1.1, 1.1, threads=threads)  # compiles
+        em_step(
+            train, empty, weight, theta.copy(), phi, phi, dual.copy(), 0.0, 1.1, 1.1, engine=Local(threads)
+        )  # compiles
         start = time.perf_counter()
         for _ in range(rounds):
-            _, phi, _ = em_step(train, empty, weight, theta, phi, phi, dual, 0.0, 1.1, 1.1, threads=threads)
+            _, phi, _ = em_step(train, empty, weight, theta, phi, phi, dual, 0.0, 1.1, 1.1, engine=Local(threads))
         seconds = time.perf_counter() - start
         value = perplexity(phi, fold_in(first, phi, theta.mean(axis=0), 1.1), second)
         line("bltm, one side", threads, seconds, f"{tokens / seconds:,.0f} tokens/s  perplexity {value:,.0f}")

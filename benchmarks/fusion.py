@@ -19,7 +19,7 @@ from clickbridge import ClickGraph, build_model, read_docs, read_log
 from clickbridge.evaluate.significance import paired
 from clickbridge.io.lists import read_lists
 from clickbridge.measures.ranking import evaluate_run, parse_measures
-from clickbridge.models.base import Model
+from clickbridge.models.model import Model
 from clickbridge.types import ResultList
 
 DATA = Path(os.environ.get("CLICKBRIDGE_DATA", "../shared/data"))

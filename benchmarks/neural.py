@@ -11,7 +11,9 @@ import argparse
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,10 +24,12 @@ from clickbridge.graph.hold_back import hold_back
 from clickbridge.io.lists import read_lists
 from clickbridge.measures.ranking import evaluate_run, parse_measures
 from clickbridge.models.algebra import Sum
-from clickbridge.models.base import Array, Model, as_key, query_of
-from clickbridge.models.latent import brought_vectors
-from clickbridge.models.sfunction import SFunction
+from clickbridge.models.candidates import Query
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.model import Model
+from clickbridge.models.sfunction import FittedImages
 from clickbridge.models.specs import build_model
+from clickbridge.models.study import Study
 from clickbridge.types import ResultList
 
 NAME = "minilm"
@@ -35,28 +39,43 @@ MEASURES = parse_measures("nDCG@1,nDCG@3,nDCG@5,AP")
 Values = dict[str, dict[str, float]]
 
 
-class MiniLM(SFunction):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedMiniLM(FittedImages):
+    """Vectors of the log's queries by key; another query may bring its own."""
+
+    can: ClassVar[frozenset[str]] = frozenset({"search", "maps", "new queries"})
+
+    keys: dict[str, int]
+    vectors: Array
+
+    def image(self, query: Query) -> Array:
+        known = self.vectors[self.keys[query.key]] if query.key in self.keys else None
+        if known is not None and known.any():
+            return known
+        given = query.vectors.get(NAME)
+        return np.zeros(self.vectors.shape[1], dtype=np.float32) if given is None else _unit(np.array([given]))[0]
+
+    def map_keys(self, queries: Sequence[Query]) -> Array:
+        return np.stack([self.image(query) for query in queries])
+
+
+class MiniLM(Model):
     """The plain cosine of vectors that came with the data: nothing is learned."""
 
     name = "MiniLM"
     about = "cosine of sentence vectors"
     paper = "Reimers and Gurevych 2019"
+    fitted_type: ClassVar[type[Fitted]] = FittedMiniLM
 
-    def _fit(self, graph: ClickGraph) -> None:
-        self.remember_queries(graph)
-        self._numbers = {key: number for number, key in enumerate(graph.query_keys)}
-        self._queries = _unit(graph.vectors[NAME]["query"])
-        self.images_ = _unit(graph.vectors[NAME]["doc"])
-        self.scorable_ = self.images_.any(axis=1)
-
-    def map_queries(self, queries: Sequence[str]) -> Array:
-        numbers = np.array([self._numbers.get(as_key(query), -1) for query in queries], dtype=np.int64)
-        return np.where(numbers[:, None] >= 0, self._queries[numbers], np.float32(0))
-
-    def map_lists(self, lists: Sequence[ResultList]) -> Array:
-        known = self.map_queries([query_of(result) for result in lists])
-        given = brought_vectors(lists, [NAME]).get(NAME, np.zeros_like(known))
-        return np.where(known.any(axis=1)[:, None], known, _unit(given))
+    def learn(self, study: Study, choices: Choices) -> FittedMiniLM:
+        graph = study.graph
+        images = _unit(graph.vectors[NAME]["doc"])
+        return FittedMiniLM(
+            model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices,
+            queries=study.clicked().queries, images=images, scorable=images.any(axis=1),
+            keys={key: number for number, key in enumerate(graph.query_keys)},
+            vectors=_unit(graph.vectors[NAME]["query"]),
+        )  # fmt: skip
 
 
 def _unit(vectors: Array) -> Array:

@@ -3,7 +3,7 @@
 online.py clara2       learn from the first 70% of impressions, re-rank the rest
 online.py bestbuy      lists of bm25+pls, clicks fed in the order of time; writes a plot
 online.py ablation     clara2 over R, pages kept and tau
-online.py speed        CPU microseconds a click and a ranking
+online.py speed        CPU microseconds of a click, a ranking and a publication, and events a second through a journal
 online.py projection   simulated lists at the paper's size times --fraction
 """
 
@@ -17,7 +17,10 @@ import resource
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -25,16 +28,24 @@ import numpy as np
 from clickbridge import ClickGraph, build_model, read_docs
 from clickbridge.log.bias import expected_clicks
 from clickbridge.measures import evaluate_run, parse_measures
-from clickbridge.models.base import Model
-from clickbridge.models.given import Given
+from clickbridge.models.catalogue import Catalogue
+from clickbridge.models.fitted import Choices
+from clickbridge.models.given import FittedGiven
+from clickbridge.models.model import Model
 from clickbridge.numerics.diffusion import spread
+from clickbridge.numerics.ragged import Ragged
 from clickbridge.online.blend import Blend
+from clickbridge.online.choices import OnlineChoices, OnlineSettings
 from clickbridge.online.clusters import query_vectors, soft_k_means
 from clickbridge.online.eigen import Lists, leading, scales
+from clickbridge.online.fitted import FittedOnline
 from clickbridge.online.groups import Move, moves, rank_groups
-from clickbridge.online.projection import Shape, project
-from clickbridge.online.reranker import Online
+from clickbridge.online.journal import Journal
+from clickbridge.online.learner import Learner
+from clickbridge.online.model import Online
+from clickbridge.online.projection import Projection, Shape, project
 from clickbridge.online.state import State
+from clickbridge.settings import Settings
 from clickbridge.types import Impression, PairCount, ResultList
 
 Array = np.ndarray[Any, Any]
@@ -173,7 +184,7 @@ def run_bestbuy(options: argparse.Namespace) -> None:
     graph = ClickGraph.build(first, read_docs(str(DATA / "bestbuy/docs.jsonl.gz")))
     model = fitted(graph, "online:bm25+pls", **{"pls.dim": options.dim})
     print(*model.notes_, sep="\n")
-    inner, curve, found = model.parts[0], [], []
+    inner, curve, found = model.fitted.inner, [], []
     for begin in range(cut, len(rows), options.chunk):
         chunk = rows[begin : begin + options.chunk]
         lists = [ranking.doc_ids for ranking in inner.rank_many([q for q, _ in chunk], model.list_length)]
@@ -228,7 +239,7 @@ def simulated_lists(
     pages.sort(axis=1)
     fresh = np.ones(pages.shape, dtype=bool)
     fresh[:, 1:] = pages[:, 1:] != pages[:, :-1]
-    return Lists(np.concatenate([[0], np.cumsum(fresh.sum(axis=1))]), pages[fresh].astype(np.int32), n_pages)
+    return Lists(Ragged.of_lengths(fresh.sum(axis=1)), pages[fresh].astype(np.int32), n_pages)
 
 
 def run_projection(options: argparse.Namespace) -> None:
@@ -262,34 +273,71 @@ def run_projection(options: argparse.Namespace) -> None:
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 
+def unfitted(lists: Lists, projection: Projection, blend: Blend) -> FittedOnline:
+    """A model over `given` that has learned nothing."""
+    catalogue = Catalogue([str(i) for i in range(lists.n_pages)], [""] * lists.n_pages)
+    given = FittedGiven(model="given", settings=Settings(), catalogue=catalogue, choices=Choices())
+    return FittedOnline(
+        model="online",
+        settings=OnlineSettings(list_length=PAPER_LIST),
+        catalogue=catalogue,
+        choices=OnlineChoices(parts=(Choices(),), blend=blend, pairs="all"),
+        parts=(given,),
+        projection=projection,
+        rates=1 / np.arange(1.0, PAPER_LIST + 1),
+        pages=np.arange(lists.n_pages),
+        reach=lists.n_pages,
+        state=State.empty(projection),
+    )
+
+
+def cpu_us(work: Callable[[int], Any], n: int) -> float:
+    """CPU microseconds of a call, the first one left out."""
+    work(0)
+    start = time.process_time()
+    for i in range(n):
+        work(i)
+    return (time.process_time() - start) / n * 1e6
+
+
+def events_per_second(fitted: FittedOnline, pages: Sequence[Impression], threads: int) -> float:
+    """Through a journal on this disk."""
+    with TemporaryDirectory(dir=".") as folder, Journal(Path(folder) / "state", Online.from_fitted(fitted)) as journal:
+        journal.learn(pages[0])
+        start = time.perf_counter()
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(journal.learn, pages))
+        return len(pages) / (time.perf_counter() - start)
+
+
 def run_speed(options: argparse.Namespace) -> None:
     lists = simulated_lists(20_000, 60_000, PAPER_LIST)
-    rows = []
+    rows, journals = [], []
     for rank, clusters in ((50, 20), (options.rank, options.clusters)):
         projection = project(lists, Shape(rank, 0.95, clusters, 10.0, "weighted", 10.0, True))
-        model = Online([Given()])
-        model.doc_ids_, model.titles_ = [str(i) for i in range(lists.n_pages)], [""] * lists.n_pages
-        model.projection_, model.rates_ = projection, 1 / np.arange(1.0, PAPER_LIST + 1)
-        model.prior_ = model.rates_
-        model.blend_, model.state_ = Blend(1.0, 0.2, 4.0), State(projection, PAPER_LIST, 1.0)
-        model.pairs_ = "all"
         rng = np.random.default_rng(1)
         pages = []
         for k in rng.integers(len(lists), size=options.events):
             shown = [str(d) for d in rng.permutation(lists.pages[lists.indptr[k] : lists.indptr[k + 1]])]
             pages.append(Impression(f"query {k % 997}", shown, [shown[3]]))
-        model.learn(pages[0])
-        model.rerank(pages[0].query, pages[0].results or [])
-        start = time.process_time()
-        for page in pages:
-            model.learn(page)
-        click = (time.process_time() - start) / len(pages) * 1e6
-        start = time.process_time()
-        for page in pages:
-            model.rerank(page.query, page.results or [])
-        ranking = (time.process_time() - start) / len(pages) * 1e6
-        rows.append((rank, clusters, round(click), round(ranking)))
-    table(("R", "clusters", "CPU us a click", "CPU us a ranking of 20"), rows)
+        n = len(pages)
+        fitted = unfitted(lists, projection, Blend(1.0, 0.2, 4.0))
+        learner = Learner(fitted)
+        learn = cpu_us(lambda i, to=learner, of=pages: to.learn(of[i]), n)  # type: ignore[misc]
+        value = learner.fitted
+        own = replace(value, choices=replace(value.choices, blend=Blend(0.0, 0.2, 4.0)))
+        times = [
+            cpu_us(lambda i, by=by, of=pages: by.rerank(of[i].query, of[i].results), n)  # type: ignore[misc]
+            for by in (value, own, value.inner)
+        ]
+        known = int(np.count_nonzero(value.state.keys))
+        publish = cpu_us(lambda i, by=value, to=learner: by.with_state(to._working.state()), 1000)  # type: ignore[misc]
+        rows.append((rank, clusters, *(round(t) for t in (learn, *times)), known, round(publish)))
+        journals += [(rank, threads, round(events_per_second(fitted, pages[:2000], threads))) for threads in (1, 8)]
+    columns = ("R", "clusters", "us a click", "us a ranking of 20", "with latent 0", "inner model alone")
+    table((*columns, "known pairs", "us to publish"), rows)
+    print()
+    table(("R", "threads", "events a second through a journal"), journals)
 
 
 def main() -> None:

@@ -14,11 +14,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from clickbridge import PLS, ClickGraph, read_docs, read_log
-from clickbridge.models.plan import measure_rates
-from clickbridge.models.rmls import RMLS
+from clickbridge import PLS, ClickGraph, load, read_docs, read_log
+from clickbridge.engines.local import Local
+from clickbridge.models.latent import FittedLatent
+from clickbridge.models.passes import RMLSSettings, passes
+from clickbridge.models.pls import weighted_responses
 from clickbridge.numerics.rmls import RELATIVE, FactoredRows, FormedRows, Rows, Shrinkage, half_iteration
 from clickbridge.numerics.rows import SparseRows, sparse_rows
 from clickbridge.simulate.scale import write_log
+from machine import sgemm, status_mib, triad
 
 Array = np.ndarray[Any, Any]
 PASSES = 10
@@ -44,11 +47,13 @@ def matrices(folder: Path) -> Matrices:
 
 
 def prepare(fraction: float, folder: Path) -> None:
-    """X, R, Y and W of a simulated log, and the clicks themselves."""
+    """X, R, Y and W of a simulated log, and a model that holds the features."""
     write_log("one-week", folder, fraction=fraction)
     graph = ClickGraph.build(read_log(str(folder / "log.parquet")), read_docs(str(folder / "docs.jsonl.gz")))
     model = PLS(dim=2, views="word,click", fields="title,url").fit(graph)
-    made = model.query_features_, model.weighted_responses(), model.doc_features_
+    model.save(folder / "model")
+    features = model.features_
+    made = features.query_features, weighted_responses(features.responses, mean=True), features.doc_features
     x, r, y = (sparse.csr_array(m, dtype=np.float32) for m in made)
     r = sparse.csr_array(r / np.float32(r.data.mean()))
     w = sparse.csr_array(x.T @ sparse.csr_array(r @ y))
@@ -86,7 +91,7 @@ def ours(m: Matrices, plan: str, dim: int, passes: int, threads: int) -> tuple[A
     else:
         query_rows, doc_rows = FormedRows(m["w"]), FormedRows(sparse.csr_array(m["w"].T))
     how = Shrinkage(RELATIVE, THRESHOLD)
-    options: dict[str, Any] = {"keep_dense": plan == "w-dense", "threads": threads}
+    options: dict[str, Any] = {"keep_dense": plan == "w-dense", "engine": Local(threads)}
     l_y: Any = first_map(m["w"].shape[1], dim)
     for _ in range(passes):
         l_x = half_iteration(query_rows, l_y, how, **options).maps
@@ -94,13 +99,12 @@ def ours(m: Matrices, plan: str, dim: int, passes: int, threads: int) -> tuple[A
     return l_x, l_y
 
 
-def default(m: Matrices, dim: int, threads: int) -> tuple[Any, Any]:
+def default(fitted: FittedLatent, dim: int, threads: int) -> tuple[Any, Any]:
     """What `fit` does after the features are made."""
-    model = RMLS(dim=dim, threads=threads, tolerance=0)
-    model.tuned_, model.query_features_, model.doc_features_ = {}, m["x"], m["y"]
-    model.weighted_responses = lambda: m["r"]  # type: ignore[method-assign]
-    space = model.learn_space(np.arange(m["x"].shape[1]), np.arange(m["y"].shape[1]), dim)
-    return space.l_x, space.l_y
+    (space,), s = fitted.spaces, RMLSSettings(dim=dim, tolerance=0)
+    for now in passes(fitted.features, space.q_columns, space.d_columns, dim, s, s.iterations, Local(threads)):
+        last = now.space
+    return last.l_x, last.l_y
 
 
 def als(m: Matrices, dim: int, threads: int) -> None:
@@ -112,9 +116,10 @@ def als(m: Matrices, dim: int, threads: int) -> None:
 
 def one(folder: Path, way: str, dim: int, threads: int) -> dict[str, Any]:
     """One way, measured in this process."""
-    m = matrices(folder)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    m, fitted = matrices(folder), load(folder / "model").fitted
+    assert isinstance(fitted, FittedLatent)
     _warm_up()
+    before = status_mib("VmHWM")
     start = time.perf_counter()
     maps: Any = None
     if way == "scipy":
@@ -122,18 +127,18 @@ def one(folder: Path, way: str, dim: int, threads: int) -> dict[str, Any]:
     elif way == "als":
         als(m, dim, threads)
     elif way == "default":
-        maps = default(m, dim, threads)
+        maps = default(fitted, dim, threads)
     else:
         maps = ours(m, way, dim, PASSES, threads)
     seconds = time.perf_counter() - start
     seconds *= {"scipy": PASSES / 2, "als": PASSES}.get(way, 1)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = status_mib("VmHWM")
     row = {
         "way": way,
         "threads": threads,
         "seconds": seconds,
-        "peak GiB": peak / 2**20,
-        "own GiB": (peak - before) / 2**20,
+        "peak GiB": peak / 2**10,
+        "own GiB": (peak - before) / 2**10,
     }
     if maps is not None:
         nnz = [p.nnz if isinstance(p, SparseRows) else int(np.count_nonzero(p)) for p in maps]
@@ -183,11 +188,14 @@ def table(fraction: float, dim: int) -> None:
         factors = sum(m[part].nnz for part in "xry")
         print(f"W {m['w'].shape[0]:,} x {m['w'].shape[1]:,}, {nnz:,} non-zeros; its factors {factors:,}")
         print(f"largest difference from the plain version after a pass: {agree(folder, min(dim, 100)):.1e}")
-        rates = measure_rates()
-        floor = PASSES * (2 * nnz * dim * 4 + 2 * rows * dim * 4) / rates.bandwidth
-        print(f"triad {rates.bandwidth / 1e9:.1f} GB/s, sgemm {rates.arithmetic / 1e9:.0f} GFLOP/s")
+        bandwidth = triad()
+        floor = PASSES * (2 * nnz * dim * 4 + 2 * rows * dim * 4) / bandwidth
+        print(f"triad {bandwidth / 1e9:.1f} GB/s, sgemm {sgemm() / 1e9:.0f} GFLOP/s")
         print(f"floor of the dense plan, bytes over the triad: {floor:.1f} s")
         ways = [("scipy", 1), *product(("w-sparse", "w-dense", "factors"), (1, 2)), ("als", 2), ("default", 2)]
+        if find_spec("implicit") is None:
+            print("als is left out: it needs implicit")
+            ways.remove(("als", 2))
         found = [in_its_own_process(folder, way, dim, threads) for way, threads in ways]
         base = found[0]["seconds"]
         print(f"{'way':9} threads  seconds  scipy/this  peak GiB  own GiB  density")

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from clickbridge import ClickGraph, read_docs, read_log
-from clickbridge.models.rmls import RMLS
-from clickbridge.models.tuning import LabelledLists
+from clickbridge import RMLS, ClickGraph, read_docs, read_log
+from clickbridge.models.candidates import without_gaps
+from clickbridge.models.fitted import Fitted
+from clickbridge.models.passes import passes
+from clickbridge.models.study import Study
+from clickbridge.models.tuning import labelled
 
 PLAIN: dict[str, Any] = {"decorrelate": 0.0, "norm_power": 0.0, "balance": 0.0, "tolerance": 0.0, "density": 0.02}
 WAYS: dict[str, dict[str, Any]] = {
@@ -32,55 +33,54 @@ WAYS: dict[str, dict[str, Any]] = {
     "default": {"shrink": "density", "decorrelate": 0.8, "norm_power": 0.5},
 }
 PASSES = 10
-Quality = Callable[[RMLS], float]
+Quality = Callable[[Fitted], float]
 
 
-def msrd(data: Path) -> tuple[ClickGraph, Quality]:
+def msrd(data: Path) -> tuple[Study, Quality]:
     graph = ClickGraph.build(
         read_log(str(data / "msrd/train.log.jsonl.gz")), read_docs(str(data / "msrd/docs.jsonl.gz"))
     )
-    held = graph.hold_back()
-    lists = LabelledLists(held.lists())
+    study = Study(graph)
+    held, rest = study.hold_back()
+    lists = labelled(study, held.lists())
 
-    def quality(model: RMLS) -> float:
-        scores = np.concatenate(model.score_lists(lists.lists))
-        return lists.ndcg(np.where(np.isfinite(scores), scores, -1e9))
+    def quality(fitted: Fitted) -> float:
+        return lists.ndcg(without_gaps(fitted.scores(lists.candidates), -1e9))
 
-    return held.graph, quality
+    return rest, quality
 
 
-def bestbuy(data: Path) -> tuple[ClickGraph, Quality]:
+def bestbuy(data: Path) -> tuple[Study, Quality]:
     log = read_log(str(data / "bestbuy/clicks.tsv.gz"), columns={"time": "click_time"})
-    held = ClickGraph.build(log, read_docs(str(data / "bestbuy/docs.jsonl.gz"))).hold_back()
+    held, rest = Study(ClickGraph.build(log, read_docs(str(data / "bestbuy/docs.jsonl.gz")))).hold_back()
     pairs, keys, ids = held.clicked, held.graph.query_keys, held.graph.doc_ids
     assert pairs is not None
 
-    def quality(model: RMLS) -> float:
+    def quality(fitted: Fitted) -> float:
         queries = sorted({int(q) for q in pairs.query})
-        found = dict(zip(queries, (r.doc_ids for r in model.rank_many([keys[q] for q in queries], 5)), strict=True))
+        found = dict(zip(queries, (r.doc_ids for r in fitted.rank_many([keys[q] for q in queries], 5)), strict=True))
         total = 0.0
         for q, d, clicks in zip(pairs.query, pairs.doc, pairs.clicks, strict=True):
             top = found[int(q)]
             total += clicks / (top.index(ids[d]) + 1) if ids[d] in top else 0.0
         return total / float(pairs.clicks.sum())
 
-    return held.graph, quality
+    return rest, quality
 
 
-def run(graph: ClickGraph, quality: Quality, ways: list[str]) -> dict[str, list[float]]:
-    model = RMLS(iterations=1).fit(graph)
-    columns = model.spaces_[0].q_columns, model.spaces_[0].d_columns
+def run(study: Study, quality: Quality, ways: list[str]) -> dict[str, list[float]]:
+    model = RMLS()
+    choices = model.choose(study)
+    known, features, (columns,) = model.learn_features(study, ["&".join(choices.groups)], choices)
     out: dict[str, list[float]] = {}
     for name in ways:
-        settings = WAYS[name]
-        model.set_params(**PLAIN | {"start": "random"} | settings)
-        model.trace_, out[name] = [], []
-        for space, _ in zip(model._iterate(*columns, model.dim, None), range(PASSES), strict=False):
-            model.spaces_ = [space]
-            model._forget()
-            model._finish()
-            out[name].append(quality(model))
-        last = model.trace_[-1]
+        s = model.set_params(**PLAIN | {"start": "random"} | WAYS[name]).settings
+        out[name] = []
+        for now in passes(features, *columns, s.dim, s, PASSES, study.engine):
+            more: dict[str, Any] = {"plan": now.plan, "trace": [now.report]}
+            fitted = model.finish(study, choices, known, features, [now.space], (), exact=True, **more)
+            out[name].append(quality(fitted))
+            last = now.report
         values = " ".join(f"{value:.3f}" for value in out[name])
         print(
             f"{name:26} {values}  density {last['density']:.4f}, effective rank {last['effective_rank']:.0f}, "

@@ -28,7 +28,7 @@ from implicit.utils import ParameterWarning
 from scipy import sparse
 
 from clickbridge import ClickGraph, read_docs, read_log
-from clickbridge.models.base import order
+from clickbridge.models.fitted import order
 from clickbridge.models.specs import build_model
 from clickbridge.types import Document, PairCount, ResultList
 

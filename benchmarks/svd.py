@@ -29,8 +29,10 @@ from scipy.sparse.linalg import svds
 from sklearn.utils.extmath import randomized_svd
 
 from clickbridge import PLS, ClickGraph, read_docs, read_log
+from clickbridge.models.pls import weighted_responses
 from clickbridge.numerics.svd import OVERSAMPLE, POWER_STEPS, ProductOperator, randomised_svd
 from clickbridge.simulate.scale import write_log
+from machine import sgemm, status_mib, triad
 
 Array = np.ndarray[Any, Any]
 Triplets = tuple[Array, Array, Array]
@@ -47,7 +49,8 @@ def write_matrices(folder: Path, fraction: float) -> None:
     write_log("one-week", folder, fraction=fraction)
     graph = ClickGraph.build(read_log(str(folder / "log.parquet")), read_docs(str(folder / "docs.jsonl.gz")))
     model = PLS(dim=2, views="word,click", fields="title,url").fit(graph)
-    x, r, y = model.query_features_, model.weighted_responses(), model.doc_features_
+    features = model.features_
+    x, r, y = features.query_features, weighted_responses(features.responses, mean=True), features.doc_features
     w = sparse.csr_array(x.T @ r @ y, dtype=np.float32)
     for name, matrix in zip("xryw", (x, r, y, w), strict=True):
         sparse.save_npz(folder / f"{name}.npz", matrix, compressed=False)
@@ -114,14 +117,8 @@ def worker(solver: str, folder: Path, d: int, setting: float) -> None:
     start, cpu = time.perf_counter(), time.process_time()
     found = work()
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    peak = peak_gib()
+    peak = status_mib("VmHWM") / 2**10
     print(json.dumps([seconds, cpu, peak, residual(read_matrix(folder, "w"), *found)]))
-
-
-def peak_gib() -> float:
-    """Of this process alone: the peak that getrusage gives begins with the parent's."""
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 2**20
 
 
 @dataclass(frozen=True)
@@ -184,25 +181,6 @@ def print_floor(folder: Path, d: int, found: Run, limits: tuple[float, float]) -
         f"floor: sparse bytes {of_bytes:.1f} s + {2 * steps + 4} orthonormalisations {of_flops:.1f} s = {total:.1f} s"
     )
     print(f"ours is {found.seconds / total:.2f} times the floor\n", flush=True)
-
-
-def triad() -> float:
-    """Bytes a second of a = b + 3 c over arrays far larger than any cache."""
-    a, b, c = (np.ones(1 << 25, dtype=np.float32) for _ in range(3))
-    best = min(_seconds(lambda: np.add(b, np.multiply(c, np.float32(3), out=a), out=a)) for _ in range(5))
-    return 5 * a.nbytes / best  # two passes: read c, write a; read b, read a, write a
-
-
-def sgemm() -> float:
-    """Operations a second of a float32 product."""
-    a = np.random.default_rng(0).random((3000, 3000), dtype=np.float32)
-    return 2 * 3000**3 / min(_seconds(lambda: a @ a) for _ in range(5))
-
-
-def _seconds(work: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def main() -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from clickbridge.errors import InputError
+from clickbridge.frames import html_table, make_frame
 
 
 @dataclass(slots=True)
 class Impression:
     """One result page: a query, what was shown (None: unknown), what was clicked.
 
-    `query` is the normalised text; an empty one means the query is known by `query_id` alone.
-    `clicks` names each clicked document once.
+    `query` is the text; an empty one means the query is known by `query_id` alone. `results` and `clicks` are
+    lists of document ids; `clicks` names each clicked document once. `time` is in seconds since 1970.
+
+    >>> Impression("ny pizza", ["d1", "d2"], ["d2"], user="u7").clicks
+    ['d2']
     """
 
     query: str
@@ -21,6 +27,11 @@ class Impression:
     query_id: str | None = None
     user: str | None = None
     time: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, ids in (("results", self.results), ("clicks", self.clicks)):
+            if isinstance(ids, str):
+                raise InputError(f"{name} of a page are a list of document ids, as [{ids!r}]; got the text {ids!r}")
 
 
 @dataclass(slots=True)
@@ -55,15 +66,32 @@ class Reject:
 
 
 class Hit(NamedTuple):
+    """A document and its score; a plain pair."""
+
     doc_id: str
     score: float
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking(Sequence[Hit]):
-    """Documents by falling score; may be empty. Behaves like a list of (doc_id, score)."""
+    """Documents by falling score; may be empty. Behaves like a list of (doc_id, score).
+
+    >>> ranking = Ranking((Hit("d2", 3.5), Hit("d1", 1.25)), {"d2": "Pizza"}.get)
+    >>> for doc_id, score in ranking:
+    ...     print(doc_id, score)
+    d2 3.5
+    d1 1.25
+    >>> ranking.doc_ids, ranking.titles
+    (['d2', 'd1'], ['Pizza', ''])
+    """
 
     hits: tuple[Hit, ...] = ()
+    title: Callable[[str], str | None] | None = field(default=None, compare=False, repr=False)
+    """The title of a document by its id. It is asked only when titles are: most rankings are used without."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy takes its own titles along, and not all that the model has."""
+        return Ranking, (self.hits, dict(zip(self.doc_ids, self.titles, strict=True)).get)
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -76,7 +104,36 @@ class Ranking(Sequence[Hit]):
 
     @property
     def doc_ids(self) -> list[str]:
+        """The ids, best first."""
         return [hit.doc_id for hit in self.hits]
+
+    @property
+    def scores(self) -> list[float]:
+        """The scores, falling; -inf for a document without one."""
+        return [hit.score for hit in self.hits]
+
+    @property
+    def titles(self) -> list[str]:
+        """What to show beside the ids; empty where the model knows no title."""
+        return ["" if self.title is None else self.title(hit.doc_id) or "" for hit in self.hits]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """`rank`, `doc_id`, `score` and `title` of each document."""
+        shown = zip(self.hits, self.titles, strict=True)
+        return [{"rank": i, "doc_id": h.doc_id, "score": h.score, "title": t} for i, (h, t) in enumerate(shown, 1)]
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """The rows as a pandas frame where pandas is installed, else as Polars or Arrow; or as `kind` says."""
+        rows = self.rows()
+        return make_frame({name: [row[name] for row in rows] for name in ("rank", "doc_id", "score", "title")}, kind)
+
+    def __str__(self) -> str:
+        width = max((len(hit.doc_id) for hit in self.hits), default=0)
+        lines = [f"{r['rank']:>4}  {r['doc_id']:<{width}}  {r['score']:10.4f}  {r['title']}" for r in self.rows()]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        return html_table(self.rows())
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+import clickbridge
 from clickbridge import ClickGraph
 from clickbridge.cli.main import main
 from clickbridge.log.documents import read_docs
@@ -19,6 +21,7 @@ from clickbridge.log.readers import read_log
 from clickbridge.models.specs import build_model
 
 COMMAND = Path(sys.executable).with_name("clickbridge")
+HOME = str(Path(clickbridge.__file__).parents[1])
 DOCS = [
     {"doc_id": "ny", "title": "New York City", "body": "The big apple, city of pizza and bagels"},
     {"doc_id": "pizza", "title": "Pizza", "body": "New York style pizza by the slice"},
@@ -51,6 +54,14 @@ class Result(NamedTuple):
 
 
 Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def same_package() -> Iterator[None]:
+    """Commands, wherever they run, are those of the package under test; another one may be installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([HOME, *filter(None, [os.environ.get("PYTHONPATH")])]))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ def test_table_files_and_a_second_call(command: Run, tiny: Path) -> None:
     assert page.count("<svg") >= 3
     assert "clickbridge compare graph --lists lists.jsonl --models cos-click" in page
     assert (tiny / "q.csv").read_text().startswith("query_id,query,clicks,words,model,no_score,nDCG@1")
-    second = command(*line, "--json", cwd=tiny)
+    second = command(*line, "--json", "--threads", "1", "--memory", "1GiB", cwd=tiny)
     assert (second.code, second.err) == (0, "")
     assert second.json["reused"] == ["given", "cos-click"]
     assert [row["no score"] for row in second.json["models"]] == [0, 2]
@@ -42,6 +42,7 @@ def test_table_files_and_a_second_call(command: Run, tiny: Path) -> None:
         (["--models", "foo"], "no model 'foo' in 'foo'; there are given,"),
         (["--models", "bm25", "--dims", "many"], "--dims takes whole numbers, as 100,300,600; got 'many'"),
         (["--models", "pls", "--dims", "0"], "dim must be a whole number, 1 to 100000; got 0"),
+        (["--models", "bm25", "--memory", "much"], "--memory is a size, as 12GiB or 800MiB; got 'much'"),
         (["--models", "bm25", "--dim", "3"], "none of given, bm25 has the setting 'dim'"),
         (["--models", "bm25", "--baseline", "foo"], "no model 'foo' in 'foo'; there are given,"),
         (["--models", "bm25", "--report", "none/r.html"], "cannot write none/r.html: its folder does not exist"),

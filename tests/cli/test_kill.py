@@ -16,7 +16,7 @@ import pytest
 
 from clickbridge import ClickGraph
 from clickbridge.io.artifact import open_artifact
-from clickbridge.models.base import load
+from clickbridge.models.files import load
 
 Run = Callable[..., Any]
 COMMAND = str(Path(sys.executable).with_name("clickbridge"))
@@ -94,7 +94,7 @@ def test_fit_killed(call: Run, tiny: Path, delay: float | str) -> None:
     if isinstance(delay, float):
         time.sleep(delay)
     else:
-        pattern = "doc_ids.2.parquet" if delay == "at the first file" else "images.*.2.npy"
+        pattern = "queries.clicks.2.npy" if delay == "at the first file" else "images.*.2.npy"
         until(lambda: list(model.glob(pattern)), process)
     process.kill()
     process.wait()

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from clickbridge.io.artifact import FORMAT_VERSION as NEWEST
+
 Run = Callable[..., Any]
 GOOD = b'{"query":"a b","results":["1","2"],"clicks":["1"]}\n'
 UNUSABLE = "lines are unusable, at most 1% of them may be"
@@ -187,15 +189,45 @@ def test_damaged_artifacts(call: Run, tiny: Path) -> None:
     file.unlink()
     one_line(call("search", tiny / "model", "pizza"), f"{tiny}/model: {file.name} is missing or cut short")
     manifest = tiny / "graph" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'))
-    one_line(call("stats", tiny / "graph"), f"{tiny}/graph has format 2, this clickbridge reads up to 1: update")
+    manifest.write_text(manifest.read_text().replace(f'"format": {NEWEST}', f'"format": {NEWEST + 1}'))
+    newer = f"{tiny}/graph has format {NEWEST + 1}, this clickbridge reads up to {NEWEST}: update"
+    one_line(call("stats", tiny / "graph"), newer)
+
+
+@pytest.mark.parametrize("spec", ["bm25", "bm25+lmir"])
+def test_a_model_of_an_earlier_format_is_refused(call: Run, tiny: Path, spec: str) -> None:
+    """Those of format 1 hold other arrays. `fit` may write over one; nothing else takes it."""
+    model = tiny / "old"
+    assert call("fit", tiny / "graph", "--model", spec, "--out", model).code == 0
+    manifest = model / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(f'"format": {NEWEST}', '"format": 1'))
+    before = everything_in(tiny)
+    line = f"{model} was written by an earlier clickbridge (format 1): fit it again\n"
+    for words in (
+        ("search", model, "pizza"),
+        ("similar", model, "--query", "pizza"),
+        ("rank", model, "--lists", tiny / "lists.jsonl", "--out", tiny / "run"),
+        ("update", model, tiny / "log.jsonl"),
+        ("bounds", model),
+    ):
+        refused = call(*words)
+        assert (refused.code, refused.out, refused.err) == (1, "", f"clickbridge: {line}")
+    assert everything_in(tiny) == before
+    assert call("fit", tiny / "graph", "--model", spec, "--out", model).code == 0
+    assert call("search", model, "pizza", "--json").json["hits"][0]["doc_id"] == "pizza"
+
+
+def test_a_graph_of_an_earlier_format_is_read(call: Run, tiny: Path) -> None:
+    manifest = tiny / "graph" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(f'"format": {NEWEST}', '"format": 1'))
+    assert call("stats", tiny / "graph", "--json").json["clicks"] == 6
 
 
 def test_system_errors_are_one_line_too(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device", "/data/model")
 
-    monkeypatch.setattr("clickbridge.models.base.Model.save", full)
+    monkeypatch.setattr("clickbridge.models.model.Model.save", full)
     result = call("fit", tiny / "graph", "--model", "bm25", "--out", tiny / "new", "--fields", "title")
     one_line(result, "/data/model: No space left on device")
 

@@ -55,8 +55,11 @@ def test_update_takes_in_a_log_once(folder: Path, spec: str) -> None:
 
 def test_update_refuses_what_it_cannot_do(folder: Path) -> None:
     model = folder / "model"
-    run("fit", folder / "graph", "--model", "given", "--out", model)
-    assert "given cannot be updated" in run("update", model, folder / "log.jsonl", code=1).stderr
+    run("fit", folder / "graph", "--model", "rrf:bm25+lmir", "--out", model)
+    before = {path: path.read_bytes() for path in model.rglob("*") if path.is_file()}
+    refused = run("update", model, folder / "log.jsonl", code=1)
+    assert refused.stderr == "clickbridge: rrf:bm25+lmir cannot be updated: fit it again\n"
+    assert {path: path.read_bytes() for path in model.rglob("*") if path.is_file()} == before
     assert "needs a log" in run("update", model, code=2).stderr
     assert "no file" in run("update", model, folder / "nowhere.jsonl", code=1).stderr
     assert "standard input" in run("update", model, "-", code=2).stderr
@@ -67,6 +70,9 @@ def test_outputs_do_not_fall_on_inputs(folder: Path) -> None:
     run("split", log, "--at", "50%", "--by", "query", "--train", log, "--lists", folder / "l.jsonl", code=2)
     run("split", log, "--at", "50%", "--by", "query", "--train", folder / "t", "--lists", folder / "t", code=2)
     run("ingest", log, "--out", folder / "other", "--rejects", log, code=2)
+    graph = folder / "graph"
+    inside = run("ingest", log, "--out", graph, "--rejects", graph / "rejects.jsonl", code=2)
+    assert "is inside" in inside.stderr
     assert log.read_text() == LOG
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 from clickbridge import ClickGraph, __version__
-from clickbridge.models.base import MODELS, WRAPPERS
+from clickbridge.models.fitted import ABILITIES
+from clickbridge.models.registry import MODELS, WRAPPERS
 
 Run = Callable[..., Any]
 GOOD = '{"query":"a b","results":["1","2"],"clicks":["1"]}\n{"query":"c d","results":["1","2"],"clicks":["2"]}\n'
@@ -181,6 +183,17 @@ def test_models(command: Run) -> None:
     assert (result.code, result.err) == (0, "")
     assert [row["name"] for row in result.json] == [*MODELS, *(f"{name}:SPEC" for name in WRAPPERS)]
     assert all(row["about"] and row["paper"] for row in result.json)
+    can = {row["name"]: row["can"] for row in result.json}
+    assert can["given"] == ["new queries", "update"]
+    assert can["bm25"] == list(ABILITIES), "all there is, in the order of the declarations"
+    assert "new queries" not in can["walk"]
+    assert can["rrf:SPEC"] == ["search", "new queries"]
+    assert {ability for row in can.values() for ability in row} <= set(ABILITIES)
+    table = command("models")
+    assert table.code == 0
+    head, *rows = table.out.splitlines()
+    assert re.split("  +", head.strip()) == ["name", "what it is", "what it can do", "paper", "settings"]
+    assert "  search, new queries  " in next(row for row in rows if row.startswith("rrf:SPEC"))
 
 
 def test_version_and_typos(command: Run, tmp_path: Path) -> None:
@@ -224,7 +237,7 @@ def test_wrong_usage_exits_2(call: Run, words: list[str]) -> None:
     ("words", "line"),
     [
         (["--set", "k1"], "--set takes key=value; got 'k1'"),
-        (["--set", "k9=1"], "no setting 'k9'; there are "),
+        (["--set", "k9=1"], "no part of bm25 has the setting 'k9'; there are seed, language, "),
         (["--set", "k1=fast"], "k1 must be a number, 0 to 1000; got 'fast'"),
         (["--set", "lmir.mu=3"], "no part of bm25 has the setting 'lmir.mu'"),
         (["--min-clicks", "0"], "min_clicks must be a whole number, 1 to 1e+09; got 0"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,9 +13,8 @@ import pytest
 import typer
 
 from clickbridge.cli.main import app
-from clickbridge.models.base import MODELS, WRAPPERS, model_class
-from clickbridge.models.specs import SHORT_FOR
-from clickbridge.settings import SETTINGS
+from clickbridge.models.registry import MODELS, SHORT_FOR, SUMS, WRAPPERS, model_class
+from clickbridge.settings import Setting
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -62,14 +62,44 @@ def test_no_page_for_a_verb_that_is_gone() -> None:
     assert {p.stem for p in (DOCS / "verbs").glob("*.md")} <= set(VERBS)
 
 
+def declared() -> dict[str, dict[str, Setting]]:
+    """Every setting that some model declares, by its name and then by the model's."""
+    out: dict[str, dict[str, Setting]] = {}
+    for model in (*MODELS, *SUMS, *WRAPPERS):
+        for setting in model_class(model).declared().values():
+            out.setdefault(setting.name, {})[model] = setting
+    return out
+
+
+SETTINGS = declared()
+
+
+def defaults_of(by_model: Mapping[str, Setting]) -> str:
+    """The default, as most models have it; then the models that have another."""
+    models: dict[str, list[str]] = {}
+    for model, setting in by_model.items():
+        models.setdefault(f"`{setting.default}`", []).append(model)
+    usual = Counter({default: len(own) for default, own in models.items()}).most_common(1)[0][0]
+    others = (f"{', '.join(own)} {default}" for default, own in models.items() if default != usual)
+    return "; ".join([usual, *others])
+
+
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_every_setting_is_documented(name: str) -> None:
     rows = [row.split("|") for row in (DOCS / "settings.md").read_text(encoding="utf8").splitlines()]
     row = next((r for r in rows if len(r) > 4 and r[1].strip() == f"`{name}`"), None)
     assert row is not None, f"docs/settings.md has no row for {name}"
-    assert row[2].strip() == f"`{SETTINGS[name].default}`", f"docs/settings.md gives another default of {name}"
-    assert row[3].strip() == SETTINGS[name].limits, f"docs/settings.md gives other limits of {name}"
+    limits = {setting.limits for setting in SETTINGS[name].values()}
+    assert row[2].strip() == defaults_of(SETTINGS[name]), f"docs/settings.md gives other defaults of {name}"
+    assert {row[3].strip()} == limits, f"docs/settings.md gives other limits of {name}"
     assert row[4].strip(), f"docs/settings.md does not say what {name} means"
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_every_setting_has_a_line_of_help(name: str) -> None:
+    for model, setting in SETTINGS[name].items():
+        assert setting.help.strip(), f"{model} does not say what {name} means"
+        assert "\n" not in setting.help
 
 
 def test_no_row_for_a_setting_that_is_gone() -> None:

@@ -28,7 +28,7 @@ from clickbridge.evaluate.bounds import (
     theorem_3,
     within_unit_ball,
 )
-from clickbridge.models.latent import LatentModel
+from clickbridge.models.pls import LatentModel
 from clickbridge.types import Document, Impression
 
 Array = np.ndarray[Any, Any]

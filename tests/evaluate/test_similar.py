@@ -25,7 +25,7 @@ from clickbridge.evaluate.similar import (
     similar_by_clicks,
     tail_of,
 )
-from clickbridge.models.sfunction import SFunction
+from clickbridge.models.sfunction import FittedSFunction
 
 INTENTS = {"ny": "1", "new york": "1", "big apple": "1", "rome": "2", "roma": "2", "alone": "3"}
 
@@ -96,7 +96,7 @@ def test_bad_judgments(tmp_path: Path, line: str, says: str) -> None:
 
 def test_sample_tail_and_answers(small_graph: ClickGraph) -> None:
     model = build_model("cos-click").fit(small_graph)
-    assert isinstance(model, SFunction)
+    assert isinstance(model.fitted, FittedSFunction)
     assert tail_of(model, ["ny pizza", "big apple"], below=2) == ["big apple"]
     assert answers_of(model, ["ny pizza"])["ny pizza"][0] in {"big apple", "pizza by the slice"}
     queries = [str(i) for i in range(100)]

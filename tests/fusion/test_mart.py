@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,14 +15,19 @@ import clickbridge
 from clickbridge import BM25, LMIR, ClickGraph, build_model
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.fusion import crossfit, mart
+from clickbridge.fusion.crossfit import Fold
 from clickbridge.fusion.features import ListFeatures
-from clickbridge.fusion.flat import FlatLists
-from clickbridge.fusion.linear import standardised
-from clickbridge.fusion.mart import Mart
-from clickbridge.fusion.together import fit_together
-from clickbridge.graph.hold_back import HoldBack
+from clickbridge.fusion.forest import TYPES
+from clickbridge.fusion.mart import Mart, choose_together
+from clickbridge.graph.hold_back import HoldBack, folds
 from clickbridge.io.letor import read_letor
-from clickbridge.models.base import Array, Model, query_of
+from clickbridge.models import study
+from clickbridge.models.candidates import Candidates, Query
+from clickbridge.models.catalogue import Catalogue, KnownQueries
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.model import Model
+from clickbridge.models.study import Study
+from clickbridge.numerics.ragged import Ragged
 from clickbridge.types import Document, Impression, PairCount, ResultList
 
 SMALL: dict[str, Any] = {"trees": 25, "leaves": 7, "leaf_rows": 10, "feature_share": 1.0}
@@ -53,19 +59,29 @@ def fitted() -> Mart:
     return Mart([BM25(fields="title,body"), LMIR(fields="title,body")], **SMALL).fit(movie_graph())
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedMemory(Fitted):
+    known: set[tuple[str, int]]
+
+    def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
+        return np.array([float((query.key, item) in self.known) for item in items.tolist()])
+
+
 class Memory(Model):
     """Knows the clicks it was fitted on by heart and nothing else."""
 
     name = "memory"
     about = "remembers"
     paper = "-"
+    fitted_type: ClassVar[type[Fitted]] = FittedMemory
 
-    def _fit(self, graph: ClickGraph) -> None:
-        pairs = zip(graph.pairs.query, graph.pairs.doc, graph.pairs.clicks, strict=True)
-        self.known = {(graph.query_keys[q], graph.doc_ids[d]) for q, d, clicks in pairs if clicks}
-
-    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
-        return [np.array([float((query_of(r), d) in self.known) for d in r.results]) for r in lists]
+    def learn(self, study: Study, choices: Choices) -> FittedMemory:
+        graph = study.graph
+        pairs = zip(graph.pairs.query.tolist(), graph.pairs.doc.tolist(), graph.pairs.clicks.tolist(), strict=True)
+        return FittedMemory(
+            model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices,
+            known={(graph.query_keys[q], d) for q, d, clicks in pairs if clicks},
+        )  # fmt: skip
 
 
 def trust(model: Mart) -> float:
@@ -79,10 +95,10 @@ def test_a_part_that_remembers_training_clicks_gets_no_trust(monkeypatch: pytest
     assert trust(honest) < 0.02
 
     def leaking(graph: ClickGraph, n: int, seed: int) -> Any:
-        for held in clickbridge.graph.hold_back.folds(graph, n, seed=seed):
+        for held in folds(graph, n, seed=seed):
             yield HoldBack(graph, held.by, held.shown, held.clicked)
 
-    monkeypatch.setattr(crossfit, "folds", leaking)
+    monkeypatch.setattr(study, "folds", leaking)
     fooled = Mart([BM25(fields="body"), Memory()], **SMALL).fit(graph)
     assert trust(fooled) > 0.5, "the test would not notice a leak"
 
@@ -93,9 +109,10 @@ def test_no_component_sees_the_clicks_of_its_fold(by: str) -> None:
     seen: list[tuple[set[Any], list[ResultList]]] = []
 
     class Watching(Mart):
-        def _labelled(self, held: HoldBack) -> list[ResultList]:
-            memory: Any = self.parts[0]
-            seen.append((set(memory.known), super()._labelled(held)))
+        def _labelled(self, fold: Fold, parts: Sequence[Fitted]) -> list[ResultList]:
+            memory: Any = parts[0]
+            ids = memory.doc_ids
+            seen.append(({(key, ids[d]) for key, d in memory.known}, super()._labelled(fold, parts)))
             return seen[-1][1]
 
     model = Watching([Memory()], **SMALL)
@@ -129,37 +146,78 @@ def test_scores_do_not_depend_on_company_in_the_batch(fitted: Mart, monkeypatch:
     assert fitted.score_lists([turned])[0][::-1].tolist() == at_once[0].tolist()
 
 
-def test_saved_as_text_and_loaded(fitted: Mart, tmp_path: Path) -> None:
+def test_saved_and_loaded(fitted: Mart, tmp_path: Path) -> None:
     fitted.save(tmp_path / "model")
     again = clickbridge.load(tmp_path / "model")
     lists = [ResultList("1", "name3 word2", ["d1", "d3", "nowhere"])]
     assert again.score_lists(lists)[0].tolist() == fitted.score_lists(lists)[0].tolist()
     assert again.report_ == fitted.report_
     assert isinstance(again, Mart)
-    assert again.trees_.startswith("tree\n")
+
+
+def test_a_log_with_times_is_saved_and_loaded(tmp_path: Path) -> None:
+    """Recent clicks are features of their own, which must be there again."""
+    rng = np.random.default_rng(2)
+    docs = [Document(f"d{i}", {"title": f"name{i % 40} film"}) for i in range(80)]
+    pages = []
+    for time in range(400):
+        number = int(rng.integers(40))
+        shown = [f"d{i}" for i in rng.permutation([number, number + 40, *rng.choice(80, 6)])]
+        # Of two documents of one name the first is wanted in the first weeks, the second later.
+        wanted = f"d{number + 40 * (time > 300)}"
+        pages.append(Impression(f"name{number}", list(dict.fromkeys(shown)), [wanted], time=time * 86400.0 / 5))
+    model = Mart([BM25(fields="title")], **SMALL).fit(ClickGraph.build(pages, docs))
+    assert any("lately" in name for name in model.importance())
+    model.save(tmp_path / "model")
+    again = clickbridge.load(tmp_path / "model")
+    lists = [ResultList(str(i), f"name{i}", [f"d{i}", f"d{i + 40}", "d7"]) for i in range(40)]
+    for one, other in zip(model.score_lists(lists), again.score_lists(lists), strict=True):
+        assert other.tolist() == one.tolist()
+    assert np.mean([ranking.doc_ids[0] == f"d{i + 40}" for i, ranking in enumerate(again.rerank_lists(lists))]) > 0.8
+
+
+def test_a_loaded_model_needs_no_lightgbm(fitted: Mart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted.save(tmp_path / "model")
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    again: Any = clickbridge.load(tmp_path / "model")
+    assert again.rerank("name3", ["d1", "d3"]).doc_ids == ["d3", "d1"]
+    assert again.importance() == fitted.importance()
 
 
 def test_one_seed_gives_one_forest(fitted: Mart) -> None:
     again = Mart([BM25(fields="title,body"), LMIR(fields="title,body")], **SMALL).fit(movie_graph())
-    assert again.trees_ == fitted.trees_
+    assert again.forest_ is not None
+    assert fitted.forest_ is not None
+    for name in TYPES:
+        assert getattr(again.forest_, name).tolist() == getattr(fitted.forest_, name).tolist()
 
 
 def test_regression_and_monotone_trees() -> None:
     model = build_model("mart:bm25", SMALL | {"objective": "regression", "monotone": True, "max_lists": "60"})
     model.fit(movie_graph())
     assert isinstance(model, Mart)
-    assert "objective=regression" in model.trees_
-    names = model.feature_names_
+    assert model.forest_ is not None
+    names = list(model.feature_names_)
     x = np.zeros((50, len(names)), dtype=np.float32)
     x[:, names.index("bm25")] = np.linspace(-1, 9, 50)
-    assert (np.diff(model._booster.predict(x)) >= 0).all()
+    assert (np.diff(model.forest_.predict(x)) >= 0).all()
+    assert len(set(model.forest_.predict(x))) > 1
     assert any("60 cross-fitted lists" in note for note in model.notes_)
 
 
 def test_a_log_without_pages_pools_what_the_parts_find() -> None:
-    graph = movie_graph(pages=False)
-    model = Mart([BM25(fields="title,body")], **SMALL).fit(graph)
-    assert model.trees_
+    graph, labelled = movie_graph(pages=False), []
+
+    class Watching(Mart):
+        def _labelled(self, fold: Fold, parts: Sequence[Fitted]) -> list[ResultList]:
+            labelled.append(super()._labelled(fold, parts))
+            return labelled[-1]
+
+    model = Watching([BM25(fields="title,body")], **SMALL).fit(graph)
+    # Documents drawn at random stand among those that were found, by ids as they came in.
+    assert {type(d) for lists in labelled for r in lists for d in r.results} == {str}
+    assert all(len(r.results) > 5 for lists in labelled for r in lists)
+    assert model.forest_
     assert model.rank("name9 word1", 1).doc_ids == ["d9"]
 
 
@@ -175,10 +233,11 @@ def test_a_click_that_no_part_found_teaches_nothing() -> None:
 
 def test_too_few_lists_and_the_parts_count_equally(small_graph: ClickGraph) -> None:
     model: Any = build_model("mart:bm25+lmir").fit(small_graph)
-    assert not model.trees_
-    assert any("too few for trees" in note for note in model.notes_)
+    assert model.forest_ is None
+    assert any("are needed for trees" in note for note in model.notes_)
     ids = small_graph.doc_ids
-    parts = [standardised(part.score("ny pizza", ids)) for part in model.parts]
+    one = Ragged.of_lengths([len(ids)])
+    parts = [one.standardised(part.score("ny pizza", ids)) for part in model.parts_]
     found = model.score("ny pizza", ids)
     known = np.isfinite(found)
     np.testing.assert_allclose(found[known], np.sum(parts, axis=0)[known])
@@ -188,7 +247,7 @@ def test_features_as_a_letor_file(fitted: Mart, tmp_path: Path) -> None:
     lists = [ResultList("7", "name3", ["d1", "d3"], [0.0, 2.0]), ResultList("8", "name4", ["d4", "nowhere"])]
     fitted.write_letor(tmp_path / "x.letor", lists)
     names, rows = read_letor(str(tmp_path / "x.letor"))
-    assert [name.replace("_", " ") for name in names] == fitted.feature_names_
+    assert [name.replace("_", " ") for name in names] == list(fitted.feature_names_)
     assert [(r.query_id, r.doc_id, r.grade) for r in rows] == [
         ("7", "d1", 0), ("7", "d3", 2), ("8", "d4", 0), ("8", "nowhere", 0),
     ]  # fmt: skip
@@ -208,10 +267,14 @@ def test_what_was_asked_often_counts_more() -> None:
         for i in range(60)
         for word in ("often", "seldom")
     ]
-    held = next(iter(clickbridge.graph.hold_back.folds(ClickGraph.build(records, []), 2, by="query")))
-    lists = held.lists([lambda key, k: ["often0", "seldom0"]])
+    held = next(iter(folds(ClickGraph.build(records, []), 2, by="query")))
+    lists = held.lists([lambda keys, k: [["often0", "seldom0"]] * len(keys)])
     asked = crossfit.times_asked(held, lists)
     assert {(r.query.split()[0], n) for r, n in zip(lists, asked, strict=True)} == {("often", 10.0), ("seldom", 1.0)}
+
+
+def by_name(names: list[str], x: Array) -> dict[str, Array]:
+    return dict(zip(names, x.T, strict=True))
 
 
 def test_recent_clicks_are_told_from_old_ones() -> None:
@@ -219,17 +282,14 @@ def test_recent_clicks_are_told_from_old_ones() -> None:
     records = [PairCount("film", "old", 1, time=0.0)] * 5 + [PairCount("film", "new", 1, time=70 * day)] * 2
     docs = [Document(d, {"title": d}) for d in ("old", "new")]
     graph = ClickGraph.build(records, docs)
-    features = ListFeatures.fit(graph, "english", "keep")
-    flat = FlatLists.of(
-        [ResultList("1", "film", ["old", "new"])],
-        {"old": graph.doc_ids.index("old"), "new": graph.doc_ids.index("new")},
-    )
-    columns = features.columns(flat, [BM25().fit(graph)])
+    features = ListFeatures.of(graph)
+    lists = [ResultList("1", "film", ["old", "new"])]
+    columns = by_name(*features.matrix(Candidates.of(lists, Catalogue.of(graph), KnownQueries.none()), {}, {}))
     assert columns["same query"][0] > columns["same query"][1]
     assert columns["same query lately"][1] > columns["same query lately"][0]
     assert columns["clicks lately"][0] == pytest.approx(5 * 2 ** (-70 / 7))
-    timeless = ListFeatures.fit(ClickGraph.build([PairCount("film", "old", 5)], docs), "english", "keep")
-    assert not [name for name in timeless.columns(flat, [BM25().fit(graph)]) if "lately" in name]
+    timeless = ListFeatures.of(ClickGraph.build([PairCount("film", "old", 5)], docs))
+    assert not [name for name in timeless.names({}, {}) if "lately" in name]
 
 
 def test_forests_that_share_their_parts_are_those_fitted_apart() -> None:
@@ -239,22 +299,22 @@ def test_forests_that_share_their_parts_are_those_fitted_apart() -> None:
         bodies = (LMIR(fields="body"), BM25(fields="body"), BM25(fields="body", k1=2.0))
         return [Mart([BM25(fields="body"), *bodies[:n]], **SMALL) for n in (1, 2, 3)]
 
-    fits: list[Model] = []
+    learned: list[Study] = []
 
     class Counting(LMIR):
-        def refit(self, graph: ClickGraph) -> Counting:
-            fits.append(self)
-            return super().refit(graph)
+        def learn(self, study: Study, choices: Choices) -> Any:
+            learned.append(study)
+            return super().learn(study, choices)
 
-    apart, shared = [mart.fit(graph) for mart in forests()], forests()
+    apart, shared, study = [mart.fit(graph) for mart in forests()], forests(), Study(graph)
     for forest in shared:
         forest.parts[1] = Counting(fields="body")
-    fit_together(shared, graph)
-    assert len(fits) == shared[0].folds + 1
-    assert shared[0].parts[0] is shared[1].parts[0] is shared[1].parts[2]
-    assert shared[2].parts[3] is not shared[2].parts[2]
+    choices = choose_together(shared, study)
+    assert len(learned) == len(set(map(id, learned))) == shared[0].folds, "once on the rest of each fold, for all"
+    for forest, own in zip(shared, choices, strict=True):
+        forest.fit_on(study, own)
     for one, other in zip(apart, shared, strict=True):
         assert other.score_lists(lists)[0].tolist() == one.score_lists(lists)[0].tolist()
         assert other.report_["importance"] == one.report_["importance"]
     with pytest.raises(SettingError, match="folds"):
-        fit_together([forests()[0], Mart([BM25()], folds=3)], graph)
+        choose_together([forests()[0], Mart([BM25()], folds=3)], study)

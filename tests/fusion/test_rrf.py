@@ -26,8 +26,8 @@ def test_mean_ranks() -> None:
 def test_scores_are_summed_reciprocal_ranks() -> None:
     model = fitted(rrf_k=10)
     ids = [*model.doc_ids_, "nowhere"]
-    key = model.parts[1].query_keys_[0]  # type: ignore[attr-defined]
-    parts = [part.score(key, ids) for part in model.parts]
+    key = model.parts_[1].queries.keys[0]
+    parts = [part.score(key, ids) for part in model.parts_]
     for place, found in enumerate(model.score(key, ids)):
         expected = 0.0
         for scores in parts:
@@ -40,8 +40,8 @@ def test_scores_are_summed_reciprocal_ranks() -> None:
 
 def test_search_goes_over_what_the_parts_find() -> None:
     model = fitted()
-    key = model.parts[1].query_keys_[0]  # type: ignore[attr-defined]
-    pool = sorted({d for part in model.parts for d in part.rank(key, 100).doc_ids})
+    key = model.parts_[1].queries.keys[0]
+    pool = sorted({d for part in model.parts_ for d in part.rank(key, 100).doc_ids}, key=model.doc_ids_.index)
     assert model.rank(key, 4).hits == model.rerank(key, pool).hits[:4]
     with pytest.raises(SettingError, match="k must be at least 1"):
         model.rank(key, 0)

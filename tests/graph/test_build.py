@@ -177,9 +177,25 @@ def test_ids_come_back_as_they_were() -> None:
     assert sorted(graph.doc_ids) == sorted(ids)
     assert [graph.doc_ids[graph.doc_idx(doc_id)] for doc_id in ids] == ids  # type: ignore[index]
     assert graph.query_idx("", "007") == 0
-    assert graph.query_idx("007") is None
+    assert graph.query_idx("007") == 0
+    assert graph.query_idx("07") is None
     assert graph.query_texts == [""]
     assert graph.doc_idx("0007") is None
+
+
+def test_an_id_is_never_folded() -> None:
+    """A query's text is normalised first; where no query has that text, the id counts exactly as given."""
+    ids = ["Q7", "q7", "ﬁ", "FI", "both"]
+    log = [PairCount("", f"d{i}", query_id=query_id) for i, query_id in enumerate(ids)] + [PairCount("Both", "text")]
+    graph = ClickGraph.build(log)
+    for query_id in ids[:4]:
+        number = graph.query_idx(query_id)
+        assert number == graph.query_idx("", query_id) == graph.query_idx(f" {query_id}\n")
+        assert graph.query_names[number or 0] == query_id
+    assert graph.query_texts[graph.query_idx("BOTH") or 0] == "both", "a text comes before an id"
+    assert graph.query_idx("", "both") != graph.query_idx("both")
+    assert graph.query_idx("Fi") is None
+    assert [graph.query_idx(key) for key in graph.query_keys] == list(range(graph.n_queries))
 
 
 def test_queries_are_found_by_any_form_of_their_text(small_graph: ClickGraph) -> None:

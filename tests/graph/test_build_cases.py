@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from clickbridge import ClickGraph
 from clickbridge.errors import InputError
-from clickbridge.graph.clickgraph import sum_pairs
+from clickbridge.graph.storage import write_log
 from clickbridge.io.artifact import ArtifactWriter
 from clickbridge.log.aggregate import LogAggregator
 from clickbridge.types import Document, Impression, PairCount
@@ -62,7 +63,8 @@ def test_documents_are_the_union_of_file_and_log(monkeypatch: pytest.MonkeyPatch
 
 def test_odd_field_names_survive_and_impossible_ones_are_refused() -> None:
     log = [Impression("q", ["a"], ["a"])]
-    names = {'with "quotes"': "1", "with 'quotes'": "2", "new\nline": "3", "ünïcode": "4"}
+    names = {'with "quotes"': "1", "with 'quotes'": "2", "new\nline": "3", "ünïcode": "4", "place": "5", "f0": "6"}
+    names |= {"clickbridge from log": "7", "nul\0": "8"}
     graph = ClickGraph.build(log, [Document("a", names)])
     assert graph.docs.to_pylist() == [{"doc_id": "a", **names}]
     for bad in ({"": "x"}, {"doc_id": "x"}, {"Title": "x", "title": "y"}):
@@ -139,14 +141,38 @@ def test_the_aggregator_alone(tmp_path: Path) -> None:
         aggregator = LogAggregator(writer.scratch(), memory_mb=256, threads=1)
         for record in records([{"query": "a", "query_id": None, "clicks": ["x", "y"], "results": ["x", "z"]}]):
             aggregator.add(record)
-        summary = aggregator.finish(writer)
+        aggregator.finish()
+        parts = write_log(writer, aggregator)
         writer.commit()
-    assert summary.as_dict() == {
+    assert aggregator.summary.as_dict() == {
         "impressions": 1, "pair_rows": 0, "clicks": 2, "clicks_outside_results": 1, "documents": 0,
         "repeated_documents": 0, "queries": 1, "docs": 3, "pairs": 2, "has_times": False, "has_users": False,
         "has_impressions": True,
     }  # fmt: skip
-    assert aggregator.parts == ["pairs", "impressions", "clicks"]
+    assert parts == ["pairs", "impressions", "clicks"]
+
+
+def most_memory(n_lines: int, kind: str) -> int:
+    """The most that Python and NumPy held at once while a log of so many lines about one pair became a GRAPH."""
+    if kind == "pages":
+        log = (Impression("q", ["a", "b"], ["a"], user="u", time=float(i)) for i in range(n_lines))
+    else:
+        log = (PairCount("q", "a", user="u", time=float(i)) for i in range(n_lines))
+    tracemalloc.start()
+    try:
+        graph = ClickGraph.build(log)
+        assert graph.pairs.clicks.tolist() == [n_lines]
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["pages", "triples"])
+def test_memory_does_not_grow_with_the_log(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clickbridge.log.aggregate.BATCH_RECORDS", 500)
+    most_memory(500, kind)  # what is loaded or remembered once
+    # A line kept anywhere would be some 30 bytes: more than half a megabyte.
+    assert most_memory(20_000, kind) < most_memory(1000, kind) + 100_000
 
 
 def test_progress_is_reported() -> None:
@@ -155,8 +181,3 @@ def test_progress_is_reported() -> None:
     docs = (Document(f"d{i}", {}) for i in range(10_000))
     ClickGraph.build(log, docs, progress=lambda what, count: said.append((what, count)))
     assert said == [("documents", 10_000), ("log lines", 20_000), ("merging", 0)]
-
-
-def test_no_events_no_pairs() -> None:
-    assert len(sum_pairs(None, None)) == 0
-    assert sum_pairs(None, None).users is None

@@ -11,6 +11,7 @@ import pytest
 from clickbridge import ClickGraph
 from clickbridge.errors import InputError, MissingPart, SettingError
 from clickbridge.graph.hold_back import HoldBack, choose, query_hash
+from clickbridge.graph.sums import sum_pairs
 from clickbridge.types import Document, Impression, PairCount
 
 
@@ -235,14 +236,14 @@ def test_pooled_lists() -> None:
                              [Document("x", {"t": "y"})])  # fmt: skip
     held = graph.hold_back(0.5, by="click")
     assert held.shown is None
-    asked: list[tuple[str, int]] = []
+    asked: list[tuple[list[str], int]] = []
 
-    def ranker(query: str, k: int) -> list[str]:
-        asked.append((query, k))
-        return ["x", "a"][:k]
+    def ranker(queries: list[str], k: int) -> list[list[str]]:
+        asked.append((queries, k))
+        return [["x", "a"][:k] for _ in queries]
 
     lists = {lst.query: lst for lst in held.lists([ranker], pool=2)}
-    assert asked == [("q", 2), ("r", 2)]
+    assert asked == [(["q", "r"], 2)], "all queries at once"
     assert held.clicked is not None
     taken = dict(zip(held.clicked.doc.tolist(), held.clicked.clicks.tolist(), strict=True))
     most = max(taken[0], taken[1])
@@ -251,14 +252,79 @@ def test_pooled_lists() -> None:
     assert lists["r"].results == ["a", "c", "x"]
     assert lists["r"].labels == [0.0, 1.0, 0.0]
     assert held.lists() == [], "nothing to tell the clicked documents from"
+    with pytest.raises(ValueError, match="one list for each of 2 queries; got 1"):
+        held.lists([lambda queries, k: [["x"]]])
+
+
+@pytest.mark.parametrize("name", ["pages", "counts", "both"])
+@pytest.mark.parametrize("pages", [True, False])
+def test_lists_are_what_a_loop_over_pages_gives(name: str, pages: bool) -> None:
+    """Against the obvious way, one page or one query at a time."""
+    held = graph_of(name).hold_back(0.4, by="query", seed=1)
+    keys, ids = held.graph.query_keys, held.graph.doc_ids
+
+    def found(query: str, k: int) -> list[str]:
+        return [f"d{(len(query) + 3 * i) % 11}" for i in range(k)]
+
+    wanted = []
+    if held.shown is not None and pages:
+        for page, query in enumerate(held.shown.query):
+            rows = range(held.shown.indptr[page], held.shown.indptr[page + 1])
+            labels = [float(held.shown.clicked[row]) for row in rows]
+            if 0 < sum(labels) < len(labels):
+                wanted.append((str(page), keys[query], [ids[held.shown.doc[row]] for row in rows], labels))
+    else:
+        clicked = held.clicked if held.shown is None else sum_pairs(held.shown, None)
+        assert clicked is not None
+        for query in np.unique(clicked.query):
+            rows = np.flatnonzero(clicked.query == query)
+            grades = {ids[clicked.doc[row]]: clicked.clicks[row] / clicked.clicks[rows].max() for row in rows}
+            results = sorted({*grades, *found(keys[query], 4)})
+            wanted.append((str(rows[0]), keys[query], results, [grades.get(d, 0.0) for d in results]))
+    lists = held.lists([lambda queries, k: [found(query, k) for query in queries]], 4, pages=pages)
+    assert [(r.query_id, r.query, r.results, r.labels) for r in lists] == wanted
+    assert all(type(label) is float for r in lists for label in r.labels or [])
+
+
+def test_so_many_lists_are_drawn_before_anything_is_searched() -> None:
+    asked: list[str] = []
+
+    def ranker(queries: list[str], k: int) -> list[list[str]]:
+        asked.extend(queries)
+        return [["x", "y"] for _ in queries]
+
+    for name, pages in (("pages", True), ("pages", False), ("counts", True)):
+        held = graph_of(name).hold_back(0.5, by="query")
+        every = held.lists([ranker], pages=pages)
+        asked.clear()
+        some = held.lists([ranker], pages=pages, at_most=7)
+        assert len(some) == 7
+        assert [r.query_id for r in some] == [r.query_id for r in every if r in some], "as they came"
+        assert len(asked) == (0 if name == "pages" and pages else 7)
+        assert some == held.lists([ranker], pages=pages, at_most=7)
+        assert some != held.lists([ranker], pages=pages, at_most=7, seed=1)
+        assert held.lists([ranker], pages=pages, at_most=10_000) == every
 
 
 def test_nothing_held_is_no_list() -> None:
     graph = ClickGraph.build([PairCount("q", "a", 1)])
     for by in ("query", "click"):
         for seed in range(5):
-            graph.hold_back(0.001, by=by, seed=seed).lists([lambda query, k: ["b"]])
+            graph.hold_back(0.001, by=by, seed=seed).lists([lambda queries, k: [["b"] for _ in queries]])
     assert graph.hold_back(0.001, by="click").lists() == []
+
+
+def test_held_back_rows_without_a_click_make_no_list() -> None:
+    log = [PairCount("q", "a", 1, 5, time=1.0), PairCount("r", "a", 0, 5, time=2.0), PairCount("r", "b", 1, time=0.0)]
+    held = ClickGraph.build(log).hold_back(0.3, by="time")
+    assert held.clicked is not None
+    assert held.clicked.clicks.tolist() == [0]
+    assert held.lists([lambda queries, k: [["b"] for _ in queries]]) == []
+
+
+def test_nobody_is_asked_about_nothing() -> None:
+    held = graph_of("counts").hold_back(1e-9, by="click", new_queries=0)
+    assert held.lists([lambda queries, k: pytest.fail("asked")]) == []
 
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.1, 1.5, float("nan")])

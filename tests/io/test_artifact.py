@@ -169,7 +169,7 @@ def test_open_reader_keeps_working_while_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a"
     with ArtifactWriter(path, "graph") as writer:
         writer.array("values", np.arange(100_000))
-        writer.strings("texts", ["ä", "b"])
+        writer.table("texts", pa.table({"value": ["ä", "b"]}))
         writer.commit()
     old = open_artifact(path, "graph")
     values, table = old.array("values"), old.table("texts")

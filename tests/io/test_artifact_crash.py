@@ -1,4 +1,4 @@
-"""Writers that die: SIGKILL in the middle of a write, at a random moment and before every single system call."""
+"""Writers that die: SIGKILL in the middle of a write, and SIGKILL or Ctrl-C before every single system call."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ with ArtifactWriter(sys.argv[1], "graph") as writer:
 """
 
 # Forks one child for each event that Python audits in a write (open, rename, remove, mkdir, rmtree); the child is
-# killed just before it. After each death the artifact must be the old or the new one, whole.
+# killed, or interrupted, just before it. After each death the artifact must be the old or the new one, whole.
 DIES_EVERYWHERE = """
 import json, os, signal, shutil, sys
 from pathlib import Path
@@ -38,7 +38,7 @@ import numpy as np
 from clickbridge.io.artifact import ArtifactWriter, open_artifact
 
 EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "shutil.rmtree", "tempfile.mkdtemp"}
-home, replace = Path(sys.argv[1]), sys.argv[2] == "replace"
+home, replace, killed = Path(sys.argv[1]), sys.argv[2] == "replace", sys.argv[3] == "killed"
 
 def write(path, generation):
     with ArtifactWriter(path, "model") as writer:
@@ -73,11 +73,16 @@ for moment in range(1000):
         def hook(event, arguments):
             global left
             if event in EVENTS:
-                if left == 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
                 left -= 1
+                if left == -1 and not killed:
+                    raise KeyboardInterrupt
+                if left == -1:
+                    os.kill(os.getpid(), signal.SIGKILL)
         sys.addaudithook(hook)
-        write(path, 2)
+        try:
+            write(path, 2)
+        except KeyboardInterrupt:
+            os.kill(os.getpid(), signal.SIGTERM)
         os._exit(0)
     _, status = os.waitpid(child, 0)
     seen.append(state(path))
@@ -137,10 +142,11 @@ def test_killed_writer(tmp_path: Path, replace: bool) -> None:
     ]
 
 
+@pytest.mark.parametrize("death", ["killed", "interrupted"])
 @pytest.mark.parametrize("how", ["new", "replace"])
-def test_killed_before_every_system_call(tmp_path: Path, how: str) -> None:
+def test_dies_before_every_system_call(tmp_path: Path, how: str, death: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", DIES_EVERYWHERE, str(tmp_path), how], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", DIES_EVERYWHERE, str(tmp_path), how, death], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)

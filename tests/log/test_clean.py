@@ -88,6 +88,16 @@ def test_normalise_query_by_example(text: str, clean: str) -> None:
         (datetime(1970, 1, 1, 0, 0, 5), 1.0, 5.0),
         (datetime(1970, 1, 1, 1, tzinfo=timezone(timedelta(hours=1))), 1.0, 0.0),
         (date(1970, 1, 3), 1.0, 172800.0),
+        ("19700103", 1.0, 172800.0),
+        (" 19700103 ", 1e-3, 172800.0),
+        ("20240131", 1.0, 1706659200.0),
+        ("20240131", 1e-9, 1706659200.0),
+        ("20240131T101500Z", 1.0, 1706696100.0),
+        ("20241399", 1.0, 20241399.0),
+        ("12345678", 1.0, 12345678.0),
+        (20241399, 1.0, 20241399.0),
+        (5, 1.0, 5.0),
+        (1500, 1e-3, 1.5),
     ],
 )
 def test_times_are_read(value: Any, scale: float, seconds: float | None) -> None:
@@ -112,7 +122,8 @@ def test_a_time_without_a_zone_is_utc(stamp: datetime) -> None:
 
 @pytest.mark.parametrize(("unit", "ticks"), [("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)])
 def test_time_units(unit: str, ticks: int) -> None:
-    assert clean_time(3 * ticks, time_scale(unit)) == pytest.approx(3.0)
+    assert clean_time(1_700_000_003 * ticks, time_scale(unit)) == pytest.approx(1_700_000_003.0)
+    assert clean_time(ticks // 1000, time_scale(unit)) == pytest.approx(ticks // 1000 / ticks)
 
 
 @pytest.mark.parametrize(
@@ -123,10 +134,19 @@ def test_time_units(unit: str, ticks: int) -> None:
         (1700000000000000, "s", "is the unit us?"),
         (1700000000000000, "ms", "is the unit us?"),
         (1700000000000000000, "ms", "is the unit ns?"),
+        (20240131101500, "s", "check it"),
         (1e30, "ns", "check it"),
+        (1700000000, "ms", "time 1700000000 is in the year 1970: is the unit s?"),
+        ("1700000000.5", "ms", "time '1700000000.5' is in the year 1970: is the unit s?"),
+        (1700000000, "us", "is the unit s?"),
+        (1700000000000, "us", "is the unit ms?"),
+        (1700000000000, "ns", "is the unit ms?"),
+        (1700000000000000, "ns", "is the unit us?"),
+        (20240131, "s", "time 20240131 is in the year 1970: write a date as text, 2024-01-31"),
+        (20240131.0, "ms", "time 20240131.0 is in the year 1970: write a date as text, 2024-01-31"),
     ],
 )
-def test_a_time_far_ahead_names_the_unit_it_may_have(value: Any, unit: str, says: str) -> None:
+def test_a_time_of_another_unit_names_the_unit_it_may_have(value: Any, unit: str, says: str) -> None:
     with pytest.raises(RecordError) as refusal:
         clean_time(value, time_scale(unit))
     assert str(refusal.value).endswith(says)

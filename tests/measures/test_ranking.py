@@ -147,7 +147,7 @@ def test_names(text: str, name: str) -> None:
     ("text", "message"),
     [
         ("", "no measure ''; there are nDCG, AP, RR, P, R, as nDCG@5 or AP(rel=2)"),
-        ("MAP", "no measure 'MAP'; there are"),
+        ("GMAP", "no measure 'GMAP'; there are"),
         ("nDCG@", "no measure 'nDCG@'; there are"),
         ("nDCG@-1", "no measure 'nDCG@-1'; there are"),
         ("nDCG5", "no measure 'nDCG5'; there are"),
@@ -187,3 +187,34 @@ def test_every_family_is_described() -> None:
     for family, about in MEASURES.items():
         assert parse_measure(f"{family}@5").name == f"{family}@5"
         assert about
+
+
+@pytest.mark.parametrize(
+    ("written", "ours"),
+    [
+        ("MAP", "AP"), ("map_cut_5", "AP@5"), ("MAP@5", "AP@5"), ("MRR", "RR"), ("MRR@10", "RR@10"),
+        ("recip_rank", "RR"), ("P_5", "P@5"), ("Precision@5", "P@5"), ("recall_10", "R@10"), ("Recall@10", "R@10"),
+        ("ndcg_cut_10", "nDCG(gain=linear)@10"), ("ndcg(gain=linear)@3", "nDCG(gain=linear)@3"),
+        ("nDCG(gain=exponential)@3", "nDCG@3"), ("NDCG@5", "nDCG@5"),
+    ],
+)  # fmt: skip
+def test_measures_as_people_write_them(written: str, ours: str) -> None:
+    assert parse_measure(written).name == ours
+
+
+def test_trec_evals_names_give_trec_evals_numbers() -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    ranked, judged = [0, 3, 1, 0, 2], [3, 2, 1, 1, 0, 0]
+    documents = {f"d{i}": grade for i, grade in enumerate([*ranked, 1])}
+    run = {"q": {f"d{i}": float(-i) for i in range(5)}}
+    names = ["ndcg_cut_3", "map", "recip_rank", "P_5", "recall_5"]
+    asked = {"ndcg_cut.3", "map", "recip_rank", "P.5", "recall.5"}
+    theirs = pytrec_eval.RelevanceEvaluator({"q": documents}, asked).evaluate(run)["q"]
+    for name in names:
+        assert parse_measure(name)(ranked, judged) == pytest.approx(theirs[name])
+
+
+@pytest.mark.parametrize("text", ["AP(gain=linear)", "nDCG(gain=cubic)@5", "nDCG(rel=2)@5"])
+def test_a_gain_is_for_ndcg_alone(text: str) -> None:
+    with pytest.raises(SettingError, match="nDCG"):
+        parse_measure(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 
 from clickbridge import ClickGraph, build_model, load
 from clickbridge.errors import NotSupported
+from clickbridge.models.fitted import Fitted
+from clickbridge.models.model import Model
 from clickbridge.search import ann
 from clickbridge.types import Document, PairCount
 
@@ -29,6 +32,11 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ann, "LEAST_ITEMS", 100)
 
 
+def searched_exactly(model: Model) -> Fitted:
+    """The same fitted model under another setting of search."""
+    return replace(model.fitted, settings=replace(model.fitted.settings, search="exact"))  # type: ignore[call-arg]
+
+
 def overlap(one: Any, two: Any) -> float:
     return len({*one} & {*two}) / len(two) if len(two) else float(not len(one))
 
@@ -37,10 +45,10 @@ def overlap(one: Any, two: Any) -> float:
 def test_a_dense_model_searches_in_cells(name: str, few: None, tmp_path: Path) -> None:
     model = build_model(name, ANN).fit(GRAPH)
     exact = build_model(name, ANN | {"search": "exact"}).fit(GRAPH)
-    assert isinstance(model.index, ann.AnnIndex)  # type: ignore[attr-defined]
-    assert not isinstance(exact.index, ann.AnnIndex)  # type: ignore[attr-defined]
+    assert isinstance(model.index_, ann.AnnIndex)
+    assert not isinstance(exact.index_, ann.AnnIndex)
     assert any("cells for approximate search" in note for note in model.notes_)
-    keys = exact.query_keys_[:60]  # type: ignore[attr-defined]
+    keys = exact.queries_.keys[:60]
     assert np.mean([overlap(model.rank(q).doc_ids, exact.rank(q).doc_ids) for q in keys]) >= 0.9
     assert np.mean([overlap(dict(model.similar_queries(q)), dict(exact.similar_queries(q))) for q in keys]) >= 0.9
     near = [[m.similar_documents(d, 5).doc_ids for d in model.doc_ids_[:60]] for m in (model, exact)]
@@ -50,23 +58,23 @@ def test_a_dense_model_searches_in_cells(name: str, few: None, tmp_path: Path) -
         np.testing.assert_allclose([h.score for h in found], exact.score(q, found.doc_ids), rtol=1e-4, atol=1e-6)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
-    assert isinstance(again.index, ann.AnnIndex)  # type: ignore[attr-defined]
+    assert isinstance(again.index_, ann.AnnIndex)
     for q in keys[:10]:
         assert again.rank(q) == model.rank(q)
         assert again.similar_queries(q) == model.similar_queries(q)
-    again.set_params(search="exact")
-    assert [again.rank(q).doc_ids for q in keys] == [exact.rank(q).doc_ids for q in keys]
+    exactly = searched_exactly(again)
+    assert [exactly.rank(q).doc_ids for q in keys] == [exact.rank(q).doc_ids for q in keys]
 
 
 def test_cells_follow_updates_and_fits(few: None) -> None:
     model = build_model("pls", ANN).fit(GRAPH)
     model.update([PairCount("w1x w2x", "brand-new", 9)], [Document("brand-new", {"title": "w1x w2x w3x"})], ["d7"])
-    assert len(model.doc_cells_.of_item) == len(model.doc_ids_) == 400  # type: ignore[attr-defined]
+    assert len(model.cells_.documents.of_item) == len(model.doc_ids_) == 400
     ranked = model.rank("w1x w2x", 50).doc_ids
     assert "brand-new" in ranked
     assert "d7" not in ranked
     model.fit(ClickGraph.build(LOG[:50], DOCS[:50]))
-    assert model.doc_cells_ is None  # type: ignore[attr-defined]
+    assert model.cells_.documents is None
     assert "pls: search is exact, since 50 documents are few (under 100)" in model.notes_
     assert len(model.rank(LOG[0].query)) == 10
 
@@ -85,9 +93,8 @@ def test_without_the_library(few: None, tmp_path: Path, monkeypatch: pytest.Monk
         build_model("pls", ANN | {"search": how}).fit(GRAPH).save(tmp_path / how)
     monkeypatch.setitem(sys.modules, "faiss", None)
     assert len(load(tmp_path / "exact").rank("w1x w2x"))
-    model = load(tmp_path / "ann")
+    # An index is ready when `load` returns, so that is where its absence is said.
     with pytest.raises(NotSupported, match=r"clickbridge\[ann\]'"):
-        model.rank("w1x w2x")
-    assert len(model.set_params(search="exact").rank("w1x w2x"))
+        load(tmp_path / "ann")
     with pytest.raises(NotSupported, match=r"clickbridge\[ann\]'"):
         build_model("pls", ANN).fit(GRAPH)

@@ -9,7 +9,8 @@ import pytest
 
 from clickbridge import LMIR, ClickGraph, build_model
 from clickbridge.errors import SettingError
-from clickbridge.types import Document, Impression
+from clickbridge.types import Document, Impression, ResultList
+from clickbridge.views.text import Analyzer
 from oracles.latent import random_clicks
 
 SMALL: dict[str, Any] = {"dim": 5, "fields": "title:2,body", "iterations": 8}
@@ -18,11 +19,11 @@ SMALL: dict[str, Any] = {"dim": 5, "fields": "title:2,body", "iterations": 8}
 def probability(model: Any, word: str, doc: int) -> tuple[float, float]:
     """p(word | document) of the unigram model and of the topics, from counts and parameters."""
     lmir = model.unigram_
-    column = lmir.vocabulary_.get(word)
+    column = lmir.vocabulary.get(word)
     unigram = 0.0
     if column is not None:
-        image = lmir.images_[[doc]].toarray()[0]
-        unigram = lmir.collection_[column] * np.exp(image[column]) * np.exp(image[-1])
+        image = lmir.images[[doc]].toarray()[0]
+        unigram = lmir.statistics.shares[column] * np.exp(image[column]) * np.exp(image[-1])
     number = model.vocabulary_.get(word)
     topics = 0.0 if number is None else float(model.phi_query_[number] @ model.theta_[doc])
     return unigram, topics
@@ -31,12 +32,13 @@ def probability(model: Any, word: str, doc: int) -> tuple[float, float]:
 @pytest.mark.parametrize("weight", ["0.3", "1"])
 def test_scores_are_the_formula(weight: str) -> None:
     model: Any = build_model("bltm", SMALL | {"topic_weight": weight}).fit(random_clicks(3))
-    for query in ("river stone river", "apple q3", model._counter.analyzer.terms("salt")[0]):
+    terms = Analyzer("english", "keep").terms
+    for query in ("river stone river", "apple q3", terms("salt")[0]):
         scores = model.score(query, model.doc_ids_)
         for doc, found in enumerate(scores):
             if np.isfinite(found):
                 total = 0.0
-                for word in model._counter.analyzer.terms(query):
+                for word in terms(query):
                     unigram, topics = probability(model, word, doc)
                     total += np.log(max((1 - float(weight)) * unigram + float(weight) * topics, 1e-12))
                 assert found == pytest.approx(total, rel=1e-5)
@@ -48,6 +50,17 @@ def test_without_topics_it_ranks_as_lmir_does() -> None:
     lmir = LMIR(fields="title:2,body").fit(graph)
     for query in ("river stone", "apple lamp wind"):
         assert model.rerank(query, graph.doc_ids).doc_ids[:10] == lmir.rerank(query, graph.doc_ids).doc_ids[:10]
+
+
+def test_one_list_is_one_of_many_and_search_is_a_list_of_all() -> None:
+    model: Any = build_model("bltm", SMALL | {"topic_weight": "0.3"}).fit(random_clicks(3))
+    ids, queries = model.doc_ids_, ["river stone", "", "apple lamp apple", "zzzqqq"]
+    lists = [ResultList(str(n), query, [*ids, "nowhere"]) for n, query in enumerate(queries)]
+    for query, scores in zip(queries, model.score_lists(lists), strict=True):
+        assert scores.tolist() == model.score(query, [*ids, "nowhere"]).tolist()
+        scored = [doc_id for doc_id, score in model.rerank(query, ids) if score > -np.inf]
+        assert model.rank(query, 7).doc_ids == scored[:7]
+    assert model.score_lists([]) == []
 
 
 def test_probabilities_sum_to_one() -> None:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clickbridge import MPLS, PLS, ClickGraph, LSIDocTerm, load
+from clickbridge import BM25, MPLS, PLS, ClickGraph, LSIDocTerm, Sum, load
 from clickbridge.errors import InputError, SettingError
 from clickbridge.graph.dense import document_text
+from clickbridge.models.candidates import Candidates
 from clickbridge.types import OPAQUE, Document, PairCount, ResultList
 from oracles.arrays import dense
-from oracles.latent import random_clicks
+from oracles.latent import query_rows, random_clicks
 
 GRAPH = random_clicks(31)
 VIEWS: dict[str, Any] = {"dim": 10, "fields": "title:2,body", "language": "none", "views": "word,dense:letters"}
@@ -45,7 +46,7 @@ def unit(rows: Any) -> np.ndarray[Any, Any]:
 def test_both_sides_are_encoded(kind: type[PLS]) -> None:
     letters = Letters()
     model = kind(**VIEWS, encode={"letters": letters}).fit(GRAPH)
-    keys = model.query_keys_
+    keys = model.queries_.keys
     np.testing.assert_allclose(block(model, model.query_features_, "dense:letters"), unit(letters(keys)), rtol=1e-5)
     with_text = [i for i, d in enumerate(GRAPH.doc_ids) if d != "d19"]
     texts = [document_text({n: GRAPH.field(n)[i] for n in ("title", "body")}) for i in with_text]
@@ -57,7 +58,7 @@ def test_both_sides_are_encoded(kind: type[PLS]) -> None:
 
 def test_new_queries_and_documents_are_encoded() -> None:
     model = PLS(**VIEWS, encode={"letters": Letters()}).fit(GRAPH)
-    features = model.query_features(["hippopotamus", model.query_keys_[0]])
+    features = query_rows(model, ["hippopotamus", model.queries_.keys[0]])
     np.testing.assert_allclose(
         block(model, features, "dense:letters")[0], unit(Letters()(["hippopotamus"]))[0], rtol=1e-5
     )
@@ -75,15 +76,30 @@ def test_it_is_not_saved_and_can_be_set_again(tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert isinstance(again, PLS)
-    assert again.encode == {}
-    known, new = model.query_keys_[0], "apple hippopotamus"
+    assert not again.encode
+    known, new = model.queries_.keys[0], "apple hippopotamus"
     ids = model.doc_ids_
     np.testing.assert_array_equal(again.score(known, ids), model.score(known, ids))
-    lacking, whole = again.query_features([new]), model.query_features([new])
+    lacking, whole = query_rows(again, [new]), query_rows(model, [new])
     assert not block(again, lacking, "dense:letters").any()
     np.testing.assert_array_equal(block(again, lacking, "word"), block(model, whole, "word"))
-    again.encode = encode
+    again = load(tmp_path / "model", encode=encode)
+    assert again.get_params()["encode"] == encode
     np.testing.assert_array_equal(again.score(new, ids), model.score(new, ids))
+    with pytest.raises(SettingError, match="encode has 'numbers', but no part of pls has the view dense:numbers"):
+        load(tmp_path / "model", encode={**encode, "numbers": Letters()})
+
+
+def test_every_part_of_a_sum_gets_the_function_that_it_needs(tmp_path: Path) -> None:
+    encode = {"letters": Letters()}
+    settings = {**VIEWS, "encode": encode}
+    model = Sum([BM25(fields="title:2,body"), PLS(**settings), MPLS(**settings)], weights="1,1,1").fit(GRAPH)
+    model.save(tmp_path / "model")
+    new, ids = "apple hippopotamus", model.doc_ids_
+    lacking, again = load(tmp_path / "model"), load(tmp_path / "model", encode=encode)
+    assert lacking.score(new, ids).tolist() != model.score(new, ids).tolist()
+    np.testing.assert_array_equal(again.score(new, ids), model.score(new, ids))
+    assert [getattr(part, "encode", None) for part in again.parts] == [None, encode, encode]  # type: ignore[attr-defined]
 
 
 def test_vectors_that_are_there_stay() -> None:
@@ -94,15 +110,16 @@ def test_vectors_that_are_there_stay() -> None:
     model = PLS(**VIEWS | {"views": "dense:m"}, encode={"m": letters}).fit(graph)
     assert letters.asked == [graph.query_keys[3]]
     own = unit(graph.vectors["m"]["query"])
-    row = model._query_numbers[graph.query_keys[5]]
+    row = model.queries_.numbers[graph.query_keys[5]]
     np.testing.assert_allclose(dense(model.query_features_)[row], own[5], rtol=1e-5)
     brought = {"m": [1.0] + [0.0] * 25}
     lists = [ResultList("1", "new", ["d0"], vectors=brought), ResultList("2", "also new", ["d0"])]
     letters.asked.clear()
-    images = model.map_lists(lists)
+    fitted: Any = model.fitted
+    images = fitted.map_keys(Candidates.of(lists, fitted.catalogue, fitted.queries).queries)
     assert letters.asked == ["also new"]
     np.testing.assert_allclose(images[0], model.spaces_[0].l_x[0], rtol=1e-5)
-    features = model.new_features([Document("x", {"title": "lamp"}, vectors=brought), Document("y")])
+    features = fitted.new_features([Document("x", {"title": "lamp"}, vectors=brought), Document("y")])
     np.testing.assert_array_equal(dense(features), [brought["m"], [0.0] * 26])
 
 
@@ -114,7 +131,7 @@ def test_one_encoding_serves_many_fits() -> None:
     one = PLS(**VIEWS).fit(graph)
     two = PLS(**VIEWS, encode={"letters": letters}).fit(graph)
     assert len(letters.asked) == asked
-    key = one.query_keys_[0]
+    key = one.queries_.keys[0]
     np.testing.assert_array_equal(one.score(key, one.doc_ids_), two.score(key, two.doc_ids_))
     assert GRAPH.vectors == {}
     MPLS(**VIEWS, encode={"letters": letters}).fit(GRAPH)
@@ -130,7 +147,7 @@ def test_a_query_known_by_id_alone_is_not_encoded() -> None:
         graph
     )
     assert sorted(letters.asked) == ["lamp", "river", "stone"]
-    assert model.new_query_features([OPAQUE + "9"]).nnz == 0
+    assert query_rows(model, [OPAQUE + "9"]).nnz == 0
 
 
 def test_an_update_encodes_what_is_new() -> None:
@@ -138,11 +155,11 @@ def test_an_update_encodes_what_is_new() -> None:
     model.update(
         [PairCount("hippopotamus", "x", 3)], [Document("x", {"title": "zoo"}), Document("d1", {"title": "pond"})]
     )
-    row = block(model, model.query_features_, "dense:letters")[model._query_numbers["hippopotamus"]]
+    row = block(model, model.query_features_, "dense:letters")[model.queries_.numbers["hippopotamus"]]
     np.testing.assert_allclose(row, unit(Letters()(["hippopotamus"]))[0], rtol=1e-5)
     span = slice(*model.d_views_.spans[1])
     for doc_id, text in (("x", "zoo"), ("d1", "pond")):
-        found = dense(model.doc_features_)[model._doc_numbers[doc_id]][span]
+        found = dense(model.doc_features_)[model.catalogue_.numbers[doc_id]][span]
         np.testing.assert_allclose(found, unit(Letters()([text]))[0], rtol=1e-5)
     assert np.isfinite(model.score("hippopotamus", ["x", "d1"])).all()
 

@@ -33,14 +33,18 @@ def fitted(graph: ClickGraph, weight: str = "0.5") -> Any:
     return build_model("expansion", {"expansion_weight": weight, "fields": "title"}).fit(graph)
 
 
+def added_words(model: Any, *queries: str) -> list[str]:
+    return [model.fitted.added_words(model.fitted.query(query)) for query in queries]
+
+
 def test_the_title_of_the_most_clicked_document(graph: ClickGraph) -> None:
-    assert fitted(graph).added_words(["big apple", "Eternal Rome"]) == ["New York City", "Rome"]
+    assert added_words(fitted(graph), "big apple", "Eternal Rome") == ["New York City", "Rome"]
 
 
 def test_else_the_words_of_the_most_similar_query(graph: ClickGraph) -> None:
     model = fitted(graph)
-    assert model.added_words(["apple big pie", "eternl"]) == ["big apple", "eternal rome"]
-    assert model.added_words(["zzzqqq", ""]) == ["", ""]
+    assert added_words(model, "apple big pie", "eternl") == ["big apple", "eternal rome"]
+    assert added_words(model, "zzzqqq", "") == ["", ""]
 
 
 def test_the_query_map_is_a_sum(graph: ClickGraph) -> None:
@@ -70,6 +74,28 @@ def test_the_weight_is_learned_where_there_is_data() -> None:
     model: Any = build_model("expansion").fit(ClickGraph.build(pages, docs))
     assert model.weight_ > 0
     assert any("added words count" in note for note in model.notes_)
+
+
+def test_one_query_is_a_row_of_many(graph: ClickGraph) -> None:
+    fit = fitted(graph).fitted
+    queries = [fit.query(text) for text in ("big apple city", "eternl", "zzzqqq", "", "Eternal Rome")]
+    rows = dense(fit.map_keys(queries))
+    for query, expected in zip(queries, rows, strict=True):
+        image, found = fit.image(query), np.zeros(rows.shape[1], dtype=np.float32)
+        found[image.columns] = image.values
+        assert found.tolist() == expected.tolist()
+        assert (np.diff(image.columns) > 0).all()
+
+
+def test_queries_that_come_later_add_words_of_others_and_lend_theirs(graph: ClickGraph) -> None:
+    model = fitted(graph)
+    before = model.fitted
+    model.update([Impression("Eternal Apple", ["ny"], ["ny"])], [Document("oj", {"title": "Juice"})])
+    # Words that nobody asked for before the update stay unknown: "city apple eternal" is most like the new query.
+    assert added_words(model, "city apple eternal") == ["eternal apple"]
+    assert added_words(model, "eternal apple")[0] in ("big apple", "eternal rome")
+    assert len(before.added) == 2, "the value before the update is as it was"
+    assert len(model.fitted.added) == len(model.fitted.queries) == model.fitted.query_rows.shape[0] == 3
 
 
 def test_a_weight_that_makes_no_sense(graph: ClickGraph) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from clickbridge import ClickGraph, Given
 from clickbridge.errors import InputError, NotSupported
-from clickbridge.types import ResultList
+from clickbridge.types import Document, ResultList
 
 
 @pytest.fixture(scope="module")
@@ -36,3 +36,11 @@ def test_as_many_scores_as_results(model: Given, scores: list[float]) -> None:
 def test_it_cannot_search(model: Given) -> None:
     with pytest.raises(NotSupported, match="given re-ranks given lists"):
         model.rank("q")
+
+
+def test_an_update_brings_documents(small_graph: ClickGraph) -> None:
+    """So that it can be part of a model that is updated."""
+    model = Given().fit(small_graph).update(docs=[Document("new", {"title": "Naples"})], remove=["rome"])
+    assert model.title("new") == "Naples"
+    assert "rome" not in model.doc_ids_
+    assert model.rerank("q", ["new", "ny"]).doc_ids == ["new", "ny"]

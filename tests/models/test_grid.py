@@ -10,9 +10,8 @@ import pytest
 from clickbridge import ClickGraph
 from clickbridge.errors import InputError, SettingError
 from clickbridge.models import grid
-from clickbridge.models.base import MODELS, WRAPPERS, model_class
 from clickbridge.models.grid import GRIDS, grid_of, tune
-from clickbridge.settings import SETTINGS
+from clickbridge.models.registry import MODELS, WRAPPERS, model_class
 from oracles.graphs import noisy_field_graph
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "tuning.md"
@@ -23,15 +22,15 @@ def graph() -> ClickGraph:
     return noisy_field_graph(700)
 
 
-def test_grids_are_of_real_settings_and_documented() -> None:
+@pytest.mark.parametrize("name", GRIDS)
+def test_grids_are_of_real_settings_and_documented(name: str) -> None:
     text = DOCS.read_text(encoding="utf8")
-    for name, settings in GRIDS.items():
-        assert name in {*MODELS, *WRAPPERS}
-        for setting, values in settings.items():
-            assert setting in model_class(name).setting_names()
-            assert [SETTINGS[setting].check(value) for value in values] == list(values)
-            assert model_class(name).default(setting) in values
-            assert f"| `{name}` | `{setting}` | {', '.join(f'{v:g}' for v in values)} |" in text
+    assert name in {*MODELS, *WRAPPERS}
+    declared = model_class(name).declared()
+    for setting, values in GRIDS[name].items():
+        assert [declared[setting].check(value) for value in values] == list(values)
+        assert declared[setting].default in values
+        assert f"| `{name}` | `{setting}` | {', '.join(f'{v:g}' for v in values)} |" in text
 
 
 def test_a_grid_is_of_all_components_but_not_of_what_was_given() -> None:
@@ -63,6 +62,20 @@ def test_the_best_value_stays_and_a_stopped_search_goes_on(
     assert tune("bm25", given, graph, tmp_path / "trace") == (best, trials)
     assert len(fitted) == len(lines) - 2
     assert (tmp_path / "trace").read_bytes() == b"".join(lines)
+
+
+def test_without_pages_a_search_that_goes_on_is_judged_on_the_same_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lists are then what a model finds, and the first model after a stop is not the first of all."""
+    monkeypatch.setitem(GRIDS, "bm25", {"b": (0.0, 1.0), "k1": (0.0, 5.0)})
+    graph, given = noisy_field_graph(700, pages=False), {"fields": "noise:1,good:0.05"}
+    best, trials = tune("bm25", given, graph, tmp_path / "trace")
+    lines = (tmp_path / "trace").read_bytes().splitlines(keepends=True)
+    assert len({trial["value"] for trial in trials}) > 1, "the grid must matter"
+    for known in range(1, len(lines)):
+        (tmp_path / "trace").write_bytes(b"".join(lines[:known]))
+        assert tune("bm25", given, graph, tmp_path / "trace") == (best, trials)
 
 
 def test_refusals(graph: ClickGraph, small_graph: ClickGraph, tmp_path: Path) -> None:

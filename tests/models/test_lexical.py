@@ -12,7 +12,8 @@ import pytest
 from clickbridge import BM25, LMIR, VSM, ClickGraph
 from clickbridge.errors import InputError, MissingPart, SettingError
 from clickbridge.models.lexical import LexicalModel
-from clickbridge.types import Document, PairCount
+from clickbridge.models.study import Study
+from clickbridge.types import Document, Impression, PairCount
 from oracles.arrays import dense
 from oracles.graphs import WORDS, graph_of, random_docs
 from oracles.lexical import Collection, bm25, log_likelihood, plain_bm25, vsm
@@ -139,7 +140,7 @@ def test_new_documents_by_their_text(kind: Callable[..., Any], small_graph: Clic
 @each
 def test_an_id_nobody_knows_cannot_be_mapped(kind: Callable[..., Any], small_graph: ClickGraph) -> None:
     model = kind(fields="title").fit(small_graph)
-    with pytest.raises(InputError, match="no document 'nowhere' in the model: give its text"):
+    with pytest.raises(InputError, match="no document 'nowhere' in the model: check the id, or give its text"):
         model.map_documents(["ny", "nowhere"])
 
 
@@ -228,3 +229,13 @@ def test_b_discounts_long_documents_more(pair: tuple[float, float]) -> None:
     docs = {"long": {"body": "river" + " stone" * 20}, "short": {"body": "salt"}}
     low, high = (BM25(fields="body", b=b).fit(graph_of(docs)).score("river", ["long"])[0] for b in pair)
     assert high < low
+
+
+def test_models_over_the_same_counts_leave_them_alone() -> None:
+    """A weight of 0 drops words from the images of one model, not from the counts that others share."""
+    docs = [Document("a", {"title": "salt river", "body": "stone"}), Document("b", {"title": "stone", "body": "salt"})]
+    study = Study(ClickGraph.build([Impression("salt", ["a", "b"], ["a"])], docs))
+    VSM(fields="title,body:0").fit_on(study)
+    second = BM25(fields="title,body").fit_on(study)
+    alone = BM25(fields="title,body").fit(study.graph)
+    assert second.score("stone salt", ["a", "b"]).tolist() == alone.score("stone salt", ["a", "b"]).tolist()

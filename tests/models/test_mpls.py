@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 from clickbridge import MPLS, PLS, ClickGraph, LSIQueryDoc
 from clickbridge.errors import SettingError
 from clickbridge.models.mpls import closed_form
+from clickbridge.models.pls import weighted_responses
 from clickbridge.types import Document
 from oracles.arrays import dense
 from oracles.graphs import noisy_field_graph
@@ -24,8 +25,8 @@ PAPER: dict[str, Any] = {**EXACT, "combine": "closed", "sv_power": 0}
 
 def objective(model: Any) -> float:
     """sum over clicked pairs of r_ij / (n^x n_i^y) f(q_i, d_j), through the scores themselves."""
-    r = model.weighted_responses().tocoo()
-    scores = [model.score(model.query_keys_[i], [model.doc_ids_[j]])[0] for i, j in zip(*r.coords, strict=True)]
+    r = weighted_responses(model.responses_, model.mean).tocoo()
+    scores = [model.score(model.queries_.keys[i], [model.doc_ids_[j]])[0] for i, j in zip(*r.coords, strict=True)]
     return float(np.sum(r.data * np.where(np.isfinite(scores), scores, 0.0)))
 
 
@@ -61,7 +62,7 @@ def test_no_other_maps_or_weights_do_better(seed: int) -> None:
     best = float(np.linalg.norm(sums))
     rng = np.random.default_rng(seed)
     x, y = dense(model.query_features_), dense(model.doc_features_)
-    r = dense(model.weighted_responses())
+    r = dense(weighted_responses(model.responses_, model.mean))
     values = []
     for space, most in zip(model.spaces_, sums, strict=True):
         w = x[:, space.q_columns].T @ r @ y[:, space.d_columns]
@@ -108,11 +109,11 @@ def test_one_view_is_pls() -> None:
         one = MPLS(dim=5, views="word", **PAPER | {"sv_power": power}).fit(graph)
         pls = PLS(dim=5, views="word", sv_power=power, **EXACT).fit(graph)
         assert one.weights_.tolist() == [1.0]
-        for key in pls.query_keys_[:8]:
+        for key in pls.queries_.keys[:8]:
             np.testing.assert_allclose(one.score(key, graph.doc_ids[:-1]), pls.score(key, graph.doc_ids[:-1]), 1e-5)
     joined = MPLS(dim=5, views="word&char:title", **PAPER).fit(graph)
     beside = PLS(dim=5, views="word,char:title", sv_power=0, **EXACT).fit(graph)
-    key = beside.query_keys_[0]
+    key = beside.queries_.keys[0]
     np.testing.assert_allclose(joined.score(key, graph.doc_ids[:-1]), beside.score(key, graph.doc_ids[:-1]), 1e-5)
 
 
@@ -120,8 +121,8 @@ def test_indicator_features_make_it_lsi() -> None:
     graph = random_clicks(5)
     model = MPLS(dim=4, views="id", mean=False, **PAPER).fit(graph)
     lsi = LSIQueryDoc(dim=4, sv_power=0, precision="float64").fit(graph)
-    ids = [d for d in graph.doc_ids if np.isfinite(lsi.score(lsi.query_keys_[0], [d]))[0]]
-    for key in lsi.query_keys_[:8]:
+    ids = [d for d in graph.doc_ids if np.isfinite(lsi.score(lsi.queries_.keys[0], [d]))[0]]
+    for key in lsi.queries_.keys[:8]:
         np.testing.assert_allclose(model.score(key, ids), lsi.score(key, ids), atol=1e-5)
 
 
@@ -138,7 +139,7 @@ def test_the_order_of_terms_in_a_group_means_nothing() -> None:
     graph = random_clicks(6)
     one, two = (MPLS(dim=4, views=views, **PAPER).fit(graph) for views in ("word,word&bigram", "word,bigram&word"))
     ids = graph.doc_ids[:-1]
-    for key in one.query_keys_[:6]:
+    for key in one.queries_.keys[:6]:
         np.testing.assert_allclose(one.score(key, ids), two.score(key, ids), atol=1e-5)
         told = two.explain(key, ids[0])
         assert told.score == pytest.approx(two.score(key, ids[:1])[0], abs=1e-5)
@@ -225,8 +226,9 @@ def test_weights_are_tuned_where_there_are_lists() -> None:
 
 def test_too_few_lists_give_the_closed_form() -> None:
     model = MPLS(dim=3, views="word,char:title", **PAPER | {"combine": "tuned"}).fit(random_clicks(8))
-    assert any("too few; weights by eq. (5)" in note for note in model.notes_)
-    assert closed_form(model.spaces_).shape == (2,)
+    assert any("can be held back, 50 are needed; weights by eq. (5)" in note for note in model.notes_)
+    np.testing.assert_allclose(model.weights_, closed_form(model.spaces_))
+    assert model.choices_.weights is None
 
 
 def test_a_view_of_one_side_alone_is_refused() -> None:

@@ -11,10 +11,10 @@ from sklearn.cross_decomposition import PLSSVD
 from clickbridge import PLS, ClickGraph, LSIDocTerm, LSIQueryDoc, build_model
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.models import pls as module
-from clickbridge.models.pls import default_views, repeated_share
+from clickbridge.models.pls import default_views, repeated_share, weighted_responses
 from clickbridge.types import Document, Impression, PairCount, ResultList
 from oracles.arrays import dense
-from oracles.latent import random_clicks, w_by_loops
+from oracles.latent import query_rows, random_clicks, w_by_loops
 
 EXACT: dict[str, Any] = {"fields": "title:2,body", "language": "none", "precision": "float64"}
 
@@ -41,7 +41,7 @@ def test_scores_are_those_of_the_equation(
     w = w_by_loops(x, y, r, mean)
     np.testing.assert_allclose(model.spaces_[0].singular_values, np.linalg.svd(w, compute_uv=False)[:5], rtol=1e-6)
     expected = x @ truncated(w, 5, power) @ y.T
-    for i, key in enumerate(model.query_keys_):
+    for i, key in enumerate(model.queries_.keys):
         found = model.score(key, model.doc_ids_)
         known = np.isfinite(found)
         assert known.tolist() == (np.abs(y).sum(axis=1) > 0).tolist()
@@ -62,7 +62,7 @@ def test_agrees_with_scikit_learn() -> None:
     model = PLS(dim=4, views="dense:m", centre="pairs", sv_power=0, **EXACT).fit(random_clicks(3, 40, 30, vectors=8))
     x, y, _ = parts(model)
     np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, rtol=1e-5)
-    targets = dense(model.weighted_responses()) @ y
+    targets = dense(weighted_responses(model.responses_, mean=True)) @ y
     other = PLSSVD(n_components=4, scale=False).fit(x, targets)
     space = model.spaces_[0]
     for mine, theirs in ((space.l_x, other.x_weights_), (space.l_y, other.y_weights_)):
@@ -75,7 +75,7 @@ def test_centring_by_a_correction_equals_dense_centring(centre: str, views: str)
     graph = random_clicks(4, vectors=6)
     model = PLS(dim=3, views=views, centre=centre, sv_power=1, **EXACT).fit(graph)
     x, y, _ = parts(model)
-    r = dense(model.weighted_responses())
+    r = dense(weighted_responses(model.responses_, mean=True))
     mine = x - x.mean(axis=0) if centre != "none" else x
     other = y - y.mean(axis=0) if centre == "sides" else y
     w = mine.T @ r @ other
@@ -89,7 +89,7 @@ def test_single_precision_is_close_to_double() -> None:
     double = PLS(dim=4, views="word", **EXACT).fit(graph)
     single = PLS(dim=4, views="word", **EXACT | {"precision": "float32"}).fit(graph)
     np.testing.assert_allclose(single.spaces_[0].singular_values, double.spaces_[0].singular_values, rtol=1e-4)
-    key = double.query_keys_[0]
+    key = double.queries_.keys[0]
     ids = graph.doc_ids[:-1]
     np.testing.assert_allclose(single.score(key, ids), double.score(key, ids), atol=1e-4)
     assert single.report_["residual"] < 1e-4
@@ -100,7 +100,7 @@ def test_dim_is_clipped_with_one_line() -> None:
     x, y, r = parts(model)
     rank = np.linalg.matrix_rank(w_by_loops(x, y, r, True))
     assert model.report_["dim"] == rank < 500
-    assert sum("of 500 asked for: the data has no more" in note for note in model.notes_) == 1
+    assert sum(f"dim {rank}, the most this data allows (500 was the setting)" in note for note in model.notes_) == 1
 
 
 def test_new_queries_and_documents_work_through_their_words() -> None:
@@ -136,7 +136,7 @@ def test_lsi_of_the_click_matrix(power: float) -> None:
     a = dense(model.responses_)
     expected = truncated(a, 4, power)
     clicked = a.any(axis=0)
-    for i, key in enumerate(model.query_keys_):
+    for i, key in enumerate(model.queries_.keys):
         found = model.score(key, model.doc_ids_)
         assert np.isfinite(found).tolist() == clicked.tolist()
         np.testing.assert_allclose(found[clicked], expected[i][clicked], atol=1e-5)
@@ -150,7 +150,7 @@ def test_lsi_of_documents_by_words(power: float) -> None:
     a = dense(model.doc_features_).T
     u, s, vt = np.linalg.svd(a)
     queries = ["apple river", "salt salt", "stone neverheard"]
-    x = dense(model.query_features(queries))
+    x = dense(query_rows(model, queries))
     expected = x @ u[:, :4] @ np.diag((s[:4] / s[0]) ** power) @ vt[:4]
     for row, query in enumerate(queries):
         found = model.score(query, model.doc_ids_[:-1])
@@ -162,14 +162,14 @@ def test_indicator_features_make_pls_lsi() -> None:
     graph = random_clicks(11)
     pls = PLS(dim=4, views="id", sv_power=0, mean=False, precision="float64").fit(graph)
     lsi = LSIQueryDoc(dim=4, sv_power=0, precision="float64").fit(graph)
-    ids = [d for d in graph.doc_ids if np.isfinite(lsi.score(lsi.query_keys_[0], [d]))[0]]
-    for key in lsi.query_keys_:
+    ids = [d for d in graph.doc_ids if np.isfinite(lsi.score(lsi.queries_.keys[0], [d]))[0]]
+    for key in lsi.queries_.keys:
         np.testing.assert_allclose(pls.score(key, ids), lsi.score(key, ids), atol=1e-5)
         alike = [[s for _, s in model.similar_queries(key)] for model in (pls, lsi)]
         np.testing.assert_allclose(alike[0], alike[1], atol=1e-5)
     # The mean over a query's documents is what makes them differ.
     other = PLS(dim=4, views="id", sv_power=0, mean=True, precision="float64").fit(graph)
-    assert np.abs(other.score(lsi.query_keys_[0], ids) - lsi.score(lsi.query_keys_[0], ids)).max() > 1e-3
+    assert np.abs(other.score(lsi.queries_.keys[0], ids) - lsi.score(lsi.queries_.keys[0], ids)).max() > 1e-3
 
 
 # --- which views by default --------------------------------------------------------------------------

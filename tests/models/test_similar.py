@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,15 +15,15 @@ import pytest
 import clickbridge
 from clickbridge import ClickGraph, build_model
 from clickbridge.errors import InputError, MissingPart, NotSupported
-from clickbridge.models.base import Model
-from clickbridge.models.sfunction import SFunction, unit_images
+from clickbridge.models.model import Model
+from clickbridge.models.sfunction import unit_images
 from clickbridge.models.walk import Walk
-from clickbridge.types import Document
+from clickbridge.types import Document, PairCount
 from oracles.arrays import dense
 from oracles.latent import pair_log, random_clicks
 
 SPECS = [
-    "vsm", "bm25", "lmir", "cos-word", "cos-click", "lsi-dt", "lsi-qd", "walk", "pls", "mpls",
+    "vsm", "bm25", "lmir", "cos-word", "cos-click", "lsi-dt", "lsi-qd", "walk", "pls", "mpls", "rmls",
     "bm25+pls", "cos-click+cos-word", "lsi-qd+cos-word", "walk+cos-word", "bm25+walk", "bm25+lsi-qd+mpls",
 ]  # fmt: skip
 every_spec = pytest.mark.parametrize("spec", SPECS)
@@ -76,7 +79,7 @@ def clicks_by_query() -> list[float]:
 @every_spec
 def test_similar_documents(spec: str, fitted: Callable[[str], Any]) -> None:
     model = fitted(spec)
-    if type(model).similar_documents is Model.similar_documents:
+    if "similar documents" not in model.fitted.abilities:
         with pytest.raises(NotSupported, match="similarity of documents"):
             model.similar_documents("d0")
         return
@@ -92,12 +95,12 @@ def test_similar_documents(spec: str, fitted: Callable[[str], Any]) -> None:
 @pytest.mark.parametrize("spec", ["cos-word", "lsi-qd", "pls", "mpls"])
 def test_similarity_is_the_cosine_of_images(spec: str, fitted: Callable[[str], Any]) -> None:
     model = fitted(spec)
-    images = dense(model.map_queries(model.query_keys_))
+    images = dense(model.map_queries(model.queries_.keys))
     norms = np.linalg.norm(images, axis=1, keepdims=True)
     images = np.where(norms > 1e-6, images / np.maximum(norms, 1e-6), 0)  # shorter ones are rounding
     cosines = images @ images.T
     np.fill_diagonal(cosines, -1)
-    for number, key in enumerate(model.query_keys_[:10]):
+    for number, key in enumerate(model.queries_.keys[:10]):
         near = model.similar_queries(key, k=3)
         expected = np.sort(cosines[number][cosines[number] > 0])[::-1][: len(near)]
         np.testing.assert_allclose([s for _, s in near], expected, atol=1e-5)
@@ -105,9 +108,9 @@ def test_similarity_is_the_cosine_of_images(spec: str, fitted: Callable[[str], A
 
 def test_a_sum_s_likeness_is_the_weighted_mean_of_cosines(fitted: Callable[[str], Any]) -> None:
     model = fitted("cos-click+cos-word")
-    one, two = model.parts
+    one, two = model.fitted.parts
     shares = model.weights_ / model.weights_.sum()
-    for key in model.query_keys_[:6]:
+    for key in model.queries_.keys[:6]:
         for name, found in model.similar_queries(key, k=5):
             expected = 0.0
             for share, part in zip(shares, (one, two), strict=True):
@@ -122,7 +125,7 @@ def test_documents_of_a_sum_likewise(fitted: Callable[[str], Any]) -> None:
     for doc_id in model.doc_ids_[:5]:
         for hit in model.similar_documents(doc_id, k=4):
             expected = 0.0
-            for share, part in zip(shares, model.parts, strict=True):
+            for share, part in zip(shares, model.fitted.parts, strict=True):
                 images = dense(unit_images(part.map_documents([doc_id, hit.doc_id])))
                 expected += share * float(images[0] @ images[1])
             assert hit.score == pytest.approx(expected, abs=1e-5)
@@ -145,7 +148,7 @@ def test_the_walk_by_hand() -> None:
     graph = ClickGraph.build(pair_log(("q", "a", 1), ("r", "a", 3), ("s", "b", 1)))
     model = Walk(steps=2, self_transition=0.0, threshold=0.0).fit(graph)
     w = np.zeros((5, 5))  # q r s | a b
-    keys, ids = model.query_keys_, model.doc_ids_
+    keys, ids = model.queries_.keys, model.doc_ids_
     for q, d, c in (("q", "a", 1), ("r", "a", 3), ("s", "b", 1)):
         i, j = keys.index(q), 3 + ids.index(d)
         w[i, j] = w[j, i] = c
@@ -198,9 +201,9 @@ OTHERS = ("river", "stone", "cloud", "horse", "lamp")
 @pytest.mark.parametrize("k", [1, 3, 1000])
 def test_pairs_and_rest_sum_to_the_score(spec: str, k: int, fitted: Callable[[str], Any]) -> None:
     model = fitted(spec)
-    assert isinstance(model, SFunction)
+    assert "maps" in model.fitted.abilities
     explained = 0
-    for key in model.query_keys_[:8]:
+    for key in model.queries_.keys[:8]:
         for doc_id in model.doc_ids_[:6]:
             score = model.score(key, [doc_id])[0]
             if not np.isfinite(score):
@@ -235,10 +238,28 @@ def test_teachers_are_named() -> None:
     assert told.pairs[0].contribution > 0
 
 
+def test_teachers_of_common_words_need_no_table_of_all_pairs() -> None:
+    """Every query has one word and every document another: all pairs would take 30,000^2 numbers, 3.6 GB."""
+    n = 30_000
+    docs = [Document(f"d{i}", {"title": f"stone s{i}"}) for i in range(n)]
+    log = [PairCount(f"river r{i}", f"d{i}", 1 + (i == 7)) for i in range(n)]
+    model = build_model("pls", {"views": "word", "language": "none", "fields": "title", "dim": 2})
+    model.fit(ClickGraph.build(log, docs))
+    tracemalloc.start()
+    told = model.explain("river", "d7", k=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    (pair,) = told.pairs
+    assert (pair.query_feature, pair.doc_feature) == ("river", "stone")
+    assert pair.taught_by[0] == "river r7 → stone s7", "two clicks put more into it than one"
+    assert len(pair.taught_by) == 3
+    assert peak < 100e6
+
+
 def test_an_explanation_survives_saving(tmp_path: Path, fitted: Callable[[str], Any]) -> None:
     for spec in ("pls", "bm25+pls", "cos-click"):
         model = fitted(spec)
-        key = model.query_keys_[0]
+        key = model.queries_.keys[0]
         doc_id = model.rank(key).doc_ids[0]
         model.save(tmp_path / spec)
         again = clickbridge.load(tmp_path / spec)
@@ -251,11 +272,12 @@ def test_everything_survives_saving(spec: str, tmp_path: Path, fitted: Callable[
     model.save(tmp_path / "model")
     again = clickbridge.load(tmp_path / "model")
     keys = random_clicks(21).query_keys[:5]
-    for query in [*keys, "apple river", "zzqqxx"]:
-        assert again.rank(query) == model.rank(query)
-        assert again.similar_queries(query) == model.similar_queries(query)
-    if type(model).similar_documents is not Model.similar_documents:
+    for other in (again, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):  # noqa: S301
+        for query in [*keys, "apple river", "zzqqxx"]:
+            assert other.rank(query) == model.rank(query)
+            assert other.similar_queries(query) == model.similar_queries(query)
+    if "similar documents" in model.fitted.abilities:
         assert again.similar_documents("d0") == model.similar_documents("d0")
-    if isinstance(model, SFunction) and spec not in ("lsi-qd", "cos-click", "cos-click+cos-word"):
+    if "maps" in model.fitted.abilities and spec not in ("lsi-qd", "cos-click", "cos-click+cos-word"):
         new = Document("new", {"title": "apple", "body": "river salt"})
         np.testing.assert_array_equal(dense(again.map_documents([new])), dense(model.map_documents([new])))  # type: ignore[attr-defined]

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from clickbridge import BM25, LMIR, VSM, ClickGraph
-from clickbridge.models.tuning import FIELD_GRID, LabelledLists, coordinate_ascent
+from clickbridge.models.candidates import Labelled
+from clickbridge.models.catalogue import Catalogue, KnownQueries
+from clickbridge.models.tuning import FIELD_GRID, coordinate_ascent
 from clickbridge.types import Document, Impression, ResultList
 from oracles.graphs import noisy_field_graph
 
@@ -31,20 +33,23 @@ def test_the_weight_of_a_field_of_noise_falls(model: Any, pages: bool) -> None:
 def test_learning_is_the_same_for_a_seed() -> None:
     graph = noisy_field_graph(300, pages=False)
     one, two = (BM25(seed=3).fit(graph) for _ in range(2))
-    assert one.field_weights_.tolist() == two.field_weights_.tolist()
+    assert one.field_weights_ == two.field_weights_
 
 
 def test_given_weights_are_kept() -> None:
     model = BM25(fields="good:0.5,noise:2").fit(noisy_field_graph(300))
     assert model.report_["fields"] == {"good": 0.5, "noise": 2.0}
-    assert model.notes_ == []
+    assert model.notes_ == ()
 
 
 def test_too_few_lists_give_defaults_and_a_note(small_graph: ClickGraph) -> None:
     model = BM25().fit(small_graph)
     assert model.report_["fields"] == {"title": 3.0, "body": 1.0}
     (note,) = model.notes_
-    assert "too few to learn field weights; title, name and heading count 3, other fields 1" in note
+    assert (
+        "can be held back, 50 are needed to learn field weights; title, name and heading count 3, other fields 1"
+        in note
+    )
     assert model.report_["notes"] == [note]
 
 
@@ -52,7 +57,7 @@ def test_one_field_needs_no_learning() -> None:
     docs = [Document("a", {"body": "river"}), Document("b", {"body": "stone"})]
     model = BM25().fit(ClickGraph.build([Impression("river", ["a", "b"], ["a"])], docs))
     assert model.report_["fields"] == {"body": 1.0}
-    assert model.notes_ == ["bm25: one field, body"]
+    assert model.notes_ == ("bm25: one field, body",)
 
 
 @pytest.mark.parametrize("model", [VSM(), BM25(), LMIR()], ids=lambda m: m.name)
@@ -61,23 +66,28 @@ def test_queries_that_share_no_word_with_any_document(model: Any) -> None:
     docs = [Document(f"d{i}", {"title": "river", "body": f"stone{i}"}) for i in range(3)]
     log = [Impression(f"unheard{i}", ["d0", "d1", "d2"], ["d1"], time=float(i)) for i in range(400)]
     model.fit(ClickGraph.build(log, docs))
-    assert np.isfinite(model.field_weights_).all()
-    assert model.field_weights_.any()
+    weights = list(model.field_weights_.values())
+    assert np.isfinite(weights).all()
+    assert any(weights)
     assert model.rank("river").doc_ids[:1] == ["d0"]
 
 
-def test_of_many_lists_the_same_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clickbridge.models.tuning.MOST_LISTS", 5)
+def labelled(lists: list[ResultList], most: int = 1000) -> Labelled:
+    ids = sorted({doc_id for result in lists for doc_id in result.results})
+    return Labelled(lists, Catalogue(ids, ids), KnownQueries.none(), most)
+
+
+def test_of_many_lists_the_same_are_drawn() -> None:
     lists = [ResultList(str(i), f"q{i}", ["a", "b"], [1.0, 0.0] if i % 2 else [0.0, 0.0]) for i in range(40)]
-    drawn = [r.query_id for r in LabelledLists(lists).lists]
+    drawn = [r.query_id for r in labelled(lists, 5).lists]
     assert len(set(drawn)) == 5
     assert all(int(i) % 2 for i in drawn)
-    assert drawn == [r.query_id for r in LabelledLists(lists).lists]
-    assert len(LabelledLists(lists[:10])) == 5
+    assert drawn == [r.query_id for r in labelled(lists, 5).lists]
+    assert len(labelled(lists[:10], 5)) == 5
 
 
 def test_labelled_lists_keep_only_what_can_be_judged() -> None:
-    lists = LabelledLists(
+    lists = labelled(
         [
             ResultList("1", "q", ["a", "b"], [1.0, 0.0]),
             ResultList("2", "q", ["a", "b"], [0.0, 0.0]),
@@ -86,7 +96,7 @@ def test_labelled_lists_keep_only_what_can_be_judged() -> None:
         ]
     )
     assert len(lists) == 2
-    assert lists.indptr.tolist() == [0, 2, 5]
+    assert lists.candidates.lists.indptr.tolist() == [0, 2, 5]
     # The order of a page means nothing afterwards, but labels stay with their documents.
     marks = [dict(zip(r.results, r.labels or [], strict=True)) for r in lists.lists]
     assert marks == [{"a": 1, "b": 0}, {"a": 0, "b": 0, "c": 1}]

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import clickbridge
 from clickbridge import ClickGraph, build_model
 from clickbridge.errors import SettingError
-from clickbridge.models import base
+from clickbridge.io.values import STORED, stored
 from clickbridge.models.algebra import Sum
-from clickbridge.models.specs import WRAPPERS
-from clickbridge.models.wrapper import Wrapper
-from clickbridge.types import ResultList
+from clickbridge.models.candidates import Query
+from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper, joined_notes
+from clickbridge.models.fitted import Choices, Fitted
+from clickbridge.models.registry import WRAPPERS
+from clickbridge.models.study import Study
+from clickbridge.settings import Seeded
 
 Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedBackwards(FittedWrapper):
+    def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
+        scores: Array = self.parts[0].score_items(query, items)
+        return -scores
 
 
 class Backwards(Wrapper):
@@ -27,14 +39,19 @@ class Backwards(Wrapper):
     name = "rrf"
     about = "the worst first"
     paper = "none"
-    settings = ("seed",)
+    Settings = Seeded
+    fitted_type: ClassVar[type[Fitted]] = FittedBackwards
 
-    def _fit(self, graph: ClickGraph) -> None:
-        for part in self.parts:
-            part.fit(graph)
+    def choose(self, study: Study) -> PartsChoices:
+        return PartsChoices(parts=self.choose_parts(study))
 
-    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
-        return [-scores for scores in self.parts[0].score_lists(lists)]
+    def learn(self, study: Study, choices: Choices) -> FittedBackwards:
+        assert isinstance(choices, PartsChoices)
+        parts = self.learn_parts(study, choices.parts)
+        return FittedBackwards(
+            model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices, parts=parts,
+            queries=parts[0].queries, notes=joined_notes(parts),
+        )  # fmt: skip
 
 
 class Apart(Backwards):
@@ -42,13 +59,12 @@ class Apart(Backwards):
 
 
 @pytest.fixture
-def wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(WRAPPERS, "rrf", f"{__name__}:Backwards")
-    monkeypatch.setitem(WRAPPERS, "mart", f"{__name__}:Apart")
-
-
-def test_specs_and_the_registry_share_one_table() -> None:
-    assert WRAPPERS is base.WRAPPERS
+def wrapped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(WRAPPERS, "rrf", Backwards)
+    monkeypatch.setitem(WRAPPERS, "mart", Apart)
+    monkeypatch.setitem(STORED, "FittedBackwards", stored(FittedBackwards))
+    yield
+    STORED.pop("FittedBackwards", None)
 
 
 @pytest.mark.usefixtures("wrapped")
@@ -78,8 +94,20 @@ def test_saved_with_its_parts(small_graph: ClickGraph, tmp_path: Path) -> None:
     assert (tmp_path / "model" / "parts" / "0" / "parts" / "1").is_dir()
     again = clickbridge.load(tmp_path / "model")
     assert again.spec == model.spec == "rrf:bm25+lmir"
-    assert again.get_params() == {"seed": 3}
+    assert {**again.get_params(deep=False), "parts": None} == {"parts": None, "seed": 3}
     assert again.report_["parts"][0]["spec"] == "bm25+lmir"
     assert (
         again.score("ny pizza", small_graph.doc_ids).tolist() == model.score("ny pizza", small_graph.doc_ids).tolist()
     )
+    # One catalogue for all parts, however deep.
+    catalogues = {id(part.catalogue) for part in (again.fitted, again.parts_[0], *again.parts_[0].parts)}
+    assert len(catalogues) == 1
+
+
+@pytest.mark.usefixtures("wrapped")
+def test_scikit_learn_can_clone_it() -> None:
+    model = build_model("rrf:bm25+lmir", {"bm25.k1": 2.0, "weights": "1,2"})
+    copy = clone(model)
+    assert copy is not model
+    assert repr(copy) == repr(model)
+    assert copy.parts[0] is not model.parts[0]  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from clickbridge.engines.local import Local
 from clickbridge.numerics import factors as module
 from clickbridge.numerics.factors import Descent, Samples, random_factors
 from oracles.factors import descend
@@ -35,7 +36,7 @@ def test_one_epoch_is_the_oracle_s(loss: str, pairwise: bool, monkeypatch: pytes
     x, y, samples = problem(pairwise)
     start = random_factors(6, 8, 5, 2, 1.0, seed=1)
     slow = {name: values.astype(np.float64) for name, values in zip(NAMES, start.copy().arrays, strict=True)}
-    descent = Descent(x, y, start, loss, rate=0.05, shrink=0.01, threads=1)
+    descent = Descent(x, y, start, loss, rate=0.05, shrink=0.01, engine=Local(1))
     descent.epoch(samples)
     descend(x.toarray(), y.toarray(), samples, slow, loss, 0.05, 0.01, 8)
     for name, found in zip(NAMES, descent.factors.arrays, strict=True):
@@ -47,7 +48,7 @@ def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for threads in (1, 2, 3):
         x, y, samples = problem(pairwise=True, n=700)
-        descent = Descent(x, y, random_factors(6, 8, 10, 2, 1.0, seed=1), "hinge", threads=threads)
+        descent = Descent(x, y, random_factors(6, 8, 10, 2, 1.0, seed=1), "hinge", engine=Local(threads))
         assert descent.threads == threads
         for _ in range(2):
             descent.epoch(samples)
@@ -57,12 +58,12 @@ def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_small_batches_wake_no_second_thread() -> None:
     x, y, _ = problem(pairwise=True)
-    assert Descent(x, y, random_factors(6, 8, 10, 2, 1.0, seed=1), "hinge", threads=2).threads == 1
+    assert Descent(x, y, random_factors(6, 8, 10, 2, 1.0, seed=1), "hinge", engine=Local(2)).threads == 1
 
 
 def test_the_mean_is_over_epochs() -> None:
     x, y, samples = problem(pairwise=True)
-    descent = Descent(x, y, random_factors(6, 8, 4, 2, 1.0, seed=1), "logistic", threads=1)
+    descent = Descent(x, y, random_factors(6, 8, 4, 2, 1.0, seed=1), "logistic", engine=Local(1))
     seen = []
     for _ in range(3):
         descent.epoch(samples)
@@ -72,7 +73,7 @@ def test_the_mean_is_over_epochs() -> None:
 
 def test_without_biases_none_are_learned() -> None:
     x, y, samples = problem(pairwise=True)
-    descent = Descent(x, y, random_factors(6, 8, 4, 2, 1.0, seed=1), "logistic", biases=False, threads=1)
+    descent = Descent(x, y, random_factors(6, 8, 4, 2, 1.0, seed=1), "logistic", biases=False, engine=Local(1))
     descent.epoch(samples)
     assert not any(a.any() for a in descent.factors.arrays[2:])
 
@@ -93,3 +94,15 @@ def test_empty_rows_move_nothing() -> None:
     before = descent.factors.u.copy()
     descent.epoch(samples)
     np.testing.assert_array_equal(descent.factors.u, before)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
+def test_decay_shrinks_whatever_the_step_is(loss: str) -> None:
+    """Two documents of the same features have no gradient for the query: AdaGrad's step is then as long as can be."""
+    x, y, samples = problem(pairwise=True, n=400)
+    same = Samples(samples.query, samples.positive, samples.positive, *samples.arrays[3:])
+    descent = Descent(x, y, random_factors(6, 8, 4, 2, 1.0, seed=1), loss, rate=1.0, shrink=10.0)
+    before = np.linalg.norm(descent.factors.u, axis=1)
+    descent.epoch(same)
+    assert (np.linalg.norm(descent.factors.u, axis=1) <= before).all()
+    assert all(np.isfinite(array).all() for array in descent.factors.arrays)

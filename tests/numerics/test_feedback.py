@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clickbridge.numerics.feedback import OF_QUERY, Layout, latent_scores, learn_latent, learn_own, own_scores
+from clickbridge.numerics.feedback import (
+    OF_QUERY,
+    Layout,
+    blended,
+    latent_scores,
+    learn_latent,
+    learn_own,
+    listed_pages,
+    own_scores,
+    read_only,
+)
 from clickbridge.numerics.table import empty_table, mixed, value_at
 
 Array = np.ndarray[Any, Any]
@@ -34,7 +44,7 @@ def layout(seed: int = 0) -> tuple[Layout, list[Array], list[Array], list[Array]
         weight_start=np.array([0, 6]),
         slot_start=np.array([0, 2]),
     )
-    return made, z, tilde, centres
+    return Layout(*map(read_only, made)), z, tilde, centres
 
 
 def shares(z: Array, members: list[int], centres: Array, beta: float) -> Array:
@@ -76,8 +86,8 @@ def test_own_memory() -> None:
     keys, values = empty_table()
     queries = np.array([7, 8], dtype=np.uint64)
     pages, labels = np.array([0, 1, 1, -1]), np.array([1.0, -1.0, 2.0, 3.0])
-    new = learn_own(np.array([0, 2, 4]), pages, labels, np.array([1.0, 3.0]), queries, keys, values)
-    assert new == 5
+    done, used = learn_own(np.array([0, 2, 4]), pages, labels, np.array([1.0, 3.0]), queries, 0, keys, values, 0)
+    assert (done, used) == (2, 5)
     assert value_at(keys, values, mixed(queries[1], np.uint64(OF_QUERY))) == 3.0
     out = np.zeros(4)
     own_scores(
@@ -93,6 +103,60 @@ def test_nothing_to_learn_or_rank() -> None:
     learn_latent(ends, none, 5, flat, flat, made, weights, evidence)
     latent_scores(np.zeros(3, dtype=np.int64), none, 5, made, weights, evidence, 1.0, 1.0, flat)
     own_scores(ends, none, none.astype(np.uint64), *empty_table(), 1.0, 1.0, flat)
-    assert learn_own(ends, none, flat, flat, none.astype(np.uint64), *empty_table()) == 0
+    assert learn_own(ends, none, flat, flat, none.astype(np.uint64), 0, *empty_table(), 0) == (0, 0)
+    listed_pages(none, none, np.array([-1]), none, none)
+    empty = np.zeros(2, dtype=np.int64)
+    how = np.ones(3)
+    query = np.zeros(1, dtype=np.uint64)
+    blended(empty, none, none, flat, flat, query, *empty_table(), 1.0, how, np.zeros(1), flat)
     assert not weights.any()
     assert not evidence.any()
+
+
+def test_a_table_that_would_be_crowded_stops_the_loop() -> None:
+    keys, values = empty_table(8)
+    queries = np.arange(3, dtype=np.uint64)
+    pages, labels = np.array([0, 1, 0, 1, 0, 1]), np.ones(6)
+    done, used = learn_own(np.array([0, 2, 4, 6]), pages, labels, np.ones(3), queries, 0, keys, values, 0)
+    assert (done, used) == (1, 3)
+    assert np.count_nonzero(keys) == 3
+
+
+def test_later_pages_stand_behind_the_others() -> None:
+    """The same list once with a page of the layout, once with one behind it that has the same place."""
+    made, z, tilde, _ = layout()
+    later = made._replace(
+        later_component=read_only(np.array([-1, 0], dtype=np.int32)),
+        later_start=read_only(np.array([0, 2])),
+        later_z=read_only(np.concatenate([[9, 9], z[0][1]]).astype(np.float32)),
+        later_z_tilde=read_only(np.concatenate([[9, 9], tilde[0][1]]).astype(np.float32)),
+    )
+    y = np.array([2.0, -1.0, -1.0])
+    learned = []
+    for page in (1, 8):
+        weights, evidence, out = np.zeros(8), np.zeros(3), np.zeros(3)
+        shown = np.array([0, page, 7])
+        learn_latent(np.array([0, 3]), shown, 10, y, np.ones(1), later, weights, evidence)
+        latent_scores(np.array([0, 3]), shown, 10, later, weights, evidence, 1.0, 1.0, out)
+        learned.append((weights, evidence, out))
+    for one, two in zip(*learned, strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert learned[0][2][2] == 0.0
+
+
+def test_the_blend_by_hand() -> None:
+    keys, values = empty_table()
+    queries = np.array([7, 8], dtype=np.uint64)
+    learn_own(np.array([0, 2]), np.array([4, 5]), np.array([1.0, -1.0]), np.ones(1), queries[:1], 0, keys, values, 0)
+    indptr, items = np.array([0, 3, 4]), np.array([0, 3, -1, 1])
+    given = np.array([1.0, 3.0, -np.inf, 0.5])
+    order = np.array([1, 0, 2, 3])
+    pages = np.empty(4, dtype=np.int64)
+    listed_pages(order, items, np.array([4, 6, 7, -1]), np.array([5]), pages)
+    assert pages.tolist() == [5, 4, -1, 6]
+    latent, prior, out = np.array([0.5, 0.25, 9.0, 1.0]), np.array([-1.0, -2.0]), np.empty(4)
+    blended(indptr, order, pages, given, latent, queries, keys, values, 1.0, np.array([2.0, 3.0, 1.0]), prior, out)
+    assert out.tolist() == [2 * 0.25 + 3 * 0.5 - 2, 2 * 0.5 - 3 * 0.5 - 1, -np.inf, 2 * 1.0 - 1]
+    latent[:] = np.nan  # not looked at
+    blended(indptr, order, pages, given, latent, queries, keys, values, 1.0, np.array([0.0, 3.0, 1.0]), prior, out)
+    assert out.tolist() == [3 * 0.5 - 2, -3 * 0.5 - 1, -np.inf, -1.0]

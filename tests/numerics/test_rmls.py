@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from clickbridge.engines.local import Local
 from clickbridge.numerics.rmls import (
     ABSOLUTE,
     DENSITY,
@@ -112,9 +113,9 @@ def test_plans_and_threads_agree(mode: tuple[int, float], decorrelate: float) ->
     w = sparse.csr_array(x.T @ r @ y)
     l_y = rng.standard_normal((50, 8)).astype(np.float32)
     how = Shrinkage(*mode, decorrelate=decorrelate, norm_power=0.5)
-    one = half(w, l_y, how, threads=1)
+    one = half(w, l_y, how, engine=Local(1))
     for threads in (2, 3, 7):
-        np.testing.assert_array_equal(half(w, l_y, how, threads=threads), one)
+        np.testing.assert_array_equal(half(w, l_y, how, engine=Local(threads)), one)
     np.testing.assert_allclose(half(w, l_y, how, keep_dense=True), one, atol=1e-5)
     np.testing.assert_allclose(half(w, sparse_rows(l_y), how), one, rtol=1e-3, atol=1e-3)
     for tile in (3, 8, 100):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from clickbridge.numerics.rows import block_product, compressed, over_blocks, row_blocks, sparse_rows, stacked
+from clickbridge.numerics.rows import block_product, compressed, row_blocks, sparse_rows, stacked
 
 
 def holes(seed: int, n: int, m: int, share: float = 0.3) -> np.ndarray:
@@ -43,7 +43,6 @@ def test_nothing() -> None:
     assert empty.shape == (0, 3)
     assert empty.dense().shape == (0, 3)
     assert row_blocks(np.zeros(1, dtype=np.int64)) == []
-    assert list(over_blocks([], 2, lambda bounds: bounds)) == []
 
 
 @pytest.mark.parametrize("dense", [True, False])
@@ -61,9 +60,3 @@ def test_blocks_cover_all_rows_once(counts: list[int], most: int) -> None:
     blocks = row_blocks(indptr, most)
     assert [row for start, stop in blocks for row in range(start, stop)] == list(range(len(counts)))
     assert all(0 < stop - start <= most for start, stop in blocks)
-
-
-def test_results_keep_the_order_of_blocks() -> None:
-    blocks = [(i, i + 1) for i in range(50)]
-    for threads in (1, 3):
-        assert list(over_blocks(blocks, threads, lambda bounds: bounds[0])) == list(range(50))

@@ -9,13 +9,11 @@ import pytest
 from scipy import sparse
 from scipy.sparse.linalg import svds
 
-from clickbridge.numerics import svd as module
 from clickbridge.numerics.svd import (
     CorrectedOperator,
     MatrixOperator,
     ProductOperator,
     fix_signs,
-    orthonormal,
     randomised_svd,
 )
 
@@ -151,33 +149,3 @@ def test_a_warm_start_from_nothing_is_harmless() -> None:
     for start in (np.zeros((30, 3)), same):
         found = randomised_svd(operator, 5, dtype=np.float64, start=start)
         np.testing.assert_allclose(found.s, 0.8 ** np.arange(5), rtol=1e-8)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("small", [True, False])
-def test_orthonormal(small: bool, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where Cholesky alone would fail, by Householder or by shifts."""
-    if not small:
-        monkeypatch.setattr(module, "SMALL", 0)
-    rng = np.random.default_rng(0)
-    good = rng.standard_normal((200, 6))
-    eps = float(np.finfo(dtype).eps)
-    nearly = np.hstack([good, good[:, :1] + eps**0.6 * rng.standard_normal((200, 1))])
-    for block in (good, nearly, good[:, :1]):
-        given = block.astype(dtype)
-        q, r = orthonormal(given.copy())
-        np.testing.assert_allclose(q.T @ q, np.eye(q.shape[1]), atol=300 * eps)
-        np.testing.assert_allclose(q @ r, given, atol=300 * eps)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_dependent_columns_are_dropped_wherever_they_stand(dtype: Any) -> None:
-    a, b, c = np.random.default_rng(0).standard_normal((3, 20, 1)).astype(dtype)
-    zero = np.zeros_like(a)
-    for columns, rank in [([a, a, b], 2), ([zero, a, b, a, c], 3), ([a, b, a], 2), ([zero, zero], 0), ([a, zero], 1)]:
-        block = np.hstack(columns)
-        q, r = orthonormal(block.copy())
-        assert q.shape == (20, rank)
-        assert r.shape == (rank, block.shape[1])
-        np.testing.assert_allclose(q.T @ q, np.eye(rank), atol=1e-5)
-        np.testing.assert_allclose(q @ r, block, atol=1e-5)

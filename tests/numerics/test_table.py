@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickbridge.numerics.table import add_at, empty_table, mixed, packed, room_for, unpacked, value_at
+from clickbridge.numerics.table import add_at, empty_table, mixed, packed, room_for, unpacked, value_at, without_small
 
 KEYS = st.integers(1, 40) | st.integers(1, 2**64 - 1)
 
@@ -39,3 +39,12 @@ def test_keys_are_mixed_well() -> None:
     assert 0 not in made
     low = np.bincount([key & 15 for key in made], minlength=16)
     assert low.min() > 500
+
+
+def test_what_has_faded_can_be_dropped() -> None:
+    keys, values = empty_table(64)
+    for key, value in ((1, 2.0), (2, 1e-20), (3, -2.0), (4, 0.0), (5, -1e-20)):
+        add_at(keys, values, np.uint64(key), value)
+    kept_keys, kept_values, used = without_small(keys, values, 1e-15)
+    assert used == 2
+    assert [a.tolist() for a in packed(kept_keys, kept_values)] == [[1, 3], [2.0, -2.0]]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from clickbridge.engines.local import Local
 from clickbridge.numerics.threads import over_rows
 from clickbridge.numerics.topk import paired_dots, sparse_topk
 
@@ -46,7 +47,7 @@ def hits(items: Array, scores: Array, counts: Array) -> list[list[tuple[int, flo
 def test_topk_equals_a_stable_sort(rows: int, features: int, items: int, k: int, density: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     queries, inverted = random_matrix(rng, rows, features, density), random_matrix(rng, features, items, density)
-    found = sparse_topk(queries, inverted, k, threads=1)
+    found = sparse_topk(queries, inverted, k, Local(1))
     assert hits(*found) == oracle(queries, inverted, k)
     assert found[0].shape == found[1].shape == (rows, min(k, items))
     for row, n in enumerate(found[2]):
@@ -103,11 +104,11 @@ def large() -> tuple[sparse.csr_array, sparse.csr_array]:
 def test_threads_do_not_change_a_bit(large: tuple[sparse.csr_array, sparse.csr_array]) -> None:
     a, b = large
     inverted = sparse.csr_array(b.T.tocsr())
-    for one, four in zip(sparse_topk(a, inverted, 9, threads=1), sparse_topk(a, inverted, 9, threads=4), strict=True):
+    for one, four in zip(sparse_topk(a, inverted, 9, Local(1)), sparse_topk(a, inverted, 9, Local(4)), strict=True):
         assert one.tobytes() == four.tobytes()
     indptr = np.arange(0, 501 * 3, 3)
     columns = np.random.default_rng(1).integers(0, 150, 1500)
-    one, four = (paired_dots(a, b, indptr, columns, threads) for threads in (1, 4))
+    one, four = (paired_dots(a, b, indptr, columns, Local(threads)) for threads in (1, 4))
     assert one.tobytes() == four.tobytes()
 
 
@@ -135,7 +136,7 @@ def test_partitions_cover_every_row_once(n_rows: int, threads: int) -> None:
     def work(start: int, stop: int) -> None:
         seen[start:stop] += 1
 
-    over_rows(n_rows, threads, work)
+    over_rows(n_rows, Local(threads) if threads else None, work)
     assert (seen == 1).all()
 
 
@@ -144,4 +145,4 @@ def test_an_error_in_a_thread_comes_out() -> None:
         raise RuntimeError("in a thread")
 
     with pytest.raises(RuntimeError, match="in a thread"):
-        over_rows(1000, 4, work)
+        over_rows(1000, Local(4), work)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from clickbridge.engines.local import Local
 from clickbridge.numerics.walk import backward_walk
 
 
@@ -49,7 +50,7 @@ def test_starts_in_any_order_and_none_at_all() -> None:
 
 def test_threads_change_nothing() -> None:
     weights = random_graph(60, 50, 2)
-    one, many = (backward_walk(weights, np.arange(110), 0.8, 3, 1e-6, threads).toarray() for threads in (1, 4))
+    one, many = (backward_walk(weights, np.arange(110), 0.8, 3, 1e-6, Local(threads)).toarray() for threads in (1, 4))
     assert one.tobytes() == many.tobytes()
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clickbridge.engines.local import Local
 from clickbridge.online import clusters
 from clickbridge.online.clusters import first_centres, query_vectors, responsibilities, soft_k_means, step
 from oracles.online import soft_k_means_step
@@ -66,7 +67,7 @@ def test_blobs_are_found_whatever_the_scale(monkeypatch: pytest.MonkeyPatch) -> 
 def test_threads_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "CHUNK", 16)
     points, _ = blobs(3)
-    one, two = (step(points, points[:3].copy(), 0.5, threads=t) for t in (1, 3))
+    one, two = (step(points, points[:3].copy(), 0.5, Local(threads)) for threads in (1, 3))
     assert one[0].tobytes() == two[0].tobytes()
     assert one[1] == two[1]
 

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clickbridge.engines.local import Local
 from clickbridge.numerics import diffusion
 from clickbridge.numerics.diffusion import components, spread
+from clickbridge.numerics.ragged import Ragged
 from clickbridge.online.eigen import Lists, decompose, keep_frequent, leading, scales
 from oracles.online import dense_k, power_iteration
 
@@ -16,8 +18,8 @@ Array = np.ndarray[Any, Any]
 
 
 def as_lists(lists: list[list[int]], n: int) -> Lists:
-    ends = np.cumsum([0, *(len(pages) for pages in lists)])
-    return Lists(ends, np.array([p for pages in lists for p in pages], dtype=np.int64), n)
+    ragged = Ragged.of_lengths([len(pages) for pages in lists])
+    return Lists(ragged, np.array([p for pages in lists for p in pages], dtype=np.int64), n)
 
 
 def random_lists(seed: int, m: int, n: int, length: int) -> list[list[int]]:
@@ -31,13 +33,14 @@ def random_lists(seed: int, m: int, n: int, length: int) -> list[list[int]]:
 @pytest.mark.parametrize("threads", [1, 2, 3, 9])
 def test_the_implicit_product_is_k_v(threads: int, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diffusion, "LEAST_PLACES", least)
+    monkeypatch.setattr(diffusion, "LEAST_WORK", 0)
     lists = random_lists(0, 40, 30, 6)
     v = np.random.default_rng(1).standard_normal((30, 50))
     flat = as_lists(lists, 30)
     scale, _, _ = scales(flat)
-    found = spread(flat.indptr, flat.pages, scale, v, threads=threads)
+    found = spread(flat.indptr, flat.pages, scale, v, Local(threads))
     np.testing.assert_allclose(found, dense_k(lists, 30) @ v, atol=1e-12)
-    np.testing.assert_array_equal(found, spread(flat.indptr, flat.pages, scale, v, threads=1))
+    np.testing.assert_array_equal(found, spread(flat.indptr, flat.pages, scale, v, Local(1)))
 
 
 def test_the_product_of_nothing() -> None:

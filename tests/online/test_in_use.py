@@ -89,7 +89,7 @@ def test_fit_update_and_rank_from_the_command_line(tmp_path: Path) -> None:
     graph, model, out = (str(tmp_path / n) for n in ("graph", "model", "out.run"))
     run("ingest", write("log.jsonl", random_pages(0, 50)), "--out", graph)
     run("fit", graph, "--model", "online", "--set", "blend=0,1,1", "--out", model)
-    before = clickbridge.load(model).state_.events  # type: ignore[attr-defined]
+    before = clickbridge.load(model).state_.events
     run("update", model, write("more.jsonl", random_pages(3, 20)))
     after: Any = clickbridge.load(model)
     assert after.spec == "online:given"

@@ -7,8 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 from clickbridge import ClickGraph
-from clickbridge.log.aggregate import user_hash
-from clickbridge.log.clean import clean_session, clean_triple
+from clickbridge.log.clean import clean_session, clean_triple, user_hash
 from clickbridge.types import Impression, PairCount
 
 Raw = dict[str, Any]

@@ -55,12 +55,13 @@ def descend(
                     gradient = steep * sign * row[feature]
                     squares[name][feature] += gradient**2 * (other @ other)
                     step = rate / np.sqrt(squares[name][feature] + 1e-8)
-                    factors[name][feature] -= step * (gradient * other + shrink * factors[name][feature])
+                    moved = factors[name][feature] - step * gradient * other
+                    factors[name][feature] = moved / (1 + step * shrink)
                     if bias == "b_x" and pair:
                         continue
                     squares[bias][feature] += gradient**2
                     step = rate / np.sqrt(squares[bias][feature] + 1e-8)
-                    factors[bias][feature] -= step * (gradient + shrink * factors[bias][feature])
+                    factors[bias][feature] = (factors[bias][feature] - step * gradient) / (1 + step * shrink)
             gradient = steep * samples.globals[s]
             squares["b_g"] += gradient**2
             factors["b_g"] -= rate / np.sqrt(squares["b_g"] + 1e-8) * gradient

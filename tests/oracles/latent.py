@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from clickbridge import ClickGraph
 from clickbridge.graph.parts import Pairs
+from clickbridge.numerics.row import as_matrix
 from clickbridge.types import PairCount
 from oracles.graphs import WORDS, random_docs
 
@@ -43,6 +44,12 @@ def w_by_loops(x: Array, y: Array, responses: Array, mean: bool) -> Array:
             share = 1 / len(clicked) if mean else 1.0
             out += share * responses[i, j] * np.outer(x[i], y[j]) / len(x)
     return out
+
+
+def query_rows(model: Any, queries: list[str]) -> Any:
+    """Features of queries, known and new, as a fitted model has them."""
+    fitted = model.fitted
+    return as_matrix([fitted.query_row(fitted.query(query)) for query in queries], fitted.q_views.width)
 
 
 def pair_log(*pairs: tuple[str, str, int]) -> list[PairCount]:

@@ -16,12 +16,11 @@ def test_search_and_score_agree_with_dense_arithmetic() -> None:
     model = BM25(fields="title:2,body", language="none").fit(graph_of(docs))
     queries = model.map_queries(["apple river", "salt", "unheardof", " ".join(WORDS)])
     expected = dense(queries) @ dense(model.images_).T
-    items, scores, counts = model.index.search(queries, 7)
-    for row in range(4):
-        n = counts[row]
-        np.testing.assert_allclose(scores[row, :n], expected[row, items[row, :n]], rtol=1e-6)
-        np.testing.assert_allclose(scores[row, :n], np.sort(expected[row])[::-1][:n], rtol=1e-6)
-    assert counts.tolist() == [7, 7, 0, 7]
+    found = model.index_.search_many(queries, 7)
+    for row, (items, scores) in enumerate(found):
+        np.testing.assert_allclose(scores, expected[row, items], rtol=1e-6)
+        np.testing.assert_allclose(scores, np.sort(expected[row])[::-1][: len(items)], rtol=1e-6)
+    assert [len(items) for items, _ in found] == [7, 7, 0, 7]
 
 
 def test_an_unknown_item_has_no_score() -> None:

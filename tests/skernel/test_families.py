@@ -83,6 +83,26 @@ def test_a_series_that_does_not_converge_is_refused() -> None:
         MultipleKernels([-1.0])
     with pytest.raises(SettingError, match="family must be product"):
         family("polynomial")
+    ones, first = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
+    for used in (
+        lambda: family("geometric", 1.0).gram(ones, first, ones, first, np.ones(1)),
+        lambda: family("geometric", 1.0).sums(np.ones(1), ones, first, np.ones(1)),
+    ):
+        with pytest.raises(SettingError, match="use a smaller rho"):
+            used()
+
+
+@every_family
+def test_points_that_share_x_and_y(name: str) -> None:
+    """The compiled Gram matrix and sums are s_kernel's, over points that are few x and few y."""
+    x, y, _ = points(4, 8, size=0.9)
+    rng = np.random.default_rng(9)
+    x_of, y_of, g, weights = rng.integers(0, 4, 9), rng.integers(0, 4, 9), rng.random(9), rng.standard_normal(9)
+    k_x, k_y, inner = x @ x.T, y @ y.T, family(name, RHO)
+    whole = s_kernel(inner, g, g, k_x[np.ix_(x_of, x_of)], k_y[np.ix_(y_of, y_of)])
+    np.testing.assert_allclose(inner.gram(k_x, x_of, k_y, y_of, g), whole, atol=1e-12)
+    sums = inner(np.broadcast_to(k_x[0][x_of], (4, 9)), k_y[:, y_of]) @ weights
+    np.testing.assert_allclose(inner.sums(k_x[0][x_of], k_y, y_of, weights), sums, atol=1e-12)
 
 
 @given(seed=st.integers(0, 10_000))

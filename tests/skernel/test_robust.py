@@ -1,4 +1,4 @@
-"""Robust BM25: the paper's three cases, its formula, fallback, the split of the log, the cache."""
+"""Robust BM25: the paper's three cases, its formula, fallback, the split of the log; that it is a value."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import pytest
 from clickbridge import ClickGraph, build_model
 from clickbridge.errors import SettingError
 from clickbridge.graph.hold_back import HoldBack
-from clickbridge.models.base import Model
+from clickbridge.models.candidates import Query, without_gaps
+from clickbridge.models.model import Model
+from clickbridge.models.study import Study
+from clickbridge.models.tuning import labelled
 from clickbridge.simulate.clicks import clicks_on_page
 from clickbridge.skernel import tuning
-from clickbridge.skernel.model import KernelModel
-from clickbridge.skernel.neighbourhood import Training, water_level
-from clickbridge.skernel.robust import Robust
+from clickbridge.skernel.robust import FittedRobust
+from clickbridge.skernel.training_data import Training, water_level
 from clickbridge.types import Document, Impression
 
 Array = np.ndarray[Any, Any]
@@ -125,20 +127,24 @@ def synonyms() -> ClickGraph:
     return ClickGraph.build(pages, docs)
 
 
+def fit_robust(graph: ClickGraph, spec: str = "robust-bm25", **given: str) -> FittedRobust:
+    fitted = build_model(spec, given).fit(graph).fitted
+    assert isinstance(fitted, FittedRobust)
+    return fitted
+
+
 @pytest.fixture(scope="module")
-def robust(synonyms: ClickGraph) -> Robust:
-    model = build_model("robust-bm25").fit(synonyms)
-    assert isinstance(model, Robust)
-    return model
+def robust(synonyms: ClickGraph) -> FittedRobust:
+    return fit_robust(synonyms)
 
 
-def test_it_learns_synonyms(robust: Robust, synonyms: ClickGraph) -> None:
+def test_it_learns_synonyms(robust: FittedRobust, synonyms: ClickGraph) -> None:
     results = [f"{t}{i}" for i in range(8) for t in TOPICS]
     for topic, synonym in zip(TOPICS, SYNONYMS, strict=True):
         best = robust.rerank(f"a {synonym} please", results).doc_ids[:4]
         assert sum(d.startswith(topic) for d in best) >= 3, (synonym, best)
         assert sum(h.doc_id.startswith(topic) for h in robust.rank(f"a {synonym} please", 4)) >= 3
-    assert any("preferences" in note for note in robust.notes_)
+    assert any("preferences" in note for note in robust.notes)
 
 
 def test_constants_come_from_held_back_lists(synonyms: ClickGraph, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,41 +157,41 @@ def test_constants_come_from_held_back_lists(synonyms: ClickGraph, monkeypatch: 
         "query_kernel": "word:0.5,char:0.5",
         "doc_kernel": "base",
     }
-    model = build_model("robust-bm25", given).fit(synonyms)
-    assert isinstance(model, Robust)
-    (note,) = (note for note in model.notes_ if note.startswith("robust") and "held-back lists" in note)
-    assert f"epsilon {model.choice_.epsilon}" in note
+    model = fit_robust(synonyms, **given)
+    (note,) = (note for note in model.notes if note.startswith("robust") and "held-back lists" in note)
+    assert f"epsilon {model.choice.epsilon}" in note
     assert "rho" not in note, "what is given is not chosen"
     worse = {e: nd for e, nd in value_by_epsilon(model, synonyms, given).items() if nd > 0}
     best = max(worse.values())
-    assert worse[model.choice_.epsilon] >= best - tuning.LEAST_GAIN * len(worse)
+    assert worse[model.choice.epsilon] >= best - tuning.LEAST_GAIN * len(worse)
+    assert model.choices.parts[0].field_weights == model.base.choices.field_weights
 
 
-def value_by_epsilon(model: Robust, graph: ClickGraph, given: dict[str, str]) -> dict[float, float]:
+def value_by_epsilon(model: FittedRobust, graph: ClickGraph, given: dict[str, str]) -> dict[float, float]:
     """nDCG@5 of each epsilon, fitted on the rest alone."""
-    held = graph.hold_back(seed=model.seed)
-    lists = tuning.LabelledLists(held.lists())
+    study = Study(graph)
+    held, rest = study.hold_back(seed=model.settings.seed)
+    lists = labelled(study, held.lists())
     out = {}
     for epsilon in tuning.GRIDS["epsilon"]:
-        other = build_model("robust-bm25", {**given, "epsilon": str(epsilon)}).fit(held.graph)
-        scores = np.concatenate(other.score_lists(lists.lists))
-        out[epsilon] = lists.ndcg(np.where(np.isfinite(scores), scores, -1e300))
+        other = build_model("robust-bm25", {**given, "epsilon": str(epsilon)}).fit(rest.graph)
+        out[epsilon] = lists.ndcg(without_gaps(other.fitted.scores(lists.candidates), -1e300))
     return out
 
 
-def test_scores_are_equation_11(robust: Robust) -> None:
+def test_scores_are_equation_11(robust: FittedRobust) -> None:
     """f(q, d) from its parts, point by point."""
     query, docs = "pony kind1", ["horse1", "horse7", "cloud0"]
-    model = robust.neighbourhood(query)
-    assert model is not None
-    assert model.n_pairs <= robust.n_pairs
-    factors = robust.list_factors([build_list(query, docs)])[0]
+    asked, items = robust.query(query), robust.catalogue.items(docs)
+    found = robust.neighbourhood(asked, items)
+    assert found is not None
+    model = robust.trained(found)
+    assert model.n_pairs <= robust.settings.n_pairs
     out = []
-    for doc, g in zip(docs, factors, strict=True):
-        number = np.array([robust.doc_ids_.index(doc)])
-        total = robust.choice_.prior
+    for number, g in zip(items, robust.factors(asked, items), strict=True):
+        total = robust.choice.prior
         for p, weight in enumerate(model.weights):
-            k_d = robust.documents.block(number, model.docs[[model.doc_of_point[p]]])[0, 0]
+            k_d = robust.documents.block(np.array([number]), model.docs[[model.doc_of[p]]])[0, 0]
             total += weight * model.likeness[p] * k_d
         out.append(g * total)
     np.testing.assert_allclose(robust.score(query, docs), out, rtol=1e-9)
@@ -193,20 +199,15 @@ def test_scores_are_equation_11(robust: Robust) -> None:
     assert explained.score == pytest.approx(out[0])
 
 
-def build_list(query: str, docs: list[str]) -> Any:
-    from clickbridge.types import ResultList
-
-    return ResultList("", query, docs)
-
-
-def test_without_neighbours_it_is_the_base(robust: Robust) -> None:
+def test_without_neighbours_it_is_the_base(robust: FittedRobust) -> None:
     """Words of documents that no query ever used."""
-    query, ids = "zqx", robust.doc_ids_
+    query, ids = "zqx", robust.doc_ids
     assert robust.falls_back(query)
     assert not robust.falls_back("pony")
     assert robust.score(query, ids).tolist() == robust.base.score(query, ids).tolist()
     assert np.isfinite(robust.score(query, ids)).all()
     assert robust.rank(query, 5) == robust.base.rank(query, 5)
+    assert robust.explain(query, "horse1") == robust.base.explain(query, "horse1")
 
 
 @pytest.mark.parametrize("spec", ["robust:lmir", "robust:pls", "robust:bm25+pls"])
@@ -220,11 +221,10 @@ def test_any_base(spec: str, synonyms: ClickGraph) -> None:
         "family": "product",
         "doc_kernel": "titles",
     }
-    model = build_model(spec, {**given, "query_kernel": "word:0.5,char:0.5"}).fit(synonyms)
-    assert isinstance(model, Robust)
-    factors = np.concatenate(model.list_factors([build_list("pony kind1", model.doc_ids_)]))
-    assert (factors >= model.choice_.epsilon).all(), "a base that can be negative is shifted before it multiplies"
-    best = model.rerank("the pony", model.doc_ids_).doc_ids[:4]
+    model = fit_robust(synonyms, spec, **given, query_kernel="word:0.5,char:0.5")
+    factors = model.factors(Query("pony kind1"), np.arange(len(model.doc_ids)))
+    assert (factors >= model.choice.epsilon).all(), "a base that can be negative is shifted before it multiplies"
+    best = model.rerank("the pony", model.doc_ids).doc_ids[:4]
     assert sum(d.startswith("horse") for d in best) >= 3
 
 
@@ -254,38 +254,19 @@ def test_clicks_that_make_neighbours_give_no_preferences(synonyms: ClickGraph, m
         "family": "product",
         "doc_kernel": "titles",
     }
-    model: Any = build_model("robust:bm25", {**given, "query_kernel": "click:0.5,word:0.5"}).fit(synonyms)
+    model = fit_robust(synonyms, **given, query_kernel="click:0.5,word:0.5")
     half = halves[-1]
     assert half.shown is not None
     assert half.graph.impressions is not None
     assert synonyms.impressions is not None
     assert len(half.shown) + len(half.graph.impressions) == len(synonyms.impressions)
-    assert model.kernel_.clicks.sum() == half.graph.pairs.clicks.sum()
-    docs_of_pairs = set(zip(model.training_.point_query.tolist(), model.training_.point_doc.tolist(), strict=True))
+    assert model.responses.sum() == half.graph.pairs.clicks.sum()
+    docs_of_pairs = set(zip(model.training.point_query.tolist(), model.training.point_doc.tolist(), strict=True))
     shown = zip(np.repeat(half.shown.query, np.diff(half.shown.indptr)).tolist(), half.shown.doc.tolist(), strict=True)
-    number = model.kernel_.numbers.get
+    number = model.queries.number
     assert docs_of_pairs <= {(number(synonyms.query_keys[q]), d) for q, d in shown}
     assert docs_of_pairs
-    assert any("rest" in note for note in model.notes_)
-
-
-def test_a_model_is_kept_until_something_changes(synonyms: ClickGraph, robust: Robust) -> None:
-    first = robust.neighbourhood("pony kind1")
-    assert robust.neighbourhood("  PONY kind1") is first
-    assert robust.neighbourhood("pony kind2") is not first
-    pairs = robust.n_pairs
-    try:
-        robust.set_params(n_pairs=20)
-        fewer = robust.neighbourhood("pony kind1")
-        assert fewer is not None
-        assert first is not None
-        assert fewer.n_pairs < first.n_pairs
-    finally:
-        robust.set_params(n_pairs=pairs)
-    assert robust.neighbourhood("pony kind1") is first
-    again = build_model("robust-bm25").fit(synonyms)
-    assert isinstance(again, KernelModel)
-    assert again.neighbourhood("pony kind1") is not first
+    assert any("rest" in note for note in model.notes)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +296,7 @@ def test_settings_that_make_no_sense(setting: str, value: str, message: str, syn
         model.fit(synonyms)
 
 
-def test_similar_queries_and_documents(robust: Robust) -> None:
+def test_similar_queries_and_documents(robust: FittedRobust) -> None:
     near = robust.similar_queries("pony kind1", 3)
     assert len(near) == 3
     assert all(name.startswith(("pony", "horse")) or "kind1" in name for name, _ in near)

@@ -13,7 +13,7 @@ from clickbridge import normalise_query
 from clickbridge.errors import SettingError
 from clickbridge.settings import LANGUAGES
 from clickbridge.views.stopwords import STOP_WORDS
-from clickbridge.views.text import Analyzer, bigrams, char_ngrams, fold_accents, tokens_of, url_words, words_of
+from clickbridge.views.text import Analyzer, bigrams, char_ngrams, fold_accents, tokens_of, url_words
 
 PLAIN = Analyzer("none")
 ENGLISH = Analyzer("english", "keep")
@@ -175,10 +175,6 @@ def test_html_is_dropped_only_at_the_end_of_a_page_name() -> None:
     assert url_words("http://a/html.htmlx/x.html") == "a/html.htmlx/x"
 
 
-def test_words_for_character_ngrams_are_plain() -> None:
-    assert words_of("Crème Brûlées, don't!") == ["creme", "brulees", "don't"]
-
-
 def test_accents() -> None:
     assert fold_accents("plain") == "plain"
     assert fold_accents("ÀÉîõüç") == "AEiouc"
@@ -214,7 +210,7 @@ def test_any_text_gives_terms(text: str, language: str, stop_words: str, url: bo
     terms = Analyzer(language, stop_words).terms(text, url)
     assert all(isinstance(term, str) and term and not any(c.isspace() for c in term) for term in terms)
     assert [bigram.split(" ") for bigram in bigrams(terms)] == [list(p) for p in pairwise(terms)]
-    list(char_ngrams(words_of(text)))
+    list(char_ngrams(tokens_of(text)))
 
 
 LETTERS = st.characters(categories=["Lu", "Ll", "Lo", "Nd"])

@@ -11,9 +11,10 @@ from scipy import sparse
 
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.io.artifact import ArtifactWriter, open_artifact
+from clickbridge.io.values import read_value, write_value
 from clickbridge.views.stack import ViewStack, parse_views
 from clickbridge.views.text import char_ngrams
-from clickbridge.views.view import KINDS, Source, unit_rows
+from clickbridge.views.view import Source, ViewTerm, unit_rows
 from oracles.arrays import dense
 
 TITLES = ["Red river", "river stone", "", "stone Café"]
@@ -28,9 +29,8 @@ ALL = ["word", "word:title", "bigram", "char:title", "click", "clicktext", "id",
 
 
 def fitted(term: str, source: Source = SOURCE) -> tuple[Any, Any]:
-    kind, _, argument = term.partition(":")
-    view = KINDS[kind](argument, "none", "keep")
-    return view, view.fit(source)
+    asked = ViewTerm(term, "none", "keep")
+    return asked.kind.fit(asked, source)
 
 
 def as_words(view: Any, row: Any) -> dict[str, float]:
@@ -133,9 +133,8 @@ def test_dense_vectors() -> None:
 
 
 def test_a_missing_view_never_changes_another_s_scale() -> None:
-    both = ViewStack(["word", "dense:m"], "none")
-    rows = dense(both.fit(SOURCE))
-    words = dense(ViewStack(["word"], "none").fit(SOURCE))
+    rows = dense(ViewStack.fit(["word", "dense:m"], SOURCE, "none")[1])
+    words = dense(ViewStack.fit(["word"], SOURCE, "none")[1])
     np.testing.assert_allclose(rows[:, : words.shape[1]], words, atol=1e-7)
 
 
@@ -192,8 +191,8 @@ def test_lists_that_are_refused(text: str, message: str) -> None:
 
 
 def test_a_stack_is_its_views_side_by_side() -> None:
-    stack = ViewStack(ALL, "none")
-    rows = dense(stack.fit(SOURCE))
+    stack, fitted_rows = ViewStack.fit(ALL, SOURCE, "none")
+    rows = dense(fitted_rows)
     assert rows.shape == (4, stack.width)
     for view, term, (start, stop) in zip(stack.views, ALL, stack.spans, strict=True):
         np.testing.assert_allclose(rows[:, start:stop], dense(fitted(term)[1]), atol=1e-7)
@@ -204,14 +203,28 @@ def test_a_stack_is_its_views_side_by_side() -> None:
 
 
 def test_a_stack_survives_an_artifact(tmp_path: Path) -> None:
-    stack = ViewStack(ALL, "none")
-    stack.fit(SOURCE)
+    stack, _ = ViewStack.fit(ALL, SOURCE, "none")
     with ArtifactWriter(tmp_path / "views", "model") as writer:
-        stack.write(writer, "side")
-        writer.commit()
-    again = ViewStack.read(open_artifact(tmp_path / "views", "model"), "side", "none", "keep")
+        writer.commit(views=write_value(writer, "side", stack))
+    artifact = open_artifact(tmp_path / "views", "model")
+    again = read_value(artifact, artifact.manifest["views"])
+    assert isinstance(again, ViewStack)
     assert again.terms == stack.terms
     assert again.spans == stack.spans
     np.testing.assert_array_equal(dense(again.transform(SOURCE)), dense(stack.transform(SOURCE)))
     for column in range(stack.width):
         assert again.feature(column) == stack.feature(column)
+
+
+@pytest.mark.parametrize("terms", [["word"], ["word", "bigram", "char"], ["word", "click", "dense:m", "char"]])
+@pytest.mark.parametrize("text", ["red river stone", "unheardof", "", "Café café river"])
+def test_the_row_of_one_text_is_that_of_many(terms: list[str], text: str) -> None:
+    """One query takes a short cut past the matrices; it must lead to the same place."""
+    stack, _ = ViewStack.fit(terms, Source({"query": TITLES}, 4, CLICKS, OTHERS, list("abc"), {"m": VECTORS}), "none")
+    vectors = {"m": [2.0, 1.0]}
+    row = stack.row(text, vectors)
+    whole = stack.transform(Source({"query": [text]}, 1, vectors={"m": np.array([[2.0, 1.0]], dtype=np.float32)}))
+    found = np.zeros(stack.width)
+    found[row.columns] = row.values
+    np.testing.assert_allclose(found, dense(whole)[0], atol=1e-6)
+    assert (np.diff(row.columns) > 0).all()

@@ -15,9 +15,12 @@ from clickbridge.cli.fitting import (
     Dim,
     Fields,
     HalfLife,
+    Memory,
     MinClicks,
     MinUsers,
     Response,
+    Threads,
+    engine_of,
     fit_settings,
 )
 from clickbridge.errors import SettingError
@@ -46,11 +49,14 @@ def compare(
     min_users: MinUsers = None,
     response: Response = None,
     half_life: HalfLife = None,
+    threads: Threads = 0,
+    memory: Memory = "0",
     json: Json = False,
 ) -> None:
     """Learn several models, run them on the same lists, and say which is better and how sure that is."""
     from clickbridge.evaluate.compare import compare as compare_models
 
+    runs_on = engine_of("local", threads, memory)
     keep_apart([report, csv, save_dir], [graph, lists])
     for path in (report, csv):
         if path is not None and not path.parent.is_dir():
@@ -66,6 +72,7 @@ def compare(
             measures=measures,
             dims=_numbers(dims),
             save_dir=save_dir,
+            engine=runs_on,
             progress=tell,
             command=shlex.join(["clickbridge", *sys.argv[1:]]),
         )

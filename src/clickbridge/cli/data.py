@@ -21,8 +21,8 @@ from clickbridge.cli.console import (
     renames,
     say,
 )
+from clickbridge.cli.fitting import MinClicks, MinUsers, Response, checked_counting
 from clickbridge.errors import SettingError
-from clickbridge.settings import SETTINGS
 
 Logs = Annotated[list[str], typer.Argument(help="Log files; - is standard input.", show_default=False)]
 Format = Annotated[str, typer.Option(help="auto, sessions, triples or trec-session.")]
@@ -42,9 +42,9 @@ def ingest(
     time_unit: TimeUnit = "s",
     max_rejects: MaxRejects = "1%",
     rejects: Rejects = None,
-    min_clicks: Annotated[int | None, typer.Option(help=SETTINGS["min_clicks"].help)] = None,
-    min_users: Annotated[int | None, typer.Option(help=SETTINGS["min_users"].help)] = None,
-    response: Annotated[str | None, typer.Option(help=SETTINGS["response"].help)] = None,
+    min_clicks: MinClicks = None,
+    min_users: MinUsers = None,
+    response: Response = None,
     json: Json = False,
 ) -> None:
     """Read click logs and documents into a GRAPH."""
@@ -55,9 +55,11 @@ def ingest(
     from clickbridge.log.rejects import RejectLog
 
     keep_apart([out, rejects], [*logs, *docs])
-    defaults = checked(min_clicks=min_clicks, min_users=min_users, response=response)
+    defaults = checked_counting(min_clicks=min_clicks, min_users=min_users, response=response)
     dense = pairs_of(vectors, "--vectors takes NAME=FILE, as minilm=vectors.parquet")
     check_target(out, KIND)
+    if rejects is not None and rejects.resolve().is_relative_to(out.resolve()):
+        raise SettingError(f"--rejects {rejects} is inside {out}, which is replaced as a whole: choose another place")
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
         # Documents are read first; what both lose goes to one file.
         place = rejects or Path(scratch) / "rejects.jsonl"
@@ -127,20 +129,14 @@ def stats(
     graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)], json: Json = False
 ) -> None:
     """Print the papers' Table 1 for a GRAPH, and what else one asks first of a log."""
+    from clickbridge.evaluate.statistics import stats as count
     from clickbridge.graph.clickgraph import ClickGraph
-    from clickbridge.graph.responses import responses
-    from clickbridge.graph.stats import table1
-    from clickbridge.views.word import count_words
 
     with progress() as report:
         report("opening", 0)
         opened = ClickGraph.open(graph)
-        report("counting words", 0)
-        query_words, doc_words = count_words(
-            opened.query_texts, {name: opened.field(name) for name in opened.field_names}, opened.n_docs
-        )
-        report("counting products", 0)
-        table = table1(opened, responses(opened, **opened.defaults), query_words, doc_words)
+        report("counting", 0)
+        table = count(opened)
     if json:
         print_json(table)
     else:
@@ -184,8 +180,3 @@ def simulate(
         print_json(counts)
     else:
         print_table(f"simulated: {out}", ("", "count"), list(counts.items()))
-
-
-def checked(**values: Any) -> dict[str, Any]:
-    """Options that were given, each within its limits."""
-    return {name: SETTINGS[name].check(value) for name, value in values.items() if value is not None}

@@ -12,8 +12,8 @@ from clickbridge.cli.console import Seed, out, print_table, progress, say
 from clickbridge.errors import SettingError
 
 if TYPE_CHECKING:
-    from clickbridge.graph.clickgraph import ClickGraph
-    from clickbridge.models.sfunction import SFunction
+    from clickbridge.models.model import Model
+    from clickbridge.models.study import Study
     from clickbridge.online.interleave import Verdict
     from clickbridge.online.simulated import Point
     from clickbridge.types import ResultList
@@ -37,8 +37,8 @@ def demo(
     from clickbridge.io.lists import read_lists
     from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
-    from clickbridge.models.sfunction import SFunction
     from clickbridge.models.specs import build_model
+    from clickbridge.models.study import Study
     from clickbridge.simulate.demo import write_demo
 
     if serve:
@@ -53,20 +53,19 @@ def demo(
             folder / "graph",
             progress=report,
         )
-        models: dict[str, SFunction] = {}
+        models: dict[str, Model] = {}
+        study = Study(graph)  # what the models share is worked out once
         model_folder = folder / "models"
         model_folder.mkdir(exist_ok=True)
         for spec in SPECS:
             report(f"fitting {spec}", 0)
-            model = build_model(spec).fit(graph)
-            assert isinstance(model, SFunction)
-            model.save(model_folder / spec)
-            models[spec] = model
+            models[spec] = build_model(spec).fit_on(study)
+            models[spec].save(model_folder / spec)
         judged = {kind: read_lists(str(folder / f"{kind}.lists.jsonl")) for kind in ("seen", "unseen")}
         report("searching", 0)
         scores = {spec: {kind: _measure(model, judged[kind]) for kind in judged} for spec, model in models.items()}
         report("learning from simulated clicks", 0)
-        curve = _learning_curve(graph, models[BEFORE], judged["seen"], seed)
+        curve = _learning_curve(study, models[BEFORE], judged["seen"], seed)
     print_table(
         "The data (documents are real, searches and clicks are simulated)",
         ("", "count"),
@@ -89,7 +88,7 @@ def demo(
     say(f"done in {time.perf_counter() - start:.0f} s")
 
 
-def _measure(model: SFunction, lists: list[ResultList]) -> dict[str, float]:
+def _measure(model: Model, lists: list[ResultList]) -> dict[str, float]:
     """Means over the queries, searching the whole collection."""
     from clickbridge.measures import evaluate_run, parse_measures
 
@@ -100,7 +99,7 @@ def _measure(model: SFunction, lists: list[ResultList]) -> dict[str, float]:
     return {name: sum(v.values()) / len(v) for name, v in values.items()}
 
 
-def _examples(before: SFunction, after: SFunction, lists: list[ResultList]) -> None:
+def _examples(before: Model, after: Model, lists: list[ResultList]) -> None:
     """Unseen phrasings whose best answer rises most from one model to the other."""
     queries = [r.query for r in lists]
     best = [dict(zip(r.labels or (), r.results, strict=True))[max(r.labels or (0,))] for r in lists]
@@ -114,25 +113,23 @@ def _examples(before: SFunction, after: SFunction, lists: list[ResultList]) -> N
     print_table("Before and after", ("typed", "wanted", before.spec, after.spec), rows)
 
 
-def _similar(model: SFunction, queries: list[str]) -> None:
+def _similar(model: Model, queries: list[str]) -> None:
     rows = [(query, ", ".join(name for name, _ in model.similar_queries(query, 3))) for query in queries[:EXAMPLES]]
     print_table(f"Similar queries ({model.spec}, from simulated clicks)", ("typed", "similar"), rows)
 
 
-def _learning_curve(graph: ClickGraph, before: SFunction, lists: list[ResultList], seed: int) -> Curve:
+def _learning_curve(study: Study, before: Model, lists: list[ResultList], seed: int) -> Curve:
     """The first search page of `before`, used by simulated users while the online learner watches."""
     import numpy as np
 
     from clickbridge.models.specs import build_model
-    from clickbridge.online.reranker import Online
+    from clickbridge.online.model import Online
     from clickbridge.online.simulated import against_the_engine, learning_curve
     from clickbridge.types import ResultList
 
-    weights = zip(before.field_names_, before.field_weights_, strict=True)  # type: ignore[attr-defined]
-    fields = ",".join(f"{name}:{weight}" for name, weight in weights if weight > 0)
     # The blend is what hold_back finds on this data; to look for it again would take longer than all the rest.
-    model = build_model(f"online:{BEFORE}", {"fields": fields, "online.dim": 20, "clusters": 10, "blend": "0,0.6,1"})
-    model.fit(graph)
+    model = build_model(f"online:{BEFORE}", {"online.dim": 20, "clusters": 10, "blend": "0,0.6,1"})
+    model.fit_on(study)
     assert isinstance(model, Online)
     pages = []
     found = before.rank_many([r.query for r in lists], model.list_length)

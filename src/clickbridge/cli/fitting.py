@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 import typer
 
-from clickbridge.settings import SETTINGS, parse_assignments
+from clickbridge.errors import SettingError
+from clickbridge.settings import Counting, declared_in, parse_assignments
+from clickbridge.settings import Fields as FieldSettings
 
-Dim = Annotated[int | None, typer.Option(help=SETTINGS["dim"].help)]
-Fields = Annotated[str | None, typer.Option(help=SETTINGS["fields"].help)]
-MinClicks = Annotated[int | None, typer.Option(help=SETTINGS["min_clicks"].help)]
-MinUsers = Annotated[int | None, typer.Option(help=SETTINGS["min_users"].help)]
-Response = Annotated[str | None, typer.Option(help=SETTINGS["response"].help)]
-HalfLife = Annotated[float | None, typer.Option(help=SETTINGS["half_life"].help)]
+COUNTING = declared_in(Counting)
+Dim = Annotated[int | None, typer.Option(help="dimensions of the latent space; above the rank it is clipped")]
+Fields = Annotated[str | None, typer.Option(help=declared_in(FieldSettings)["fields"].help)]
+MinClicks = Annotated[int | None, typer.Option(help=COUNTING["min_clicks"].help)]
+MinUsers = Annotated[int | None, typer.Option(help=COUNTING["min_users"].help)]
+Response = Annotated[str | None, typer.Option(help=COUNTING["response"].help)]
+HalfLife = Annotated[float | None, typer.Option(help=COUNTING["half_life"].help)]
+EngineName = Annotated[str, typer.Option("--engine", help="Where to learn: local.")]
+Threads = Annotated[int, typer.Option(min=0, max=1024, help="Threads; 0 is one for each core.")]
+Memory = Annotated[str, typer.Option(help="Memory for working arrays, as 12GiB; 0 is half of the machine's.")]
+UNITS = {
+    "": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
+    "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+}  # fmt: skip
 Assignments = Annotated[list[str], typer.Option(help="key=value, for every part that has it; bm25.k1=2 for one.")]
+
+
+def engine_of(name: str, threads: int, memory: str) -> Any:
+    """The engine that the options ask for."""
+    from clickbridge.engines.local import Local
+
+    if name != "local":
+        raise SettingError(f"--engine is local in this version; got {name!r}")
+    return Local(threads, bytes_of(memory))
+
+
+def bytes_of(text: str) -> int:
+    """`12GiB` as a number of bytes; a number alone is bytes."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    unit = UNITS.get(found[2].upper()) if found else None
+    if found is None or unit is None:
+        raise SettingError(f"--memory is a size, as 12GiB or 800MiB; got {text!r}")
+    return int(float(found[1]) * unit)
+
+
+def checked_counting(**values: Any) -> dict[str, Any]:
+    """Settings of counting that were given, each within its limits."""
+    return {name: COUNTING[name].check(value) for name, value in values.items() if value is not None}
 
 
 def fit_settings(assignments: list[str], **options: Any) -> dict[str, Any]:

@@ -9,8 +9,21 @@ from typing import Annotated, Any
 import typer
 
 from clickbridge.cli.console import Json, Seed, keep_apart, print_json, print_table, progress, renames, say
-from clickbridge.cli.data import Columns, Format, MaxRejects, TimeUnit, checked
-from clickbridge.cli.fitting import Assignments, Dim, Fields, HalfLife, MinClicks, MinUsers, Response
+from clickbridge.cli.data import Columns, Format, MaxRejects, TimeUnit
+from clickbridge.cli.fitting import (
+    Assignments,
+    Dim,
+    EngineName,
+    Fields,
+    HalfLife,
+    Memory,
+    MinClicks,
+    MinUsers,
+    Response,
+    Threads,
+    checked_counting,
+    engine_of,
+)
 from clickbridge.errors import InputError, SettingError
 from clickbridge.settings import parse_assignments
 
@@ -19,15 +32,27 @@ ModelPath = Annotated[Path, typer.Argument(help="A MODEL folder.", show_default=
 
 
 def models(json: Json = False) -> None:
-    """List every model: name, what it is, which paper."""
-    from clickbridge.models.base import WRAPPERS, every_model
+    """List every model: name, what it is, what it can do, which paper."""
+    from clickbridge.models.fitted import ABILITIES
+    from clickbridge.models.registry import MODELS, WRAPPERS, model_class
 
-    names = ((m, f"{m.name}:SPEC" if m.name in WRAPPERS else m.name) for m in every_model())
-    rows = [(name, m.about, m.paper, ", ".join(m.setting_names())) for m, name in names]
+    rows = []
+    for name in (*MODELS, *WRAPPERS):
+        kind = model_class(name)
+        rows.append(
+            {
+                "name": f"{name}:SPEC" if name in WRAPPERS else name,
+                "about": kind.about,
+                "can": [ability for ability in ABILITIES if ability in kind.abilities()],
+                "paper": kind.paper,
+                "settings": ", ".join(kind.setting_names()),
+            }
+        )
     if json:
-        print_json([dict(zip(("name", "about", "paper", "settings"), row, strict=True)) for row in rows])
+        print_json(rows)
     else:
-        print_table("", ("name", "what it is", "paper", "settings"), rows)
+        table = [(*row.values(),) for row in (row | {"can": ", ".join(row["can"])} for row in rows)]
+        print_table("", ("name", "what it is", "what it can do", "paper", "settings"), table)
 
 
 def fit(
@@ -44,19 +69,23 @@ def fit(
     tune: Annotated[bool, typer.Option("--tune", help="Search the settings' grids through hold_back first.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Say what learning would cost, and stop (rmls).")] = False,
     seed: Seed = 0,
+    engine: EngineName = "local",
+    threads: Threads = 0,
+    memory: Memory = "0",
     json: Json = False,
 ) -> None:
     """Learn a model from a GRAPH."""
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.graph.responses import responses
     from clickbridge.io.artifact import check_target
-    from clickbridge.models.base import KIND
+    from clickbridge.models.files import KIND
     from clickbridge.models.specs import build_components, build_model, parse_spec
 
+    runs_on = engine_of(engine, threads, memory)
     settings: dict[str, Any] = dict(parse_assignments(set))
     options = {"min_clicks": min_clicks, "min_users": min_users, "response": response, "half_life": half_life}
     counting = {name: settings.pop(name) for name in (*options, "max_clicks_per_user") if name in settings}
-    counting = checked(**counting | {name: value for name, value in options.items() if value is not None})
+    counting = checked_counting(**counting | {name: value for name, value in options.items() if value is not None})
     settings |= {name: value for name, value in (("fields", fields), ("dim", dim)) if value is not None}
     known = {setting for part in build_components(parse_spec(model)) for setting in part.setting_names()}
     if seed and "seed" in known:
@@ -74,20 +103,23 @@ def fit(
     for note in said:
         say(note)
     if plan:
-        print_plans(built.plans(opened), json)
+        print_plans(built.plans(opened, runs_on), json)
         return
     assert out is not None
     trials = None
     if tune:
         from clickbridge.models.grid import tune as search
 
-        settings, trials = search(model, settings, opened, out.with_name(out.name + ".tune.jsonl"), seed, say)
+        trace, given = out.with_name(out.name + ".tune.jsonl"), settings
+        settings, trials = search(model, given, opened, trace, seed, say, engine=runs_on)
+        found = ", ".join(f"{name}={value}" for name, value in settings.items() if name not in given)
+        say(f"tune {model}: takes {found or 'the defaults'}")
         built = build_model(model, settings)
     with progress() as report:
         report(f"fitting {model}", 0)
-        built.watch = lambda line: report(line, 0)
-        built.fit(opened)
-        built.report_ |= {} if trials is None else {"tuning": trials}
+        built.fit(opened, engine=runs_on, watch=lambda line: report(line, 0))
+        if trials is not None:
+            built.fitted_ = built.fitted.noted(tuning=trials)
         built.save(out)
     for note in built.notes_:
         if note not in said:
@@ -125,6 +157,9 @@ def update(
     time_unit: TimeUnit = "s",
     max_rejects: MaxRejects = "1%",
     again: Annotated[bool, typer.Option("--again", help="Take in a log that was taken in before.")] = False,
+    engine: EngineName = "local",
+    threads: Threads = 0,
+    memory: Memory = "0",
     json: Json = False,
 ) -> None:
     """Take new clicks and documents into a model without learning from scratch."""
@@ -132,8 +167,9 @@ def update(
     from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
-    from clickbridge.models.base import load
+    from clickbridge.models.files import load
 
+    runs_on = engine_of(engine, threads, memory)
     if not (logs or docs or remove_docs):
         raise SettingError("update needs a log, --docs or --remove-docs")
     keep_apart([], docs)
@@ -158,8 +194,8 @@ def update(
         say(f"{unknown:,} ids in {remove_docs} are not in the model")
     with progress() as report:
         report(f"updating {opened.spec}", 0)
-        opened.update(log, read_docs(*docs, rejects=RejectLog(max_rejects)), gone)
-        opened.applied_ = [*opened.applied_, *hashes]
+        documents = read_docs(*docs, rejects=RejectLog(max_rejects))
+        opened.update(log, documents, gone, engine=runs_on, applied=hashes)
         opened.save(model)
     summary = {"model": opened.spec, "documents": len(opened.doc_ids_), "logs taken in": len(opened.applied_)}
     if json:
@@ -176,7 +212,7 @@ def search(
     json: Json = False,
 ) -> None:
     """Search the whole collection."""
-    from clickbridge.models.base import load
+    from clickbridge.models.files import load
 
     opened = load(model)
     query = readable(query)
@@ -211,8 +247,8 @@ def similar(
     json: Json = False,
 ) -> None:
     """Find similar queries or similar documents."""
-    from clickbridge.models.base import load
-    from clickbridge.skernel.alike import similar_by_clicks
+    from clickbridge.models.files import load
+    from clickbridge.skernel.similar_queries import similar_by_clicks
 
     if (query is None) == (doc is None):
         raise SettingError("similar needs either --query or --doc")
@@ -222,7 +258,9 @@ def similar(
     if query is not None:
         asked = readable(query)
         latent = opened.similar_queries
-        near = latent(asked, k, min_clicks) if by == "latent" else similar_by_clicks(opened, asked, k, min_clicks)
+        near = (
+            latent(asked, k, min_clicks) if by == "latent" else similar_by_clicks(opened.fitted, asked, k, min_clicks)
+        )
         rows = [{"query": name, "similarity": s} for name, s in near]
     else:
         assert doc is not None

@@ -30,7 +30,8 @@ def rank(
 
     from clickbridge.io.lists import read_lists
     from clickbridge.io.trec import write_run
-    from clickbridge.models.base import load, query_of
+    from clickbridge.models.candidates import asked
+    from clickbridge.models.files import load
 
     keep_apart([out], [lists, model])
     opened, given = load(model), read_lists(lists)
@@ -48,7 +49,7 @@ def rank(
         print_table("", ("", "value"), list(summary.items()))
         if unscored:
             say(f"{opened.spec} has no score for {unscored:,} of {len(given):,} lists: their order is as it came")
-        fell_back = sum(opened.falls_back(query_of(result)) for result in given) - unscored
+        fell_back = sum(opened.falls_back(asked(result, opened.fitted.queries).key) for result in given) - unscored
         if fell_back > 0:
             say(f"{opened.spec} knows no query like {fell_back:,} of {len(given):,}: its base model ranked them")
 

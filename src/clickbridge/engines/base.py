@@ -3,6 +3,9 @@
 A model is handed an engine and never chooses one. `threads` and `memory` mean the same for every model: how many
 threads may work at once, and how many bytes may be used for working arrays. Results do not depend on either: work is
 cut into blocks by size, and blocks are added up in their order.
+
+Solvers in numerics are written on these operations. The loops behind them are in numerics too, and know of an engine
+only what is said here: `base` stands below numerics, the engines themselves above it.
 """
 
 from __future__ import annotations
@@ -24,11 +27,12 @@ class Engine(Protocol):
     memory: int
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """`work` on every item, several at once; results in the order of the items."""
+        """`work` on every item, several at once; results in the order of the items. Work is done as results are
+        asked for, in this process: it may write into arrays that it shares with the caller."""
         ...
 
     def times(self, a: sparse.csr_array, block: Array) -> Array:
-        """Sparse rows times a dense block."""
+        """Sparse rows times a dense block, in the block's precision."""
         ...
 
     def gram(self, block: Array) -> Array:
@@ -39,7 +43,25 @@ class Engine(Protocol):
         """(q, r) with q r = block and q'q = 1; dependent columns are dropped. May overwrite the block."""
         ...
 
-    def top_k(self, queries: Array, images: Array, k: int, hidden: Array | None) -> tuple[Array, Array]:
-        """Numbers and scores of the k images with the largest dot products for each query row, best first, ties to
-        the lower number; `hidden` marks images that have no score (-inf)."""
+    def half(self, rows: Any, maps: Any, how: Any, keep_dense: bool) -> Any:
+        """One half of an RMLS iteration: sparse rows times a map, turned, thresholded and given their lengths. From
+        `Rows`, `Maps` and a `Shrinkage` to a `Half`, all in numerics/rmls.py."""
         ...
+
+    def top_k(self, queries: Array, images: Array, k: int, hidden: Array | None) -> tuple[Array, Array]:
+        """Numbers and scores (float64) of the k images with the largest dot products for each query row, best first,
+        ties to the lower number; `hidden` marks images that have no score. There are as many columns as k or as
+        images; a place for which no image is left has the number -1 and the score -inf."""
+        ...
+
+
+_default: list[Engine] = []
+
+
+def default_engine() -> Engine:
+    """The engine of a caller who names none: this machine, one for the whole process."""
+    if not _default:
+        from clickbridge.engines.local import Local  # stands on numerics, which stand on this module
+
+        _default.append(Local())
+    return _default[0]

@@ -1,1 +1,35 @@
-"""Is one ranking better than another, and can we be sure?"""
+"""Measuring and comparing models. `clickbridge.evaluate(model, lists)` measures one: the package can be called."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from clickbridge.evaluate.single import Evaluation
+    from clickbridge.frames import Frame
+    from clickbridge.models.fitted import Fitted
+    from clickbridge.models.model import Model
+    from clickbridge.types import ResultList
+
+
+class _Package(ModuleType):
+    """The function and the package share a name; this is both, whichever was asked for first."""
+
+    def __call__(
+        self,
+        model: Model | Fitted,
+        lists: Sequence[ResultList] | str | Path | Frame,
+        measures: str = "nDCG@1,nDCG@3,nDCG@5,AP",
+    ) -> Evaluation:
+        """Measures a fitted model on judged lists: see `clickbridge.evaluate.single.evaluate`."""
+        from clickbridge.evaluate.single import evaluate
+
+        return evaluate(model, lists, measures)
+
+
+sys.modules[__name__].__class__ = _Package

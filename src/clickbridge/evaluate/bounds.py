@@ -7,24 +7,28 @@ and its expectation over all maps of a family. The theorems bound D(S) where |x|
 
 from __future__ import annotations
 
-import copy
 import math
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from clickbridge.engines.base import Engine, default_engine
 from clickbridge.errors import InputError, NotSupported, SettingError
-from clickbridge.models.base import Model
-from clickbridge.models.latent import LatentModel, Space
+from clickbridge.models.latent import Space
+from clickbridge.models.model import Model
+from clickbridge.models.pls import FittedPLS
+from clickbridge.models.rmls import FittedRMLS
 from clickbridge.numerics.csr import csr_times_dense
 from clickbridge.numerics.rows import Maps, SparseRows
 from clickbridge.numerics.svd import ProductOperator, randomised_svd
 
 Array = np.ndarray[Any, Any]
+Learned = FittedPLS | FittedRMLS
+"""Models whose spaces can be learned from some of their queries."""
 HELD = 0.1
 """Share of a model's queries that `measure` puts aside."""
 LEAST_HELD = 10
@@ -148,12 +152,19 @@ def _dots(one: Any, two: Any) -> Array:
 
 
 def largest_gap(
-    x: sparse.csr_array, r: sparse.csr_array, other: sparse.csr_array, y: sparse.csr_array, d: int, seed: int = 0
+    x: sparse.csr_array,
+    r: sparse.csr_array,
+    other: sparse.csr_array,
+    y: sparse.csr_array,
+    d: int,
+    seed: int = 0,
+    engine: Engine | None = None,
 ) -> float:
     """The largest difference of alignment between two sets of responses over all orthonormal maps of d columns:
     sup |trace(Ly' (W - W')' Lx)| is the sum of the first d singular values of W - W'."""
     difference = sparse.csr_array(averaged(r) - averaged(other))
-    return float(randomised_svd(ProductOperator(x, difference, y, np.float64), d, seed=seed, dtype=np.float64).s.sum())
+    operator = ProductOperator(x, difference, y, np.float64, engine)
+    return float(randomised_svd(operator, d, seed=seed, dtype=np.float64).s.sum())
 
 
 def rows_of(matrix: sparse.csr_array, keep: Array) -> sparse.csr_array:
@@ -203,31 +214,32 @@ class Bound:
         }  # fmt: skip
 
 
-def bounds(model: Model, delta: float = 0.05, seed: int = 0) -> list[Bound]:
+def bounds(model: Model, delta: float = 0.05, seed: int = 0, engine: Engine | None = None) -> list[Bound]:
     """The bound of every latent space of a fitted model, and of every part of a sum that has some."""
-    found = [bound for part in _latent_parts(model) for bound in _of_model(part, delta, seed)]
+    where = engine or default_engine()
+    found = [bound for part in _latent_parts(model.fitted) for bound in _of_model(part, delta, seed, where)]
     if not found:
         raise NotSupported(f"{model.spec} learns no linear maps: bounds are for pls, mpls and rmls")
     return found
 
 
-def _latent_parts(model: Model) -> Iterator[LatentModel]:
-    if isinstance(model, LatentModel) and hasattr(model, "learn_space"):
-        yield model
-    for part in getattr(model, "parts", ()):
+def _latent_parts(fitted: Any) -> Iterator[Learned]:
+    if isinstance(fitted, FittedPLS | FittedRMLS):
+        yield fitted
+    for part in getattr(fitted, "parts", ()):
         yield from _latent_parts(part)
 
 
-def _of_model(model: LatentModel, delta: float, seed: int) -> Iterator[Bound]:
-    held = held_queries(model.query_keys_, seed) & (np.diff(model.responses_.indptr) > 0)
+def _of_model(model: Learned, delta: float, seed: int, engine: Engine) -> Iterator[Bound]:
+    held = held_queries(model.queries.keys, seed) & (np.diff(model.responses.indptr) > 0)
     if held.sum() < LEAST_HELD:
         raise InputError(
             f"{int(held.sum())} queries are too few to hold back: the measured gap needs {LEAST_HELD}, "
             f"so a model of about {round(LEAST_HELD / HELD)} queries"
         )
-    for number, space in enumerate(model.spaces_):
-        name = f"{model.spec} {number + 1}/{len(model.spaces_)}" if len(model.spaces_) > 1 else model.spec
-        yield measure(model, space, held, delta, name)
+    for number, space in enumerate(model.spaces):
+        name = f"{model.spec} {number + 1}/{len(model.spaces)}" if len(model.spaces) > 1 else model.spec
+        yield measure(model, space, held, delta, name, engine)
 
 
 def held_queries(keys: list[str], seed: int) -> Array:
@@ -236,16 +248,16 @@ def held_queries(keys: list[str], seed: int) -> Array:
     return np.array([zlib.crc32(salt + key.encode()) < HELD * 2**32 for key in keys], dtype=bool)
 
 
-def measure(model: LatentModel, space: Space, held: Array, delta: float, name: str) -> Bound:
+def measure(model: Learned, space: Space, held: Array, delta: float, name: str, engine: Engine) -> Bound:
     """The maps are learned anew without the held-back queries, features as `fit` left them, and the alignment
     of those maps is measured on both."""
-    x = within_unit_ball(sparse.csr_array(model.query_features_[:, space.q_columns]))
-    y = within_unit_ball(sparse.csr_array(model.doc_features_[:, space.d_columns]))
-    train, aside = (rows_of(model.responses_, keep) for keep in (~held, held))
-    learned = _relearn(model, space, ~held)
+    x = within_unit_ball(sparse.csr_array(model.query_features[:, space.q_columns]))
+    y = within_unit_ball(sparse.csr_array(model.doc_features[:, space.d_columns]))
+    train, aside = (rows_of(model.responses, keep) for keep in (~held, held))
+    learned = _relearn(model, space, ~held, engine)
     sample = describe(x, train, y)
     # RMLS has rows of norm theta; the others have orthonormal columns.
-    theta_x, theta_y = getattr(model, "theta_x", None), getattr(model, "theta_y", None)
+    theta_x, theta_y = getattr(model.settings, "theta_x", None), getattr(model.settings, "theta_y", None)
     orthonormal = theta_x is None or theta_y is None
     constants = pls_constants(learned.dim)
     if theta_x is not None and theta_y is not None:
@@ -254,15 +266,16 @@ def measure(model: LatentModel, space: Space, held: Array, delta: float, name: s
         name, learned.dim, sample, constants, delta,
         theorem_1(sample, constants, delta), theorem_2(sample, constants, delta), theorem_3(sample, constants, delta),
         alignment(x, train, y, learned.l_x, learned.l_y), alignment(x, aside, y, learned.l_x, learned.l_y),
-        largest_gap(x, train, aside, y, learned.dim, model.seed) if orthonormal else None,
+        largest_gap(x, train, aside, y, learned.dim, model.settings.seed, engine) if orthonormal else None,
         int(held.sum()),
     )  # fmt: skip
 
 
-def _relearn(model: LatentModel, space: Space, rows: Array) -> Space:
+def _relearn(model: Learned, space: Space, rows: Array, engine: Engine) -> Space:
     """The space learned from some of the model's queries, maps unscaled."""
-    part: Any = copy.copy(model)
-    part.query_features_ = sparse.csr_array(model.query_features_[rows])
-    part.responses_ = sparse.csr_array(model.responses_[rows])
-    again: Space = part.learn_space(space.q_columns, space.d_columns, space.dim)
-    return again
+    some = replace(
+        model.features,
+        query_features=sparse.csr_array(model.query_features[rows]),
+        responses=sparse.csr_array(model.responses[rows]),
+    )
+    return model.relearned(some, space, space.dim, engine)

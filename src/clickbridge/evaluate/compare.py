@@ -20,9 +20,12 @@ from typing import Any
 import numpy as np
 
 from clickbridge import __version__
+from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, SettingError
+from clickbridge.evaluate.entrants import Entrant, entrants, own_trial
 from clickbridge.evaluate.results import Comparison, ModelResult
 from clickbridge.evaluate.significance import Paired, against
+from clickbridge.evaluate.single import MEASURES, as_lists, labelled_lists
 from clickbridge.evaluate.slices import Cell, cell, describe
 from clickbridge.evaluate.trial import (
     CANNOT,
@@ -35,17 +38,18 @@ from clickbridge.evaluate.trial import (
     trial_folder,
     trial_key,
 )
+from clickbridge.frames import Frame
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import responses
-from clickbridge.io.lists import read_lists, write_lists
+from clickbridge.io.lists import write_lists
 from clickbridge.measures import Measure, evaluate_run, main_measure, parse_measures
-from clickbridge.models.base import titles_of
-from clickbridge.models.latent import COUNTING
+from clickbridge.models.catalogue import titles_of
 from clickbridge.models.specs import build_model, parse_spec
-from clickbridge.settings import SETTINGS
+from clickbridge.settings import Counting, Setting, declared_in
 from clickbridge.types import ResultList
 
-MEASURES = "nDCG@1,nDCG@3,nDCG@5,AP"
+COUNTING = declared_in(Counting)
+DIM = Setting("dim", 600, "dimensions of the latent space", 1, 100_000)
 Progress = Callable[[str, int], None]
 
 
@@ -58,54 +62,70 @@ class _Bench:
     lists: list[ResultList]
     digests: tuple[str, str]
     home: Path
+    engine: Engine | None
 
     def trial(self, spec: str, settings: Mapping[str, Any]) -> Trial:
         key = trial_key(*self.digests, str(parse_spec(spec)), settings)
         folder = trial_folder(self.home, spec, key)
         reused = folder.exists()
         if not reused:
-            run_trial(self.graph, self.lists_file, spec, settings, folder)
+            run_trial(self.graph, self.lists_file, spec, settings, folder, self.engine)
         return read_trial(folder, self.lists, reused)
 
 
 def compare(
     graph: ClickGraph | str | Path,
-    lists: Sequence[ResultList] | str | Path,
-    models: Sequence[str] | str,
+    lists: Sequence[ResultList] | str | Path | Frame,
+    models: Sequence[Entrant] | Mapping[str, Entrant] | str,
     *,
     settings: Mapping[str, Any] | None = None,
     baseline: str = "given",
     measures: str = MEASURES,
     dims: Sequence[int] = (),
     save_dir: str | Path | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
     command: str = "clickbridge.compare(…)",
 ) -> Comparison:
-    """Learns every spec, re-ranks the labelled lists with it, and says which is better and how sure that is.
+    """Learns every model, re-ranks the labelled lists with it, and says which is better and how sure that is.
 
-    A setting reaches every spec that has it. `dims` fits latent models at these dimensions as well.
+    `models` are specs ("bm25,pls" or a list of them), models of yours, fitted or not, or a dict of any of these by
+    name. Specs are fitted in processes of their own, so that their cost is their own; models of yours run in this one,
+    as copies where they are not fitted yet. `baseline` is a spec, or the name of one of the models. `lists` are lists
+    with labels: a LISTS file, a frame (see `read_lists`) or `ResultList` objects. `settings` reach every spec that has
+    them. `dims` fits the specs of latent models at these dimensions as well. `save_dir` keeps what specs ranked for
+    later calls. Each fit has the limits of `engine`, threads and memory; what is learned does not depend on them.
+
+    Print the result for a table; it also has `to_frame`, `write_csv` and `write_report`.
+
+        compare(graph, lists, ["bm25", PLS(dim=300), my_fitted_model])
     """
     say = progress or (lambda what, count: None)
-    specs = _specs(models, baseline)
+    everyone = entrants(models, baseline)
+    specs = {name: model for name, model in everyone.items() if isinstance(model, str)}
     parsed = parse_measures(measures)
-    wanted_dims = sorted({SETTINGS["dim"].check(dim) for dim in dims})
-    labelled, notes = _labelled(read_lists(str(lists)) if isinstance(lists, str | Path) else list(lists))
+    wanted_dims = sorted({DIM.check(dim) for dim in dims})
+    labelled, notes = labelled_lists(as_lists(lists), "compare")
     opened = graph if isinstance(graph, ClickGraph) else ClickGraph.open(graph)
     chosen, more = _settings(opened, specs, settings or {})
     notes += more
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch:
-        bench = _bench(graph, labelled, save_dir, Path(scratch))
+        bench = _bench(graph, labelled, save_dir, Path(scratch), engine)
         trials: dict[str, Trial] = {}
         refused: dict[str, str] = {}
-        for number, spec in enumerate(specs, 1):
-            say(f"fitting {spec} ({number} of {len(specs)})", 0)
+        for number, (name, model) in enumerate(everyone.items(), 1):
+            say(f"fitting {name} ({number} of {len(everyone)})", 0)
             try:
-                trials[spec] = bench.trial(spec, chosen[spec])
+                if isinstance(model, str):
+                    trials[name] = bench.trial(model, chosen[name])
+                else:
+                    trials[name] = own_trial(name, model, opened, labelled, engine)
             except CANNOT as error:
-                if spec == baseline or len(refused) == len(specs) - 2:
+                if name == baseline or len(refused) == len(everyone) - 2:
                     raise
-                refused[spec] = str(error)
-        curves = _curves(bench, {spec: chosen[spec] for spec in trials}, wanted_dims, say)
+                refused[name] = str(error)
+        learned = {name: (spec, chosen[name]) for name, spec in specs.items() if name in trials}
+        curves = _curves(bench, learned, wanted_dims, say)
     say("measuring", 0)
     main = main_measure(parsed)
     found = _measured(trials, labelled, parsed, baseline)
@@ -128,51 +148,32 @@ def compare(
 # --- what is asked -------------------------------------------------------------------------------
 
 
-def _specs(models: Sequence[str] | str, baseline: str) -> list[str]:
-    """Every spec once, the baseline among them; a name that does not exist stops before anything is learned."""
-    named = [name.strip() for name in (models.split(",") if isinstance(models, str) else models)]
-    specs = list(dict.fromkeys([*([] if baseline in named else [baseline]), *named]))
-    seen: dict[str, str] = {}
-    for spec in specs:
-        canonical = str(parse_spec(spec))
-        if canonical in seen:
-            raise SettingError(f"{seen[canonical]} and {spec} are the same model: name it once")
-        seen[canonical] = spec
-    if len(specs) < 2:
-        raise SettingError(f"compare needs a model besides the baseline {baseline}; got {', '.join(named)}")
-    return specs
-
-
 def _settings(
-    graph: ClickGraph, specs: Sequence[str], settings: Mapping[str, Any]
+    graph: ClickGraph, specs: Mapping[str, str], settings: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Each spec's own settings, checked; a setting that no spec has is a slip. Thresholds may be given with any
     model, as in `fit`, and are checked against the GRAPH."""
-    counting = {name: SETTINGS[name].check(value) for name, value in settings.items() if name in COUNTING}
+    counting = {name: COUNTING[name].check(value) for name, value in settings.items() if name in COUNTING}
     counting = {**graph.defaults, **counting}
     wanted = {**counting, **{key: value for key, value in settings.items() if key not in counting}}
-    chosen = {spec: settings_for(spec, wanted) for spec in specs}
+    chosen = {name: settings_for(spec, wanted) for name, spec in specs.items()}
     for key in wanted:
         if key not in counting and not any(key in own for own in chosen.values()):
             raise SettingError(f"none of {', '.join(specs)} has the setting {key!r}")
-    for spec, own in chosen.items():
-        build_model(spec, own)
+    for name, own in chosen.items():
+        build_model(specs[name], own)
     return chosen, list(responses(graph, **counting).notes) if counting else []
-
-
-def _labelled(lists: list[ResultList]) -> tuple[list[ResultList], list[str]]:
-    labelled = [result for result in lists if result.labels is not None]
-    if not any(max(result.labels or [0.0]) > 0 for result in labelled):
-        raise InputError("no list has a label above 0: compare needs judged lists, with `labels`")
-    left_out = len(lists) - len(labelled)
-    return labelled, [f"{left_out:,} lists without labels are left out"] if left_out else []
 
 
 # --- what is done --------------------------------------------------------------------------------
 
 
 def _bench(
-    graph: ClickGraph | str | Path, lists: list[ResultList], save_dir: str | Path | None, scratch: Path
+    graph: ClickGraph | str | Path,
+    lists: list[ResultList],
+    save_dir: str | Path | None,
+    scratch: Path,
+    engine: Engine | None,
 ) -> _Bench:
     home = scratch / "trials" if save_dir is None else Path(save_dir)
     if home.exists() and not home.is_dir():
@@ -182,22 +183,22 @@ def _bench(
     if isinstance(graph, ClickGraph):
         graph.save(place)
     write_lists(scratch / "lists.jsonl", lists)
-    return _Bench(place, scratch / "lists.jsonl", lists, (graph_digest(place), lists_digest(lists)), home)
+    return _Bench(place, scratch / "lists.jsonl", lists, (graph_digest(place), lists_digest(lists)), home, engine)
 
 
 def _curves(
-    bench: _Bench, chosen: Mapping[str, dict[str, Any]], dims: Sequence[int], say: Progress
+    bench: _Bench, learned: Mapping[str, tuple[str, dict[str, Any]]], dims: Sequence[int], say: Progress
 ) -> dict[str, dict[int, Trial]]:
     """Every latent model at every dimension."""
     out: dict[str, dict[int, Trial]] = {}
-    for spec, own in chosen.items():
+    for name, (spec, own) in learned.items():
         if not dims or not settings_for(spec, {"dim": 1}):
             continue
         fixed = {key: value for key, value in own.items() if key.rpartition(".")[2] != "dim"}
-        out[spec] = {}
+        out[name] = {}
         for dim in dims:
-            say(f"fitting {spec} at dimension {dim:,}", 0)
-            out[spec][dim] = bench.trial(spec, {**fixed, "dim": dim})
+            say(f"fitting {name} at dimension {dim:,}", 0)
+            out[name][dim] = bench.trial(spec, {**fixed, "dim": dim})
     return out
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 from clickbridge.evaluate.significance import Paired, gains_over, holm, t_test
 from clickbridge.evaluate.slices import GROUPINGS, Cell, Query, cell, group
+from clickbridge.evaluate.tables import html_of, text_table
 from clickbridge.evaluate.trial import Trial
+from clickbridge.frames import frame_of_rows
 from clickbridge.io.files import written_aside
 from clickbridge.types import ResultList
 
@@ -116,7 +118,34 @@ class Comparison:
             for m in self.models
         ]
 
+    def to_frame(self, kind: str | None = None) -> Any:
+        """One row a model; pandas where it is installed, else Polars, else Arrow."""
+        return frame_of_rows(self.rows(), kind)
+
+    def _shown(self) -> list[dict[str, Any]]:
+        """The rows as they are printed: a mark says that a difference is significant."""
+        out = []
+        for row, m in zip(self.rows(), self.models, strict=True):
+            tested = m.paired.get(self.main)
+            marks = {name: m.paired[name].mark if m.paired else "" for name in self.measures}
+            means = {n: "no score" if row[n] is None else f"{row[n]:.4f}{marks[n]}" for n in self.measures}
+            gain = {f"{self.main} gain": tested.difference if tested else None, "p": tested.p_value if tested else None}
+            out.append({"model": m.spec, **means, **gain, "no score": row["no score"], "fit s": row["fit s"]})
+        return out
+
+    @property
+    def _title(self) -> str:
+        return f"{len(self.counted):,} judged queries; ▲ better, ▼ worse than {self.baseline} (t-test, .05)"
+
+    def __str__(self) -> str:
+        left_out = [f"{name} is left out: {reason}" for name, reason in self.refused.items()]
+        return "\n".join([self._title, text_table(self._shown()), *left_out, *self.notes])
+
+    def _repr_html_(self) -> str:
+        return html_of(self._title, self._shown(), self.notes)
+
     def as_dict(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
         marks = {m.spec: {name: p.mark for name, p in m.paired.items()} for m in self.models}
         return {
             "main": self.main,

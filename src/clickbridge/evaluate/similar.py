@@ -20,8 +20,7 @@ from scipy.stats import binomtest
 from clickbridge.errors import InputError
 from clickbridge.io.streams import lines, open_stream
 from clickbridge.log.clean import normalise_query
-from clickbridge.models.base import Model
-from clickbridge.models.sfunction import SFunction
+from clickbridge.models.model import Model
 
 Array = np.ndarray[Any, Any]
 TOP, SAMPLE, TAIL = 3, 500, 10
@@ -143,9 +142,10 @@ def prefer(
     return PairedPreference(*names, pos, len(gains) - pos - neg, neg, p_value)
 
 
-def tail_of(model: SFunction, queries: Iterable[str], below: int = TAIL) -> list[str]:
+def tail_of(model: Model, queries: Iterable[str], below: int = TAIL) -> list[str]:
     """Queries with fewer than `below` clicks."""
-    clicks = dict(zip(model.query_keys_, np.asarray(model.query_clicks_).tolist(), strict=True))
+    known = model.fitted.queries
+    clicks = dict(zip(known.keys, known.clicks.tolist(), strict=True))
     return [query for query in queries if clicks.get(query, 0) < below]
 
 

@@ -1,15 +1,15 @@
 """One model fitted and run over lists in a process of its own, so that its peak memory is its own.
 
-    python -m clickbridge.evaluate.trial < JOB.json
-
-The result is an artifact: what fitting reported, and the ranking of every list as positions and scores. It
-holds no text. Its name ends in a key over everything that the rankings depend on, so that a later call
-with the same key can use it again. Labels take no part: they are never given to a model.
+The child is told what to do by JSON on its standard input. The result is an artifact: what fitting reported, and
+the ranking of every list as positions and scores. It holds no text. Its name ends in a key over everything that the
+rankings depend on, so that a later call with the same key can use it again. Labels take no part: they are never given
+to a model. A model of the user's own (`register`) is fitted in this process: a child would not know it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import resource
 import statistics
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,17 +27,27 @@ import orjson
 
 import clickbridge
 from clickbridge import errors
+from clickbridge.engines.base import Engine
 from clickbridge.errors import ClickbridgeError, MissingPart, NotSupported
+from clickbridge.evaluate.single import reranked
 from clickbridge.io.artifact import ArtifactWriter, open_artifact
-from clickbridge.models.base import Array, Model
+from clickbridge.models.fitted import Array, Fitted
+from clickbridge.models.model import Model
 from clickbridge.models.specs import build_model
+from clickbridge.settings import addressed
 from clickbridge.types import ResultList
 
 KIND = "trial"
-CHUNK = 4096
 TIMED_LISTS, TIMED_SECONDS = 200, 3.0
 REFUSED = 3
 """Exit status of a trial whose model refused."""
+CHILD = """import sys
+sys.path.insert(0, sys.argv[1])
+import clickbridge
+del sys.path[0]
+from clickbridge.evaluate.trial import main
+sys.exit(main())"""
+"""What the child runs: this very clickbridge, installed or not, wherever its folder is; all else is found as ever."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +77,18 @@ def components(model: Model) -> Iterator[Model]:
         yield from components(part)
 
 
+def own_models(spec: str) -> list[type[Model]]:
+    """Those parts of a spec that are not clickbridge's, but registered by its user."""
+    kinds = (type(part) for part in components(build_model(spec)))
+    return [kind for kind in kinds if kind.__module__.partition(".")[0] != "clickbridge"]
+
+
 def settings_for(spec: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the settings that some part of the spec has; `pls.dim` is for the part of that name."""
     taken = {(part.name, name) for part in components(build_model(spec)) for name in part.setting_names()}
     out = {}
     for key, value in settings.items():
-        owner, _, name = key.rpartition(".")
-        if any(name == setting and owner in ("", part) for part, setting in taken):
+        if any(addressed(key, part, [setting]) for part, setting in taken):
             out[key] = value
     return out
 
@@ -93,12 +108,22 @@ def graph_digest(path: Path) -> str:
 
 def trial_key(graph: str, lists: str, spec: str, settings: Mapping[str, Any]) -> str:
     """Over the GRAPH, the lists, every setting of every part (defaults too) and the code that learns."""
-    params = [[part.name, part.get_params()] for part in components(build_model(spec, settings))]
-    return _digest([graph, lists, spec, params, clickbridge.__version__, _code_digest()])
+    params = [[part.name, asdict(part.settings)] for part in components(build_model(spec, settings))]
+    code = [_code_digest(), *map(_source_digest, own_models(spec))]
+    return _digest([graph, lists, spec, params, clickbridge.__version__, code])
 
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _source_digest(kind: type[Model]) -> str:
+    """Of the file that a model of the user's own is written in; where there is none, never the same twice."""
+    try:
+        source = Path(inspect.getfile(kind)).read_bytes()
+    except (TypeError, OSError):
+        source = os.urandom(32)
+    return hashlib.sha256(source).hexdigest()
 
 
 @cache
@@ -122,17 +147,20 @@ def trial_folder(home: Path, spec: str, key: str) -> Path:
     return home / f"{spec.replace(':', '.')}-{key[:16]}"
 
 
-def run_trial(graph: Path, lists: Path, spec: str, settings: Mapping[str, Any], out: Path) -> None:
-    """Fits and runs a model in a fresh process, which writes the artifact `out`."""
+def run_trial(
+    graph: Path, lists: Path, spec: str, settings: Mapping[str, Any], out: Path, engine: Engine | None = None
+) -> None:
+    """Fits and runs a model in a fresh process, which writes the artifact `out`, within the limits of the engine."""
     job = {"graph": str(graph), "lists": str(lists), "spec": spec, "settings": dict(settings), "out": str(out)}
+    if engine is not None:
+        job["limits"] = {"threads": engine.threads, "memory": engine.memory}
+    if own_models(spec):
+        perform(job)
+        return
     home = str(Path(clickbridge.__file__).parents[1])
-    path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(
-        [sys.executable, "-m", "clickbridge.evaluate.trial"],
-        input=orjson.dumps(job),
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
+    # -P: a file of the current folder must not stand in for a library because it has the same name.
+    line = [sys.executable, "-P", "-c", CHILD, home]
+    done = subprocess.run(line, input=orjson.dumps(job), capture_output=True)
     if done.returncode == REFUSED:
         refusal = orjson.loads(done.stdout)
         raise getattr(errors, refusal["kind"])(refusal["message"])
@@ -168,7 +196,7 @@ def peak_mb() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
 
 
-def query_milliseconds(model: Model, lists: Sequence[ResultList]) -> float:
+def query_milliseconds(model: Model | Fitted, lists: Sequence[ResultList]) -> float:
     """Median time to re-rank one list, given alone, after a first one that loads what is loaded once."""
     model.rerank_lists(lists[:1])
     times: list[float] = []
@@ -182,6 +210,7 @@ def query_milliseconds(model: Model, lists: Sequence[ResultList]) -> float:
 
 
 def perform(job: Mapping[str, Any]) -> None:
+    from clickbridge.engines.local import Local
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.io.lists import read_lists
 
@@ -189,16 +218,9 @@ def perform(job: Mapping[str, Any]) -> None:
     lists = [replace(result, labels=None) for result in read_lists(job["lists"])]
     model = build_model(job["spec"], job["settings"])
     start = time.perf_counter()
-    model.fit(graph)
+    model.fit(graph, engine=Local(**job.get("limits", {})))
     seconds = time.perf_counter() - start
-    ranked: list[Array] = []
-    scores: list[Array] = []
-    for first in range(0, len(lists), CHUNK):
-        chunk = lists[first : first + CHUNK]
-        for result, ranking in zip(chunk, model.rerank_lists(chunk), strict=True):
-            place = {doc_id: i for i, doc_id in enumerate(result.results)}
-            ranked.append(np.array([place[hit.doc_id] for hit in ranking], dtype=np.int32))
-            scores.append(np.array([hit.score for hit in ranking], dtype=np.float32))
+    ranked, scores = reranked(model, lists)
     header = {
         "spec": job["spec"],
         "settings": job["settings"],
@@ -224,6 +246,3 @@ def main() -> int:
 
 CANNOT = (MissingPart, NotSupported)
 """A model that refuses with one of these cannot learn from this GRAPH; others still can."""
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,22 +6,24 @@ which of a query's words tend to matter, and which documents are chosen together
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from scipy import sparse
 
-from clickbridge.fusion.flat import FlatLists
-from clickbridge.fusion.signals import Columns, TextSignals, bm25_rows, idf_of, nearest, ones, row_sums, times
+from clickbridge.fusion.lists_at_once import over_lists
+from clickbridge.fusion.rows import Rows
+from clickbridge.fusion.signals import TINY, Matches, TextSignals, dots, known_idf
+from clickbridge.fusion.terms import QueryTerms
+from clickbridge.fusion.values import Array, Value, check, frozen
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.responses import clicked_queries, weighed_clicks
-from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, known_number
-from clickbridge.types import ResultList, text_of_key
-from clickbridge.views.char import CharCounter
-from clickbridge.views.view import unit_rows
-from clickbridge.views.word import Vocabulary
+from clickbridge.graph.responses import weighed_clicks
+from clickbridge.io.values import stored
+from clickbridge.models.candidates import Candidates, Query
+from clickbridge.numerics.bm25 import bm25_data
+from clickbridge.numerics.list_features import NO_SCALE, kept_terms, likeness, nearest, votes
+from clickbridge.numerics.list_places import places
+from clickbridge.numerics.ragged import Ragged
 
 PRIOR_CLICKS, PRIOR_SHOWN = 1.0, 5.0
 """A document never shown counts as clicked on once in five."""
@@ -29,193 +31,208 @@ HALF_LIFE = 7.0
 """Days after which a click counts half for what is asked lately."""
 MOST_PAGES, MOST_RANKS = 100_000, 50
 """Pages that the lift is learned from, and ranks told apart."""
+NEIGHBOURS, SHARPNESS = 50, 3
+"""How many known queries vote, and the power of their similarity."""
+MATTERS = 2
+"""The column of a term's weights that says how much it matters, after those of `TextSignals`."""
 
 
-class ClickSignals:
-    """Learned from a GRAPH's pairs; the texts are those of `TextSignals`."""
+@stored
+@dataclass(frozen=True, eq=False, repr=False)
+class ClickSignals(Value):
+    """Known queries are those with a click. The last row of what is known by document is for one that nobody knows, the
+    last number of `query_clicks` for other queries. Where the log has times, shares and clicks come a second time,
+    older clicks counting less."""
 
-    keys: list[str]
-    clicks: sparse.csr_array
-    lately: sparse.csr_array | None
-    """The same clicks, older ones counting less; None where the log has no times."""
-    shown: Array
-    kept: Array
-    """For each term, how often a query's clicked documents hold it, given that the query does."""
-    lift: Array
-    """For each document, its clicks over those that its rank by text on each page lets expect."""
+    keys: tuple[str, ...]
+    shares: Rows
+    """Each document's share of a query's clicks, by query."""
+    together: Rows
+    """Documents as unit rows of the queries that clicked them."""
+    clicktext: Rows
+    """BM25 images of documents by the words of the queries that clicked them."""
+    by_word: Rows
+    by_char: Rows
+    """Known queries as unit rows of words and of character n-grams, a row for each word and n-gram."""
+    char_idf: Array
+    weights: Array
+    """Those of `TextSignals`, and how much each term matters."""
+    documents: Array
+    query_clicks: Array
 
-    def __init__(self, text: TextSignals) -> None:
-        self.text = text
+    numbers: dict[str, int] = field(init=False)
+    has_times: bool = field(init=False)
+    score_names: list[str] = field(init=False)
+    plain_names: list[str] = field(init=False)
 
-    def fit(self, graph: ClickGraph) -> Self:
-        known = clicked_queries(graph, graph.matrix(rows="queries"))
-        self.keys, self.clicks = known.keys, known.matrix
-        self.lately = None
-        if graph.has_times:
-            decayed = graph.matrix(rows="queries", values=weighed_clicks(graph, HALF_LIFE))
-            self.lately = sparse.csr_array(decayed[known.numbers], dtype=np.float32)
-        self.shown = np.bincount(graph.pairs.doc, graph.pairs.impressions, minlength=graph.n_docs).astype(np.float64)
-        self.kept = self._kept_words()
-        self.lift = self._lift(graph)
-        return self
+    def __post_init__(self) -> None:
+        for name in ARRAYS:
+            object.__setattr__(self, name, frozen(getattr(self, name), np.float32))
+        self._check()
+        lately = self.shares.data.shape[1] > 1
+        ready = {
+            "numbers": {key: number for number, key in enumerate(self.keys)},
+            "has_times": lately,
+            "score_names": [
+                "click text", "votes by words", "votes by characters", "same query", "words that matter",
+                *(("votes lately", "same query lately") if lately else ()),
+            ],
+            "plain_names": [
+                *(("clicks lately",) if lately else ()), "clicks", "shown", "click rate", "lift", "query clicks",
+            ],
+        }  # fmt: skip
+        for name, value in ready.items():
+            object.__setattr__(self, name, value)
 
-    @cached_property
-    def _texts(self) -> list[str]:
-        return [text_of_key(key) for key in self.keys]
+    def _check(self) -> None:
+        """Compiled loops trust every number."""
+        n_known, n_docs, n_words, n_chars = (
+            len(self.keys),
+            len(self.documents) - 1,
+            len(self.weights),
+            len(self.char_idf),
+        )
+        n_values = self.shares.data.shape[-1]
+        check(self.shares.fits(n_known, n_docs, several=True) and n_values in (1, 2), "shares of clicks")
+        check(self.together.fits(n_docs, n_known), "documents chosen together")
+        check(self.clicktext.fits(n_docs, n_words), "words of clicks")
+        check(self.by_word.fits(n_words, n_known) and self.by_char.fits(n_chars, n_known), "known queries")
+        shapes = {"char_idf": (n_chars,), "weights": (n_words, MATTERS + 1), "query_clicks": (n_known + 1,)}
+        for name, shape in (shapes | {"documents": (n_docs + 1, 3 + n_values)}).items():
+            check(getattr(self, name).shape == shape, f"{name} of clicks")
 
-    @cached_property
-    def _words(self) -> sparse.csr_array:
-        return self.text.query_words(self._texts)
+    @classmethod
+    def of(cls, graph: ClickGraph, text: TextSignals, queries: QueryTerms) -> Self:
+        """From a GRAPH's clicks; `queries` are the terms of all its queries."""
+        known, counts = clicked(graph)
+        clicks, asked = counts.column(0), queries.take(known)
+        n_terms, n_chars = len(text.vocabularies.words), len(text.vocabularies.chars)
+        clicktext = Rows.of(clicks.transposed(graph.n_docs).matrix(len(known)) @ asked.words.matrix(n_terms))
+        char_idf = known_idf(asked.chars, n_chars)
+        shares = shares_of(counts)
+        matters = kept_words(shares.column(0), asked.words, text) * text.word_idf
+        documents = np.column_stack([*popularity(graph, counts), lift(graph, text, queries)])
+        return cls(
+            tuple(graph.query_keys[int(i)] for i in known),
+            shares,
+            shares.column(0).transposed(graph.n_docs).unit(),
+            clicktext.with_data(bm25_data(*clicktext.arrays, n_terms)),
+            asked.words.unit(text.word_idf).transposed(n_terms),
+            asked.chars.unit(char_idf).transposed(n_chars),
+            char_idf,
+            np.column_stack([text.weights, matters]),
+            np.concatenate([documents, np.full((1, documents.shape[1]), np.nan)]),
+            np.append(clicks.sums(), 0.0),
+        )
 
-    @cached_property
-    def _shares(self) -> sparse.csr_array:
-        """Each document's share of a query's clicks."""
-        return scaled(self.clicks, 1 / np.maximum(row_sums(self.clicks), 1e-9))
+    # --- lists -----------------------------------------------------------------------------------
 
-    def _kept_words(self) -> Array:
-        pairs = self._shares.tocoo()
-        query, doc = pairs.coords
-        asked = scaled(self._words[query], pairs.data)
-        found = sparse.csr_array(asked.multiply(ones(self.text.together)[doc]))
-        n_terms = len(self.text.vocabulary)
-        hits = np.bincount(found.indices, found.data, minlength=n_terms)
-        return ((hits + 1) / (np.bincount(asked.indices, asked.data, minlength=n_terms) + 2)).astype(np.float32)
-
-    def _lift(self, graph: ClickGraph) -> Array:
-        """Popularity says what is shown to the right queries; this says what is chosen when it was."""
-        pages = graph.impressions
-        if pages is None or not len(pages.doc):
-            return np.ones(graph.n_docs)
-        if len(pages) > MOST_PAGES:
-            taken = np.zeros(len(pages), dtype=bool)
-            taken[np.random.default_rng(0).choice(len(pages), MOST_PAGES, replace=False)] = True
-            pages = pages.take(taken)
-        lists = [ResultList("", graph.query_keys[int(q)], []) for q in pages.query]
-        flat = FlatLists(lists, pages.indptr, pages.doc.astype(np.int64))
-        rank = np.minimum(flat.ranks(self.text.match(flat)), MOST_RANKS).astype(np.int64)
-        clicked = pages.clicked.astype(np.float64)
-        rate = np.bincount(rank, clicked) / np.maximum(np.bincount(rank), 1)
-        expected = np.bincount(pages.doc, rate[rank], minlength=graph.n_docs)
-        return (np.bincount(pages.doc, clicked, minlength=graph.n_docs) + 1) / (expected + 1)
-
-    @cached_property
-    def _query_numbers(self) -> dict[str, int]:
-        return {key: number for number, key in enumerate(self.keys)}
-
-    @cached_property
-    def _clicktext(self) -> sparse.csr_array:
-        """BM25 images of documents by the words of the queries that clicked them."""
-        return bm25_rows(sparse.csr_array(self.clicks.T @ self._words, dtype=np.float32))
-
-    @cached_property
-    def _word_rows(self) -> sparse.csr_array:
-        return unit_rows(times(self._words, self.text.idf))
-
-    @cached_property
-    def _char_counts(self) -> tuple[CharCounter, Array, sparse.csr_array]:
-        """Character n-grams of the known queries: a counter for others, idf, unit rows."""
-        vocabulary = Vocabulary()
-        counts = CharCounter(vocabulary, joined=True).count(self._texts)
-        idf = idf_of(counts)
-        return CharCounter(vocabulary, frozen=True, joined=True), idf, unit_rows(times(counts, idf))
-
-    @cached_property
-    def together(self) -> sparse.csr_array:
-        """Documents as unit rows of the queries that clicked them."""
-        return unit_rows(self._by_doc)
-
-    @cached_property
-    def _inverted(self) -> tuple[sparse.csr_array, sparse.csr_array]:
-        rows = self._word_rows, self._char_counts[2]
-        return sparse.csr_array(rows[0].T.tocsr()), sparse.csr_array(rows[1].T.tocsr())
-
-    @cached_property
-    def _by_doc(self) -> sparse.csr_array:
-        return sparse.csr_array(self._shares.T)
-
-    @cached_property
-    def _lately_by_doc(self) -> sparse.csr_array | None:
-        """By the root of the query's clicks: one of a hundred says more than one of one."""
-        if self.lately is None:
-            return None
-        return sparse.csr_array(scaled(self.lately, np.maximum(row_sums(self.lately), 1e-9) ** -0.5).T)
-
-    @cached_property
-    def _that_matter(self) -> tuple[Array, sparse.csr_array]:
-        """What each term counts, and the documents' terms so weighted."""
-        weights = self.kept * self.text.idf
-        return weights, times(ones(self.text.together), weights)
-
-    @cached_property
-    def _of_documents(self) -> Columns:
-        """A number for each document."""
-        clicks = column_sums(self.clicks)
-        out = {} if self.lately is None else {"clicks lately": column_sums(self.lately)}
-        rate = (clicks + PRIOR_CLICKS) / (np.maximum(self.shown, clicks) + PRIOR_SHOWN)
-        return out | {"clicks": clicks, "shown": self.shown, "click rate": rate, "lift": self.lift}
-
-    @cached_property
-    def _query_clicks(self) -> Array:
-        """Of each known query, and 0 for the others, whose number is -1."""
-        return np.append(row_sums(self.clicks), 0.0)
-
-    def scores(self, flat: FlatLists) -> Columns:
-        words = self.text.query_words(flat.texts)
-        counter, idf, _ = self._char_counts
-        like_words = unit_rows(times(words, self.text.idf))
-        like_chars = unit_rows(times(counter.count(flat.texts), idf))
-        numbers = np.array([known_number(self._query_numbers, key) for key in flat.keys], dtype=np.int64)
-        weights, rows = self._that_matter
-        kept = flat.dots(words, rows)
-        same, near = indicator(numbers, len(self.keys)), nearest(like_chars, self._inverted[1])
-        out = {
-            "click text": flat.dots(words, self._clicktext),
-            "votes by words": flat.dots(nearest(like_words, self._inverted[0]), self._by_doc),
-            "votes by characters": flat.dots(near, self._by_doc),
-            "same query": flat.dots(same, self._by_doc),
-            "words that matter": kept / np.maximum(row_sums(times(words, weights)), 1e-9)[flat.owner],
-        }
-        if self._lately_by_doc is not None:
-            out["votes lately"] = flat.dots(near, self._lately_by_doc)
-            out["same query lately"] = flat.dots(same, self._lately_by_doc)
+    def scores(self, lists: Candidates, terms: QueryTerms, matches: Matches, text: TextSignals) -> Array:
+        """Columns that also count by their place in the list: `score_names`."""
+        by_words = self._votes(lists, *self._nearest(terms.words, text.word_idf, self.by_word))
+        by_chars = self._votes(lists, *self._nearest(terms.chars, self.char_idf, self.by_char))
+        same = self._votes(lists, *self._same(lists))
+        out = np.empty((len(self.score_names), lists.lists.n_rows))
+        out[0] = dots(lists, terms.words.arrays, self.clicktext)
+        out[1], out[2], out[3] = by_words[0], by_chars[0], same[0]
+        out[4] = matches.shared[MATTERS, -1] / np.maximum(matches.asked[MATTERS], TINY)
+        if self.has_times:
+            out[5], out[6] = by_chars[1], same[1]
         return out
 
-    def plain(self, flat: FlatLists) -> Columns:
-        numbers = np.array([known_number(self._query_numbers, key) for key in flat.keys], dtype=np.int64)
-        out = {name: flat.of_documents(values) for name, values in self._of_documents.items()}
-        return out | {"query clicks": self._query_clicks[numbers][flat.owner]}
+    def plain(self, lists: Candidates) -> Array:
+        """Numbers of documents, and how often the query was clicked: `plain_names`."""
+        out = np.empty((len(self.plain_names), lists.lists.n_rows))
+        out[:-1] = self.documents[lists.items].T
+        out[-1] = self.query_clicks[self._numbers(lists)][lists.lists.owner]
+        return out
 
-    def write(self, writer: PartWriter) -> None:
-        writer.strings("clicks.keys", self.keys)
-        writer.sparse("clicks.pairs", self.clicks)
-        if self.lately is not None:
-            writer.sparse("clicks.lately", self.lately)
-        writer.array("clicks.shown", self.shown)
-        writer.array("clicks.kept", self.kept)
-        writer.array("clicks.lift", self.lift)
+    def alike(self, lists: Candidates, weights: Array) -> Array:
+        """Likeness to the weighted others of the list by being chosen for the same queries."""
+        out = np.empty((len(weights), lists.lists.n_rows))
+        rows = (*self.together.arrays, 1, 0, 1)
+        likeness(lists.lists.indptr, lists.items, *rows, NO_SCALE, NO_SCALE, weights, out)
+        return out
 
-    def read(self, artifact: Artifact) -> Self:
-        self.keys = artifact.strings("clicks.keys")
-        self.clicks = artifact.sparse("clicks.pairs")
-        self.lately = artifact.sparse("clicks.lately") if artifact.has("clicks.lately") else None
-        self.shown, self.kept = artifact.array("clicks.shown"), artifact.array("clicks.kept")
-        self.lift = artifact.array("clicks.lift")
-        return self
+    def _numbers(self, lists: Candidates) -> Array:
+        """Of each list's query; -1 for an unknown one."""
+        return np.array([self.numbers.get(key, -1) for key in lists.keys], dtype=np.int64)
 
+    def _nearest(self, queries: Rows, idf: Array, inverted: Rows) -> tuple[Array, Array, Array]:
+        indptr, voters, similarity = nearest(queries.unit_arrays(idf), inverted.arrays, len(self.keys), NEIGHBOURS)
+        return indptr, voters, similarity**SHARPNESS
 
-def scaled(matrix: sparse.csr_array, scale: Array) -> sparse.csr_array:
-    """Rows multiplied by `scale`."""
-    out = sparse.csr_array(matrix, dtype=np.float32, copy=True)
-    out.data *= np.repeat(scale, np.diff(out.indptr)).astype(np.float32)
-    return out
+    def _same(self, lists: Candidates) -> tuple[Array, Array, Array]:
+        numbers = self._numbers(lists)
+        known = numbers >= 0
+        return Ragged.of_lengths(known).indptr, numbers[known].astype(np.int32), np.ones(np.count_nonzero(known))
 
-
-def column_sums(matrix: sparse.csr_array) -> Array:
-    return np.asarray(matrix.sum(axis=0), dtype=np.float64).ravel()
+    def _votes(self, lists: Candidates, indptr: Array, voters: Array, weights: Array) -> Array:
+        out = np.zeros((self.shares.data.shape[1], lists.lists.n_rows))
+        votes(lists.lists.indptr, lists.items, indptr, voters, weights, *self.shares.arrays, out)
+        return out
 
 
-def indicator(numbers: Array, width: int) -> sparse.csr_array:
-    """A one in column `numbers[i]` of row i; an empty row for -1."""
-    rows = np.flatnonzero(numbers >= 0)
-    parts = (np.ones(len(rows), dtype=np.float32), (rows, numbers[rows]))
-    return sparse.csr_array(sparse.coo_array(parts, shape=(len(numbers), max(width, 0))))
+ARRAYS = ("char_idf", "weights", "documents", "query_clicks")
+
+
+def clicked(graph: ClickGraph) -> tuple[Array, Rows]:
+    """The numbers of the queries with a click, and rows of the documents clicked for them: clicks and, where there are
+    times, clicks of which older ones count less."""
+    pairs = graph.pairs
+    kept = pairs.clicks > 0
+    known, lengths = np.unique(pairs.query[kept], return_counts=True)
+    values = [pairs.clicks, weighed_clicks(graph, HALF_LIFE)] if graph.has_times else [pairs.clicks]
+    return known, Rows(Ragged.of_lengths(lengths).indptr, pairs.doc[kept], np.stack(values, axis=1)[kept])
+
+
+def shares_of(counts: Rows) -> Rows:
+    """Clicks over the query's, and recent ones over the root of the query's: one of a hundred says more than one of
+    one."""
+    totals = np.add.reduceat(counts.data, counts.indptr[:-1], dtype=np.float64) if len(counts) else counts.data
+    power = np.array([1.0, 0.5])[: counts.data.shape[1]]
+    return counts.with_data(counts.data / (np.maximum(totals, TINY) ** power)[counts.owner])
+
+
+def popularity(graph: ClickGraph, counts: Rows) -> list[Array]:
+    """Of each document: recent clicks where there are times, clicks, how often it was shown, and clicks over that."""
+    *lately, clicks = (
+        np.bincount(counts.indices, weights=column, minlength=graph.n_docs) for column in counts.data.T[::-1]
+    )
+    shown = np.bincount(graph.pairs.doc, graph.pairs.impressions, minlength=graph.n_docs)
+    return [*lately, clicks, shown, (clicks + PRIOR_CLICKS) / (np.maximum(shown, clicks) + PRIOR_SHOWN)]
+
+
+def kept_words(shares: Rows, words: Rows, text: TextSignals) -> Array:
+    """For each term, how often a query's clicked documents hold it, given that the query does."""
+    asked, kept = np.zeros((2, len(text.vocabularies.words)))
+    rows = (*shares.arrays, words.indptr, words.indices, text.words.indptr, text.words.indices)
+    kept_terms(*rows, len(text.names), asked, kept)
+    return (kept + 1) / (asked + 2)
+
+
+def lift(graph: ClickGraph, text: TextSignals, queries: QueryTerms) -> Array:
+    """For each document, its clicks over those that its rank by text on each page lets expect. Popularity says what is
+    shown to the right queries; this says what is chosen when it was."""
+    pages = graph.impressions
+    if pages is None or not len(pages.doc):
+        return np.ones(graph.n_docs)
+    if len(pages) > MOST_PAGES:
+        taken = np.zeros(len(pages), dtype=bool)
+        taken[np.random.default_rng(0).choice(len(pages), MOST_PAGES, replace=False)] = True
+        pages = pages.take(taken)
+    lists = Candidates([Query("")] * len(pages), Ragged(np.asarray(pages.indptr)), pages.doc.astype(np.int64))
+    rank = np.empty(len(pages.doc), dtype=np.int64)
+
+    def place(start: int, stop: int) -> None:
+        some = lists.some(start, stop)
+        guess = text.first_guess(some, queries.take(pages.query[start:stop]))
+        first = lists.lists.indptr[start]
+        rank[first : first + len(guess)] = places(some.lists.indptr, guess[None])[0]
+
+    over_lists(lists, None, place)
+    rank = np.minimum(rank, MOST_RANKS)
+    chosen = pages.clicked.astype(np.float64)
+    rate = np.bincount(rank, chosen) / np.maximum(np.bincount(rank), 1)
+    expected = np.bincount(pages.doc, rate[rank], minlength=graph.n_docs)
+    return (np.bincount(pages.doc, chosen, minlength=graph.n_docs) + 1) / (expected + 1)

@@ -1,15 +1,16 @@
-"""Cross-fitting: all parts of a re-ranker are fitted on the rest of each fold, then asked about the fold."""
+"""Cross-fitting: all parts of a re-ranker are learned on the rest of each fold, then asked about the fold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.hold_back import HoldBack, folds
-from clickbridge.models.base import Array, Model
+from clickbridge.graph.hold_back import HoldBack
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.model import Model
+from clickbridge.models.study import Study
 from clickbridge.types import ResultList
 
 
@@ -24,25 +25,34 @@ class Block(NamedTuple):
     asked: Array
 
 
-def crossfit(parts: Sequence[Model], graph: ClickGraph, n: int, seed: int) -> Iterator[HoldBack]:
-    """Each fold in turn, once all parts have learned from its rest alone. Where no fold can be learned from, the
-    parts are fitted on everything and nothing is given."""
-    tuned = False
-    for held in folds(graph, n, seed=seed):
-        if held.graph.pairs.clicks.any():
-            for part in parts:
-                # Whatever a part tunes it tunes once, on the first rest.
-                (part.refit if tuned else part.fit)(held.graph)
-            tuned = True
-            yield held
-    if not tuned:
-        for part in parts:
-            part.fit(graph)
+class Fold(NamedTuple):
+    """A fold, the study of its rest, and the parts learned there."""
+
+    held: HoldBack
+    rest: Study
+    parts: tuple[Fitted, ...]
+
+
+def crossfit(
+    parts: Sequence[Model], study: Study, n: int, seed: int
+) -> tuple[tuple[Choices, ...], Callable[[], Iterator[Fold]]]:
+    """What the parts choose, and the folds in turn. Whatever a part chooses it chooses once, on the first rest; where
+    no fold can be learned from, on everything, and there are no folds."""
+    usable = [(held, rest) for held, rest in study.folds(n, seed) if held.graph.pairs.clicks.any()]
+    where = usable[0][1] if usable else study
+    choices = tuple(part.choose(where) for part in parts)
+
+    def each() -> Iterator[Fold]:
+        for number, (held, rest) in enumerate(usable, 1):
+            study.watch(f"cross-fitting, fold {number} of {len(usable)}")
+            yield Fold(held, rest, tuple(p.learned(rest, own) for p, own in zip(parts, choices, strict=True)))
+
+    return choices, each
 
 
 def times_asked(held: HoldBack, lists: Sequence[ResultList]) -> Array:
     """A page stands for itself, a pooled list for all held-back clicks of its query."""
     if held.shown is not None or held.clicked is None:
         return np.ones(len(lists))
-    clicks = np.bincount(held.clicked.query, held.clicked.clicks)
+    clicks: Any = np.bincount(held.clicked.query, held.clicked.clicks)
     return clicks[[held.clicked.query[int(result.query_id)] for result in lists]].astype(np.float64)

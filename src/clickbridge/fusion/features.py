@@ -4,105 +4,117 @@ its list. Generic: which there are follows from the parts and from what the GRAP
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy import sparse
 
+from clickbridge.engines.base import Engine
 from clickbridge.fusion.clicks import ClickSignals
-from clickbridge.fusion.flat import FlatLists
-from clickbridge.fusion.signals import Columns, NumberSignals, TextSignals
+from clickbridge.fusion.lists_at_once import over_lists
+from clickbridge.fusion.numbers import NumberSignals
+from clickbridge.fusion.signals import TextSignals
+from clickbridge.fusion.terms import QueryTerms
+from clickbridge.fusion.values import Array, check
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, Model
-from clickbridge.models.sfunction import SFunction
+from clickbridge.io.values import stored
+from clickbridge.models.candidates import Candidates
+from clickbridge.numerics.list_places import places, trust
+
+Columns = Mapping[str, Array]
+"""Numbers by name, one for each document of each list."""
+PLACES = ("rank", "below best", "standardised")
+WEIGHTINGS = ("trusted", "best", "list")
 
 
+@stored
+@dataclass(frozen=True, eq=False, repr=False)
 class ListFeatures:
-    """`text` and `numbers` come from the documents and are shared by all folds; `clicks` are a fold's own."""
+    """Complete once it is made, and never changed; any number of threads may ask it."""
 
-    def __init__(self, text: TextSignals, numbers: NumberSignals, clicks: ClickSignals) -> None:
-        self.text, self.numbers, self.clicks = text, numbers, clicks
+    text: TextSignals
+    numbers: NumberSignals
+    clicks: ClickSignals
+
+    def __post_init__(self) -> None:
+        text, clicks = self.text, self.clicks
+        sizes = (text.n_docs, len(text.weights), len(text.char_idf))
+        check(sizes == (len(clicks.documents) - 1, len(clicks.weights), len(clicks.char_idf)), "texts or clicks")
+        check(len(self.numbers.values) == text.n_docs + 1, "numbers")
 
     @classmethod
-    def fit(cls, graph: ClickGraph, language: str, stop_words: str) -> Self:
-        text = TextSignals(language, stop_words).fit(graph)
-        return cls(text, NumberSignals().fit(graph), ClickSignals(text).fit(graph))
+    def of(cls, graph: ClickGraph, language: str = "english", stop_words: str = "keep") -> Self:
+        """From all that a GRAPH holds."""
+        text, queries = TextSignals.of(graph, language, stop_words)
+        return cls(text, NumberSignals.of(graph), ClickSignals.of(graph, text, queries))
+
+    def names(self, own: Columns, whole: Columns) -> list[str]:
+        """Of all features, in the order of `matrix`."""
+        scores = [*self.text.score_names, *self.clicks.score_names]
+        spaces = [*self.text.space_names, "chosen together"]
+        return [
+            *own, *whole, *scores,
+            *(f"{name}: {place}" for name in (*own, *scores) for place in PLACES),
+            *(f"like the {how} by {space}" for space in spaces for how in WEIGHTINGS),
+            *self.text.plain_names, *self.clicks.plain_names, *self.numbers.plain_names, "list length",
+        ]  # fmt: skip
+
+    def matrix(
+        self, lists: Candidates, own: Columns, whole: Columns, engine: Engine | None = None
+    ) -> tuple[list[str], Array]:
+        """Names of the features, and a row of them for each document of each list; NaN where something has no value.
+
+        `own` are the parts' scores, by which documents are trusted; `whole` are scores that put documents in the same
+        order as one of `own`, on another scale, so that their place in the list says nothing more.
+        """
+        names = self.names(own, whole)
+        parts = [_stacked(columns, lists.lists.n_rows) for columns in (own, whole)]
+        out = np.empty((lists.lists.n_rows, len(names)), dtype=np.float32)
+
+        def fill(start: int, stop: int) -> None:
+            first, last = lists.lists.indptr[start], lists.lists.indptr[stop]
+            block = self._block(lists.some(start, stop), *(part[:, first:last] for part in parts))
+            out[first:last] = np.concatenate(block).T
+
+        over_lists(lists, engine, fill)
+        return names, out
+
+    def _block(self, lists: Candidates, own: Array, whole: Array) -> list[Array]:
+        """Columns of a few lists, as rows."""
+        terms = self.text.reader.read(lists.texts)
+        matches = self.text.match(lists, terms.words, self.clicks.weights)
+        said = self.text.scores(lists, terms, matches), self.clicks.scores(lists, terms, matches, self.text)
+        placed = places(lists.lists.indptr, np.concatenate([own, *said]))
+        # How like a document is to the others of its list, those that the parts rank high above all: sequels stand
+        # together.
+        weights = trust(lists.lists.indptr, lists.items, placed[2 : 3 * len(own) : 3])
+        return [
+            own, whole, *said, placed, self.text.alike(lists, weights), self.clicks.alike(lists, weights),
+            self.text.plain(lists, terms, matches), self.clicks.plain(lists), self.numbers.plain(lists),
+            lists.lists.lengths[lists.lists.owner][None],
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GraphTexts:
+    """What the features of all folds share: documents, and the terms of the log's queries."""
+
+    text: TextSignals
+    numbers: NumberSignals
+    queries: QueryTerms
+
+    @classmethod
+    def of(cls, graph: ClickGraph, language: str = "english", stop_words: str = "keep") -> Self:
+        text, queries = TextSignals.of(graph, language, stop_words)
+        return cls(text, NumberSignals.of(graph), queries)
 
     def with_clicks(self, graph: ClickGraph) -> ListFeatures:
-        """The same documents with the clicks of another GRAPH over them."""
-        return ListFeatures(self.text, self.numbers, ClickSignals(self.text).fit(graph))
-
-    def columns(self, flat: FlatLists, parts: Sequence[Model]) -> Columns:
-        """One column a feature, one row a document of a list; NaN where something has no value."""
-        own, whole = part_columns(flat, parts)
-        scores = own | whole | self.text.scores(flat) | self.clicks.scores(flat)
-        out = dict(scores)
-        for name, column in scores.items():
-            if name in whole:
-                continue  # the same order as the part's own score, on another scale
-            out[f"{name}: rank"] = flat.ranks(column)
-            out[f"{name}: below best"] = flat.gaps(column)
-            out[f"{name}: standardised"] = flat.standardised(column)
-        out |= self._consensus(flat, own)
-        out |= self.text.plain(flat) | self.clicks.plain(flat) | self.numbers.plain(flat)
-        out["list length"] = flat.lengths[flat.owner].astype(np.float64)
-        return out
-
-    def _consensus(self, flat: FlatLists, scores: Columns) -> Columns:
-        """How like a document is to the others of its list, those that the parts rank high above all: sequels
-        stand together."""
-        votes = np.mean([flat.standardised(column) for column in scores.values()], axis=0)
-        trust = np.where(flat.items >= 0, flat.softmax(votes), 0.0)
-        best = np.where((flat.ranks(votes) == 0) & (flat.items >= 0), 1.0, 0.0)
-        even = np.where(flat.items >= 0, 1 / flat.lengths[flat.owner], 0.0)
-        spaces = {f"words of {name}": rows for name, rows in self.text.unit_words.items()}
-        spaces["chosen together"] = self.clicks.together
-        out = {}
-        for name, rows in spaces.items():
-            itself = squares(flat, rows)
-            for how, weights in (("trusted", trust), ("best", best), ("list", even)):
-                out[f"like the {how} by {name}"] = likeness(flat, rows, weights, itself)
-        return out
-
-    def write(self, writer: PartWriter) -> None:
-        for signals in (self.text, self.numbers, self.clicks):
-            signals.write(writer)
-
-    @classmethod
-    def read(cls, artifact: Artifact, language: str, stop_words: str) -> Self:
-        text = TextSignals(language, stop_words).read(artifact)
-        return cls(text, NumberSignals().read(artifact), ClickSignals(text).read(artifact))
+        """Features that know the clicks of a GRAPH over the same queries and documents."""
+        return ListFeatures(self.text, self.numbers, ClickSignals.of(graph, self.text, self.queries))
 
 
-def part_columns(flat: FlatLists, parts: Sequence[Model]) -> tuple[Columns, Columns]:
-    """Scores of the parts, and those of S-functions over the query's normaliser, comparable between queries."""
-    own: Columns = {}
-    whole: Columns = {}
-    for part in parts:
-        scored = part.score_lists(flat.lists)
-        column = np.concatenate(scored) if scored else np.empty(0)
-        own[part.spec] = np.where(np.isfinite(column), column, np.nan)
-        if isinstance(part, SFunction):
-            whole[f"{part.spec} over the query"] = (
-                own[part.spec] / part.normaliser(part.map_lists(flat.lists))[flat.owner]
-            )
-    return own, whole
-
-
-def squares(flat: FlatLists, rows: sparse.csr_array) -> Array:
-    """|d_i|^2 of each listed document; 0 for unknown ones."""
-    out, known = np.zeros(flat.n_rows), flat.items >= 0
-    own = rows[flat.items[known]]
-    out[known] = np.asarray(own.multiply(own).sum(axis=1), dtype=np.float64).ravel()
-    return out
-
-
-def likeness(flat: FlatLists, rows: sparse.csr_array, weights: Array, itself: Array) -> Array:
-    """Similarity of each document to the weighted others of its list: d_i · sum_{j != i} w_j d_j."""
-    known = flat.items >= 0
-    parts = (weights[known].astype(np.float32), (flat.owner[known], flat.items[known]))
-    shape = (len(flat.lists), rows.shape[0])
-    centres = sparse.csr_array(sparse.csr_array(sparse.coo_array(parts, shape=shape)) @ rows)
-    return flat.dots(centres, rows) - weights * itself
+def _stacked(columns: Columns, n_rows: int) -> Array:
+    """Rows of numbers; NaN where a part has none."""
+    values = np.stack(list(columns.values())) if columns else np.empty((0, n_rows))
+    return np.where(np.isfinite(values), values, np.nan)

@@ -7,44 +7,48 @@ documents of the parts that can search are pooled first. Weights are learned thr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from clickbridge.fusion.pool import Pooling
-from clickbridge.models.algebra import Composite
-from clickbridge.models.base import Array, Model
-from clickbridge.types import ResultList
+from clickbridge.fusion.pool import FittedPooling
+from clickbridge.models.algebra import FittedWeightedSum, WeightedSum
+from clickbridge.models.candidates import Candidates, Query
+from clickbridge.models.fitted import Array, Fitted
+from clickbridge.numerics.ragged import Ragged
 
 
-class LinearSum(Pooling, Composite):
-    name = "linear"
-    about = "a weighted sum of list scores"
-    paper = "11M, 13"
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedLinearSum(FittedWeightedSum, FittedPooling):
+    can: ClassVar[frozenset[str]] = frozenset({"search", "new queries", "similar queries", "update"})
 
-    def part_scores(self, lists: Sequence[ResultList]) -> Array:
-        columns = []
-        for part in self.parts:
-            scored = part.score_lists(lists)
-            columns.append(np.concatenate([standardised(scores) for scores in scored]) if scored else np.empty(0))
-        return np.stack(columns, axis=1)
+    @property
+    def abilities(self) -> frozenset[str]:
+        some = frozenset[str]().union(*(part.abilities for part in self.parts))
+        every = frozenset.intersection(*(part.abilities for part in self.parts))
+        return (self.can & some) - ({"update"} - every)
 
-    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
-        scored = [part.score_lists(lists) for part in self.parts]
-        out = []
-        for per_part in zip(*scored, strict=True):
-            total = sum(w * standardised(s) for w, s in zip(self.weights_, per_part, strict=True))
-            any_score = np.logical_or.reduce([np.isfinite(s) for s in per_part])
-            out.append(np.where(any_score, total, -np.inf))
-        return out
+    def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
+        one = Ragged(np.array([0, len(items)]))
+        total, any_score = np.zeros(len(items)), np.zeros(len(items), dtype=bool)
+        for part, weight in zip(self.parts, self.choices.weights, strict=True):
+            scores = part.score_items(query, items, incoming)
+            total += weight * one.standardised(scores)
+            any_score |= np.isfinite(scores)
+        return np.where(any_score, total, -np.inf)
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
         """Similarities of the parts that have one, each over its largest, weighted."""
-        totals: dict[str, float] = {}
-        able = [type(part).similar_queries is not Model.similar_queries for part in self.parts]
-        if not any(able):
+        able = [
+            (part, weight)
+            for part, weight in zip(self.parts, self.choices.weights, strict=True)
+            if "similar queries" in part.abilities
+        ]
+        if not able:
             return super().similar_queries(query, k, min_clicks)
-        for part, weight in compress(zip(self.parts, self.weights_, strict=True), able):
+        totals: dict[str, float] = {}
+        for part, weight in able:
             near = part.similar_queries(query, max(50, 4 * k), min_clicks)
             largest = max((s for _, s in near), default=1.0) or 1.0
             for name, s in near:
@@ -52,10 +56,14 @@ class LinearSum(Pooling, Composite):
         return sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:k]
 
 
-def standardised(scores: Array) -> Array:
-    """Mean 0 and deviation 1 over the scored documents of a list; 0 for the rest."""
-    finite = np.isfinite(scores)
-    if not finite.any():
-        return np.zeros(len(scores))
-    mean, deviation = scores[finite].mean(), scores[finite].std()
-    return np.where(finite, (np.where(finite, scores, mean) - mean) / (deviation or 1.0), 0.0)
+class LinearSum(WeightedSum):
+    """A weighted sum of models of which one is no S-function: `BM25() + Walk()`. Scores are standardised over each list
+    and added; `weights` are learned from clicks unless they are set."""
+
+    name = "linear"
+    about = "a weighted sum of list scores"
+    paper = "11M, 13"
+    fitted_type: ClassVar[type[Fitted]] = FittedLinearSum
+
+    def column(self, part: Any, candidates: Candidates) -> Array:
+        return candidates.lists.standardised(part.scores(candidates))

@@ -1,33 +1,35 @@
 """`mart:a+b`: gradient boosted trees over the scores of models and what text and clicks say (13, Section 6.5).
 
 The trees must not learn from scores of queries that a component was fitted on: there it remembers the answer,
-and the trees would trust it blindly. So the log is cut into folds; for each, all components are fitted on the
-rest and score the fold's lists; the trees learn from those. Then the components are fitted on everything.
+and the trees would trust it blindly. So the log is cut into folds; for each, all components are learned on the
+rest and score the fold's lists; the trees learn from those. Then the components are learned on everything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from clickbridge.errors import MissingPart
-from clickbridge.fusion.crossfit import Block, crossfit, times_asked
-from clickbridge.fusion.features import ListFeatures
-from clickbridge.fusion.flat import FlatLists
-from clickbridge.fusion.linear import standardised
-from clickbridge.fusion.pool import Pooling
-from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.hold_back import MIN_USABLE, POOL, HoldBack, Ranker
-from clickbridge.io.artifact import Artifact, PartWriter
+from clickbridge.errors import MissingPart, SettingError
+from clickbridge.fusion.crossfit import Block, Fold, crossfit, times_asked
+from clickbridge.fusion.features import GraphTexts, ListFeatures
+from clickbridge.fusion.forest import Forest, damaged
+from clickbridge.fusion.pool import FittedPooling
+from clickbridge.fusion.values import check
+from clickbridge.graph.hold_back import MIN_USABLE, POOL
 from clickbridge.io.letor import LetorRow, write_letor
-from clickbridge.models.base import Array, Model
-from clickbridge.models.tuning import at_most
-from clickbridge.models.wrapper import Wrapper
-from clickbridge.types import Ranking, ResultList
+from clickbridge.io.values import stored
+from clickbridge.models.candidates import Candidates, Query, at_most
+from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper, joined_notes
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.sfunction import FittedSFunction
+from clickbridge.models.study import Study
+from clickbridge.settings import Seeded, Text, setting, settings
+from clickbridge.types import ResultList
 
 ROWS_AT_ONCE = 100_000
 STRANGERS = 10
@@ -36,147 +38,79 @@ GRADES = 4
 """Shares of clicks become whole grades up to this for lambdarank."""
 
 
-class Mart(Pooling, Wrapper):
-    """Each part is one feature, beside those of `fusion/features.py`."""
+@settings
+class MartSettings(Text, Seeded):
+    objective: str = setting(
+        "lambdarank",
+        "MART: trees for the order of lists, or pointwise regression (13)",
+        choices=("lambdarank", "regression"),
+    )
+    trees: int = setting(200, "MART: number of trees", 1, 100_000)
+    learning_rate: float = setting(0.08, "MART: how much of each tree is taken", 1e-6, 10)
+    leaves: int = setting(7, "MART: leaves of a tree", 2, 100_000)
+    leaf_rows: int = setting(20, "MART: documents that a leaf must have", 1, 1e9)
+    feature_share: float = setting(0.3, "MART: share of the features that each tree may look at", 0.001, 1)
+    monotone: bool = setting(False, "MART: whether a higher score of a part may never lower the result")
+    folds: int = setting(5, "MART: parts for cross-fitting", 2, 100)
+    max_lists: int = setting(20_000, "MART: most lists that trees learn from; above, they are drawn at random", 50, 1e9)
 
-    name = "mart"
-    about = "gradient boosted trees over models, text and clicks"
-    paper = "13 6.5"
-    settings = (
-        "objective", "trees", "learning_rate", "leaves", "leaf_rows", "feature_share", "monotone", "folds",
-        "max_lists", "language", "stop_words", "seed",
-    )  # fmt: skip
-    defaults: ClassVar[dict[str, object]] = {"learning_rate": 0.08}
-    separate = True
 
-    objective: str
-    trees: int
-    learning_rate: float
-    leaves: int
-    leaf_rows: int
-    feature_share: float
-    monotone: bool
-    folds: int
-    max_lists: int
-    language: str
-    stop_words: str
-    seed: int
+@stored
+@dataclass(frozen=True, kw_only=True)
+class MartChoices(PartsChoices):
+    """The trees, None where there were too few lists to learn from, and the names of their features."""
 
-    features_: ListFeatures
-    feature_names_: list[str]
-    trees_: str
-    """The trees in LightGBM's text format; empty where there were too few lists to learn from."""
+    forest: Forest | None
+    feature_names: tuple[str, ...]
 
-    lesson: Sequence[Block] | None = None
-    """What `together` has cross-fitted for several forests; they are then prepared, and their parts fitted, already."""
 
-    def prepare(self, graph: ClickGraph) -> None:
-        """All that `block` needs beside fitted parts."""
-        _lightgbm()
-        self._forget()
-        self.doc_ids_ = graph.doc_ids
-        self.features_ = ListFeatures.fit(graph, self.language, self.stop_words)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedMart(FittedPooling, FittedWrapper):
+    can: ClassVar[frozenset[str]] = frozenset({"search", "new queries"})
 
-    def _fit(self, graph: ClickGraph) -> None:
-        if self.lesson is None:
-            self.prepare(graph)
-        if "trees" not in self.tuned_:
-            self.tuned_["trees"] = self._learn(self._blocks(graph) if self.lesson is None else self.lesson)
-        self.trees_, self.feature_names_ = self.tuned_["trees"]
-        for part in self.parts:
-            if self.lesson is None:
-                part.refit(graph)
-            self._take_notes(part)
+    settings: MartSettings
+    choices: MartChoices
+    features: ListFeatures
 
-    def _take_notes(self, part: Model) -> None:
-        self.notes_ += [note for note in part.notes_ if note not in self.notes_]
+    def __post_init__(self) -> None:
+        check(self.features.text.n_docs == len(self.catalogue), "documents")
+        forest, names = self.forest, self.feature_names
+        if forest is not None and forest.n_features != len(names):
+            raise damaged(f"{forest.n_features} features, {len(names)} names")
 
-    def _blocks(self, graph: ClickGraph) -> list[Block]:
-        out: list[Block] = []
-        for number, held in enumerate(crossfit(self.parts, graph, self.folds, self.seed)):
-            for part in self.parts if number == 0 else ():
-                self._take_notes(part)  # what it tuned
-            out += self.block(held)
-        return out
+    @property
+    def forest(self) -> Forest | None:
+        return self.choices.forest
 
-    def block(self, held: HoldBack) -> list[Block]:
-        """Features and labels of the fold's lists, the parts having seen only its rest; none without lists."""
-        lists = at_most(max(self.max_lists // self.folds, 1), self._labelled(held), self.seed)
-        if not lists:
-            return []
-        flat = FlatLists.of(lists, self._doc_numbers)
-        columns = self.features_.with_clicks(held.graph).columns(flat, self.parts)
-        labels = np.array([label for r in lists for label in r.labels or ()])
-        names = list(columns)
-        return [Block(names, as_matrix(columns, names), labels, flat.lengths, times_asked(held, lists))]
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.choices.feature_names
 
-    def _learn(self, blocks: Sequence[Block]) -> tuple[str, list[str]]:
-        """Trees from cross-fitted features, and the names of those."""
-        n_lists = sum(len(block.lengths) for block in blocks)
-        if n_lists < MIN_USABLE:
-            self.notes_.append(
-                f"{self.spec}: {n_lists} usable held-back lists are too few for trees; parts count equally"
-            )
-            return "", []
-        names = blocks[0].names
-        self.notes_.append(
-            f"{self.spec}: {self.trees} trees from {n_lists:,} cross-fitted lists, {len(names)} features"
-        )
-        x, labels, lengths, asked = (
-            np.concatenate(column) for column in zip(*(block[1:] for block in blocks), strict=True)
-        )
-        return self._grow(x, labels, lengths, asked, names), names
+    @property
+    def grown(self) -> bool:
+        """Whether there are trees; without, parts count equally."""
+        return self.forest is not None
 
-    def _labelled(self, held: HoldBack) -> list[ResultList]:
-        """Held-back pages with a click; without pages, the parts' pooled best and what was clicked."""
-        if held.shown is not None:
-            return held.lists()
-        if held.clicked is None or not len(held.clicked):
-            return []
-        keys = [held.graph.query_keys[int(i)] for i in np.unique(held.clicked.query)]
-        rankers = [remembered(keys, part.rank_many(keys, POOL)) for part in self.searching]
-        rng = np.random.default_rng(self.seed)
-        drawn = [set(rng.choice(self.doc_ids_, STRANGERS)) for _ in keys]
-        strangers = dict(zip(keys, drawn, strict=True))
-        pooled = (
-            found_only(r, rankers, strangers[r.query])
-            for r in held.lists([*rankers, lambda key, _: sorted(strangers[key])])
-        )
-        return [r for r in pooled if r.labels and 0 < np.count_nonzero(r.labels) < len(r.labels)]
+    def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
+        return self.scores(Candidates.one(query, items, incoming))
 
-    def _grow(self, x: Array, labels: Array, lengths: Array, asked: Array, names: Sequence[str]) -> str:
-        lightgbm = _lightgbm()
-        ranking = self.objective == "lambdarank"
-        parameters = {
-            "objective": self.objective,
-            "learning_rate": self.learning_rate,
-            "num_leaves": self.leaves,
-            "min_data_in_leaf": self.leaf_rows,
-            "feature_fraction": self.feature_share,
-            "seed": self.seed,
-            "deterministic": True,
-            "force_row_wise": True,
-            "verbose": -1,
-        }
-        if self.monotone:
-            own = {part.spec for part in self.parts}
-            parameters["monotone_constraints"] = [int(name in own) for name in names]
-        grades = np.ceil(GRADES * labels) if ranking and (labels % 1).any() else labels
-        weights = np.repeat(asked / asked.mean(), lengths)
-        data = lightgbm.Dataset(x, grades, weight=weights, group=lengths if ranking else None)
-        return str(lightgbm.train(parameters, data, self.trees).model_to_string())
+    def scores(self, candidates: Candidates) -> Array:
+        parts = [self._score(candidates.some(*bounds)) for bounds in batches(candidates.lists.lengths.tolist())]
+        return np.concatenate([np.empty(0), *parts])
 
-    @cached_property
-    def _booster(self) -> Any:
-        return _lightgbm().Booster(model_str=self.trees_)
-
-    # --- using -----------------------------------------------------------------------------------
+    def _score(self, candidates: Candidates) -> Array:
+        own, whole = part_columns(self.parts, candidates)
+        if self.forest is not None:
+            scores = self.forest.predict(self.features.matrix(candidates, own, whole)[1])
+        else:
+            scores = np.sum([candidates.lists.standardised(column) for column in own.values()], axis=0)
+        known = np.logical_or.reduce([np.isfinite(column) for column in own.values()])
+        return np.where(known, scores, -np.inf)
 
     def columns(self, lists: Sequence[ResultList]) -> tuple[list[str], Array]:
         """Names of the features and their values, one row for each document of each list."""
-        columns = self.features_.columns(FlatLists.of(lists, self._doc_numbers), self.parts)
-        names = self.feature_names_ or list(columns)
-        return names, as_matrix(columns, names)
+        candidates = Candidates.of(lists, self.catalogue, self.queries)
+        return self.features.matrix(candidates, *part_columns(self.parts, candidates))
 
     def write_letor(self, path: str | Path, lists: Sequence[ResultList]) -> None:
         """The features of labelled lists as a LETOR file, for other learners."""
@@ -191,67 +125,201 @@ class Mart(Pooling, Wrapper):
             ),
         )
 
-    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
-        out: list[Array] = []
-        for start, stop in batches([len(result.results) for result in lists]):
-            out += self._score(lists[start:stop])
-        return out
+    def importance(self) -> dict[str, float]:
+        """Each feature's share of what the trees' splits gained, largest first."""
+        if self.forest is None:
+            return {}
+        gains = self.forest.importance()
+        shares = gains / max(gains.sum(), 1e-300)
+        ordered = np.argsort(-gains, kind="stable")
+        return {self.feature_names[i]: round(float(shares[i]), 5) for i in ordered if shares[i] >= 1e-5}
 
-    def _score(self, lists: Sequence[ResultList]) -> list[Array]:
-        per_part = [part.score_lists(lists) for part in self.parts]
-        known = [np.logical_or.reduce([np.isfinite(s) for s in scores]) for scores in zip(*per_part, strict=True)]
-        if self.trees_:
-            _, x = self.columns(lists)
-            flat = self._booster.predict(x) if len(x) else np.empty(0)
-            ends = np.cumsum([len(result.results) for result in lists])
-            found = np.split(flat, ends[:-1])
-        else:
-            found = [
-                np.sum([standardised(scores) for scores in of_parts], axis=0)
-                for of_parts in zip(*per_part, strict=True)
-            ]
-        return [np.where(there, scores, -np.inf) for there, scores in zip(known, found, strict=True)]
+    def describe(self) -> dict[str, Any]:
+        return {"importance": self.importance(), **super().describe()}
+
+
+class Mart(Wrapper):
+    """Boosted trees (LightGBM) that rank by the scores of models, by text and by clicks: `Mart([BM25(), PLS()])`.
+
+    Each part is one feature, beside those of `fusion/features.py`; parts are cross-fitted, so that no tree learns from
+    a score that has seen its answer."""
+
+    name = "mart"
+    about = "gradient boosted trees over models, text and clicks"
+    paper = "13 6.5"
+    Settings = MartSettings
+    fitted_type: ClassVar[type[Fitted]] = FittedMart
+    separate = True
+
+    def choose(self, study: Study) -> MartChoices:
+        return choose_together([self], study)[0]
+
+    def learn(self, study: Study, choices: Choices) -> FittedMart:
+        assert isinstance(choices, MartChoices)
+        s: MartSettings = self.settings
+        parts = self.learn_parts(study, choices.parts)
+        return FittedMart(
+            model=self.name, settings=s, catalogue=study.catalogue, choices=choices, parts=parts,
+            queries=parts[0].queries.joined([part.queries for part in parts[1:]]),
+            features=graph_texts(study, s).with_clicks(study.graph), notes=joined_notes(parts, *choices.notes),
+        )  # fmt: skip
+
+    # --- what the fitted one tells ---------------------------------------------------------------
+
+    @property
+    def fitted(self) -> FittedMart:
+        found = super().fitted
+        assert isinstance(found, FittedMart)
+        return found
 
     def importance(self) -> dict[str, float]:
         """Each feature's share of what the trees' splits gained, largest first."""
-        if not self.trees_:
-            return {}
-        gains = self._booster.feature_importance("gain")
-        shares = gains / max(gains.sum(), 1e-300)
-        ordered = np.argsort(-gains, kind="stable")
-        return {self.feature_names_[i]: round(float(shares[i]), 5) for i in ordered if shares[i] >= 1e-5}
+        return self.fitted.importance()
 
-    # --- files -----------------------------------------------------------------------------------
+    def columns(self, lists: Sequence[ResultList]) -> tuple[list[str], Array]:
+        """Names of the features and their values, one row for each document of each list."""
+        return self.fitted.columns(lists)
 
-    def _report(self) -> dict[str, Any]:
-        return {"importance": self.importance(), **super()._report()}
+    def write_letor(self, path: str | Path, lists: Sequence[ResultList]) -> None:
+        """The features of labelled lists as a LETOR file, for other learners."""
+        self.fitted.write_letor(path, lists)
 
-    def _write(self, writer: PartWriter) -> None:
-        super()._write(writer)
-        self.features_.write(writer)
-        writer.strings("feature_names", self.feature_names_)
-        writer.strings("trees", [self.trees_])
+    # --- trees -----------------------------------------------------------------------------------
 
-    def _read(self, artifact: Artifact) -> None:
-        self.features_ = ListFeatures.read(artifact, self.language, self.stop_words)
-        self.feature_names_ = artifact.strings("feature_names")
-        self.trees_ = artifact.strings("trees")[0]
+    def block(self, fold: Fold, parts: Sequence[Fitted], texts: GraphTexts) -> list[Block]:
+        """Features and labels of the fold's lists, the parts having seen only its rest; none without lists."""
+        s: MartSettings = self.settings
+        lists = at_most(max(s.max_lists // s.folds, 1), self._labelled(fold, parts), s.seed)
+        if not lists:
+            return []
+        candidates = Candidates.of(lists, fold.rest.catalogue, fold.rest.clicked().queries)
+        columns = part_columns(parts, candidates)
+        names, x = texts.with_clicks(fold.held.graph).matrix(candidates, *columns, fold.rest.engine)
+        labels = np.array([label for r in lists for label in r.labels or ()])
+        return [Block(names, x, labels, candidates.lists.lengths, times_asked(fold.held, lists))]
+
+    def _labelled(self, fold: Fold, parts: Sequence[Fitted]) -> list[ResultList]:
+        """Held-back pages with a click; without pages, the parts' pooled best and what was clicked."""
+        held = fold.held
+        if held.shown is not None:
+            return held.lists()
+        if held.clicked is None or not len(held.clicked):
+            return []
+        keys = [held.graph.query_keys[int(i)] for i in np.unique(held.clicked.query)]
+        ids = fold.rest.catalogue.doc_ids
+        drawn = np.random.default_rng(self.settings.seed).integers(len(ids), size=(len(keys), STRANGERS)).tolist()
+        found = {key: {ids[i] for i in some} for key, some in zip(keys, drawn, strict=True)}
+        for part in (part for part in parts if "search" in part.abilities):
+            for key, ranking in zip(keys, part.rank_many(keys, POOL), strict=True):
+                found[key].update(ranking.doc_ids)
+        pooled = (found_only(r, found[r.query]) for r in held.lists([lambda some, _: [sorted(found[k]) for k in some]]))
+        return [r for r in pooled if r.labels and 0 < np.count_nonzero(r.labels) < len(r.labels)]
+
+    def grow(self, blocks: Sequence[Block]) -> tuple[Forest | None, tuple[str, ...], str]:
+        """Trees from cross-fitted features, the names of those, and what to say of it."""
+        s: MartSettings = self.settings
+        n_lists = sum(len(block.lengths) for block in blocks)
+        if n_lists < MIN_USABLE:
+            said = f"{n_lists} lists can be held back, {MIN_USABLE} are needed for trees; parts count equally"
+            return None, (), f"{self.spec}: {said}"
+        names = blocks[0].names
+        x, labels, lengths, asked = (
+            np.concatenate(column) for column in zip(*(block[1:] for block in blocks), strict=True)
+        )
+        forest = self._train(x, labels, lengths, asked, names)
+        said = f"{s.trees} trees from {n_lists:,} cross-fitted lists, {len(names)} features"
+        return forest, tuple(names), f"{self.spec}: {said}"
+
+    def _train(self, x: Array, labels: Array, lengths: Array, asked: Array, names: Sequence[str]) -> Forest:
+        s: MartSettings = self.settings
+        lightgbm = _lightgbm()
+        ranking = s.objective == "lambdarank"
+        parameters = {
+            "objective": s.objective,
+            "learning_rate": s.learning_rate,
+            "num_leaves": s.leaves,
+            "min_data_in_leaf": s.leaf_rows,
+            "feature_fraction": s.feature_share,
+            "seed": s.seed,
+            "deterministic": True,
+            "force_row_wise": True,
+            "verbose": -1,
+        }
+        if s.monotone:
+            own = set(part_names(self.parts))
+            parameters["monotone_constraints"] = [int(name in own) for name in names]
+        grades = np.ceil(GRADES * labels) if ranking and (labels % 1).any() else labels
+        weights = np.repeat(asked / asked.mean(), lengths)
+        data = lightgbm.Dataset(x, grades, weight=weights, group=lengths if ranking else None)
+        return Forest.of_text(lightgbm.train(parameters, data, s.trees).model_to_string())
 
 
-def as_matrix(columns: dict[str, Array], names: Sequence[str]) -> Array:
-    return np.stack([columns[name] for name in names], axis=1, dtype=np.float32, casting="same_kind")
+def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
+    """What `choose` of each would give, as 13's Table 4 compares several: parts of the same spec and settings are
+    learned once for all of them."""
+    _lightgbm()
+    settings_of = [mart.settings for mart in marts]
+    s: MartSettings = settings_of[0]
+    if any((other.folds, other.seed) != (s.folds, s.seed) for other in settings_of):
+        raise SettingError("forests that share models must have the same folds and seed")
+    unique = {_identity(part): part for mart in marts for part in mart.parts}
+    choices, folds = crossfit(list(unique.values()), study, s.folds, s.seed)
+    chosen = dict(zip(unique, choices, strict=True))
+    blocks: list[list[Block]] = [[] for _ in marts]
+    said: list[str] = []
+    for number, fold in enumerate(folds()):
+        learned = dict(zip(unique, fold.parts, strict=True))
+        said += joined_notes(fold.parts) if number == 0 else ()  # what they chose
+        for mart, own in zip(marts, blocks, strict=True):
+            parts = [learned[_identity(part)] for part in mart.parts]
+            own += mart.block(fold, parts, graph_texts(study, mart.settings))
+    out = []
+    for mart, own in zip(marts, blocks, strict=True):
+        study.watch(f"growing trees of {mart.spec}")
+        forest, names, note = mart.grow(own)
+        parts_chosen = tuple(chosen[_identity(part)] for part in mart.parts)
+        out.append(MartChoices(parts=parts_chosen, forest=forest, feature_names=names, notes=(note,)))
+    return out
 
 
-def remembered(keys: Sequence[str], rankings: Sequence[Ranking]) -> Ranker:
-    """A ranker that looks up what was found for all queries at once."""
-    found = dict(zip(keys, rankings, strict=True))
-    return lambda key, k: found[key].doc_ids[:k]
+def _identity(part: Any) -> tuple[str, str]:
+    return part.spec, repr(part.get_params())
 
 
-def found_only(result: ResultList, rankers: Sequence[Ranker], strangers: set[str]) -> ResultList:
+def graph_texts(study: Study, s: MartSettings) -> GraphTexts:
+    """Texts of documents and queries, read once for all folds."""
+    return study.once(
+        ("list texts", s.language, s.stop_words), lambda: GraphTexts.of(study.graph, s.language, s.stop_words)
+    )
+
+
+def part_columns(parts: Sequence[Any], candidates: Candidates) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Scores of the parts, and those of S-functions over the query's normaliser, comparable between queries."""
+    own: dict[str, Array] = {}
+    whole: dict[str, Array] = {}
+    for name, part in zip(part_names(parts), parts, strict=True):
+        if not isinstance(part, FittedSFunction):
+            own[name] = part.scores(candidates)
+            continue
+        scores, normalised = [np.empty(0)], [np.empty(0)]
+        for query, items in candidates.each():
+            image = part.image(query)
+            scores.append(part.score_image(image, items))
+            normalised.append(scores[-1] / part.normaliser(image))
+        own[name], whole[f"{name} over the query"] = np.concatenate(scores), np.concatenate(normalised)
+    return own, whole
+
+
+def part_names(parts: Sequence[Any]) -> list[str]:
+    """Their specs; of parts that share one, the later ones with a number."""
+    specs = [part.spec for part in parts]
+    counts = [specs[:i].count(spec) for i, spec in enumerate(specs)]
+    return [f"{spec} {n + 1}" if n else spec for spec, n in zip(specs, counts, strict=True)]
+
+
+def found_only(result: ResultList, found: set[str]) -> ResultList:
     """The list without clicked documents that nobody found. They would stand there only because they were
     clicked, and trees would learn that what matches nothing is what people want."""
-    found = strangers.union(*(rank(result.query, POOL) for rank in rankers))
     kept = [(d, label) for d, label in zip(result.results, result.labels or [], strict=True) if d in found]
     return ResultList(result.query_id, result.query, [d for d, _ in kept], [label for _, label in kept])
 

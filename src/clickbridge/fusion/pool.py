@@ -6,36 +6,51 @@ Candidates are the union of the top max(100, 5 k) of the parts that can search.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from clickbridge.errors import NotSupported
-from clickbridge.models.base import Model, check_k, order
-from clickbridge.models.wrapper import Parted
-from clickbridge.types import Ranking, ResultList
+from clickbridge.models.candidates import Candidates, Query
+from clickbridge.models.composite import FittedComposite
+from clickbridge.numerics.ragged import Ragged
+from clickbridge.search.index import Found
 
 LEAST_POOL, POOL_FACTOR = 100, 5
 
 
-def pooled(parts: Sequence[Model], queries: Sequence[str], depth: int) -> list[ResultList]:
+def pooled(parts: Sequence[Any], queries: Sequence[Query], depth: int) -> Candidates:
     """For each query one list of candidates. Nothing was given in any order, so all were given alike: the
-    order of the ids must not count."""
-    found = [part.rank_many(queries, depth) for part in parts]
-    pools = [sorted({d for ranking in rankings for d in ranking.doc_ids}) for rankings in zip(*found, strict=True)]
-    return [ResultList("", q, pool, scores=[0.0] * len(pool)) for q, pool in zip(queries, pools, strict=True)]
+    order of the numbers must not count."""
+    found = [part.search_many(queries, depth) for part in parts]
+    pools = [np.unique(np.concatenate([items for items, _ in own])) for own in zip(*found, strict=True)]
+    items = np.concatenate([np.empty(0, dtype=np.int64), *pools])
+    lists = Ragged.of_lengths([len(pool) for pool in pools])
+    return Candidates(queries, lists, items, [[0.0] * len(pool) for pool in pools])
 
 
-class Pooling(Parted):
+class FittedPooling(FittedComposite):
     """A model of parts that searches by re-ranking what they find."""
 
-    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
-        """The k best candidates of each query by the model's own scores."""
-        check_k(k)
-        if not self.searching:
-            raise NotSupported(f"{self.spec} re-ranks given lists; none of its parts can search the collection")
-        lists = pooled(self.searching, queries, max(LEAST_POOL, POOL_FACTOR * k))
-        ranked = [order(r.results, s) for r, s in zip(lists, self.score_lists(lists), strict=True)]
-        return [Ranking(tuple(hit for hit in ranking[:k] if np.isfinite(hit.score))) for ranking in ranked]
+    @property
+    def abilities(self) -> frozenset[str]:
+        some = frozenset[str]().union(*(part.abilities for part in self.parts))
+        return self.can & (some | {"explain", "update"})
 
-    def rank(self, query: str, k: int = 10) -> Ranking:
-        return self.rank_many([query], k)[0]
+    def search(self, query: Query, k: int) -> Found:
+        return self.search_many([query], k)[0]
+
+    def search_many(self, queries: Sequence[Query], k: int) -> list[Found]:
+        """The k best candidates of each query by the model's own scores."""
+        searching = self.searching
+        if not searching:
+            raise NotSupported(f"{self.spec} re-ranks given lists; none of its parts can search the collection")
+        candidates = pooled(searching, queries, max(LEAST_POOL, POOL_FACTOR * k))
+        scores = candidates.split(self.scores(candidates))
+        return [_best(items, own, k) for (_, items), own in zip(candidates.each(), scores, strict=True)]
+
+
+def _best(items: Any, scores: Any, k: int) -> Found:
+    order = np.lexsort((items, -scores))[:k]
+    order = order[np.isfinite(scores[order])]
+    return items[order], scores[order]

@@ -6,45 +6,65 @@ Nothing is learned beyond the parts themselves, and scores of any scale can be m
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from clickbridge.fusion.pool import Pooling
-from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.models.base import Array
-from clickbridge.models.wrapper import Wrapper
-from clickbridge.types import ResultList
+from clickbridge.fusion.pool import FittedPooling
+from clickbridge.models.candidates import Query
+from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper, joined_notes
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.study import Study
+from clickbridge.settings import Settings, setting, settings
 
 
-class RRF(Pooling, Wrapper):
-    """Documents that tie in a part share the mean of their ranks there; what a part cannot score gets
+@settings
+class RRFSettings(Settings):
+    rrf_k: float = setting(60.0, "RRF: added to every rank; the smaller, the more the first places count", 0, 1e6)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedRRF(FittedPooling, FittedWrapper):
+    can: ClassVar[frozenset[str]] = frozenset({"search", "new queries"})
+
+    settings: RRFSettings
+
+    def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
+        total, any_score = np.zeros(len(items)), np.zeros(len(items), dtype=bool)
+        for part in self.parts:
+            scores = part.score_items(query, items, incoming)
+            known = np.isfinite(scores)
+            total[known] += 1 / (self.settings.rrf_k + mean_ranks(scores[known]))
+            any_score |= known
+        return np.where(any_score, total, -np.inf)
+
+
+class RRF(Wrapper):
+    """Reciprocal-rank fusion of models: `RRF([BM25(), PLS()])`.
+
+    Documents that tie in a part share the mean of their ranks there; what a part cannot score gets
     nothing from it."""
 
     name = "rrf"
     about = "reciprocal-rank fusion of models"
     paper = "-"
-    settings = ("rrf_k",)
+    Settings = RRFSettings
+    fitted_type: ClassVar[type[Fitted]] = FittedRRF
     separate = True
 
-    rrf_k: float
+    def choose(self, study: Study) -> PartsChoices:
+        self.settings  # noqa: B018 - refused before any work
+        return PartsChoices(parts=self.choose_parts(study))
 
-    def _fit(self, graph: ClickGraph) -> None:
-        for part in self.parts:
-            (part.refit if self.tuned_.get("parts") else part.fit)(graph)
-            self.notes_ += [note for note in part.notes_ if note not in self.notes_]
-        self.tuned_["parts"] = True
-
-    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
-        scored = [part.score_lists(lists) for part in self.parts]
-        out = []
-        for per_part in zip(*scored, strict=True):
-            total = np.zeros(len(per_part[0]))
-            for scores in per_part:
-                known = np.isfinite(scores)
-                total[known] += 1 / (self.rrf_k + mean_ranks(scores[known]))
-            any_score = np.logical_or.reduce([np.isfinite(scores) for scores in per_part])
-            out.append(np.where(any_score, total, -np.inf))
-        return out
+    def learn(self, study: Study, choices: Choices) -> FittedRRF:
+        assert isinstance(choices, PartsChoices)
+        parts = self.learn_parts(study, choices.parts)
+        queries = parts[0].queries.joined([part.queries for part in parts[1:]])
+        return FittedRRF(
+            model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices, parts=parts,
+            queries=queries, notes=joined_notes(parts),
+        )  # fmt: skip
 
 
 def mean_ranks(scores: Array) -> Array:

@@ -1,274 +1,261 @@
-"""What trees may know of a query and a document beside the scores of models.
-
-Three families, each read from whatever the GRAPH offers: the text of each field (does not change with the
-clicks, so cross-fitting shares it), the clicks (learned anew for every fold), and fields that are numbers.
+"""What trees may know of a query and a document from text. It does not change with the clicks, so that cross-fitting
+shares it. The value is complete once it is made: nothing is worked out later, and any number of threads may ask it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 
-from clickbridge.fusion.flat import FlatLists
+from clickbridge.fusion.rows import Rows
+from clickbridge.fusion.terms import QueryTerms, TermReader, Vocabularies
+from clickbridge.fusion.values import Array, Value, check, frozen
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array
-from clickbridge.numerics.topk import sparse_topk
-from clickbridge.views.char import CharCounter
+from clickbridge.io.values import stored
+from clickbridge.models.candidates import Candidates
+from clickbridge.numerics.bm25 import K1, B, average_length, idf_of
+from clickbridge.numerics.list_features import likeness, listed_dots, summed_weights, word_sums
+from clickbridge.numerics.list_places import places
 from clickbridge.views.fields import HEADINGS
-from clickbridge.views.text import Analyzer
-from clickbridge.views.view import unit_rows
-from clickbridge.views.word import URL_FIELD, BigramCounter, Vocabulary, WordCounter, widen
+from clickbridge.views.word import URL_FIELD, Vocabulary, widen
 
-Columns = dict[str, Array]
-K1, B = 1.2, 0.75
-NEIGHBOURS, SHARPNESS = 50, 3
-"""How many known queries vote, and the power of their similarity."""
-NUMERIC_SHARE = 0.9
-"""A field is a number where this share of its values is."""
 ALL = "all"
 """Stands for all fields together."""
+TINY = 1e-9
+RARITY, NUMERAL = 0, 1
+"""Columns of a term's weights: its idf, and 1 for a number. Clicks add more."""
 
 
-class TextSignals:
-    """Words, neighbouring words and character n-grams of every field."""
+class Matches(NamedTuple):
+    """Words that queries and documents share; the last axis has a place for each document of each list. `bm25[f]` and
+    `shared[k, f]`, the summed weights k, are by field, the last of all together; `vsm` is of all. `asked[k]` are the
+    summed weights of the query's words."""
 
-    names: list[str]
-    heading: str
-    words: dict[str, sparse.csr_array]
+    bm25: Array
+    vsm: Array
+    shared: Array
+    asked: Array
 
-    def __init__(self, language: str = "english", stop_words: str = "keep") -> None:
-        self.language, self.stop_words = language, stop_words
 
-    def fit(self, graph: ClickGraph) -> Self:
-        self.names = list(graph.field_names)
-        self.heading = next((name for name in HEADINGS if name in self.names), self.names[0] if self.names else "")
-        self.vocabulary, self.char_vocabulary, self.pair_vocabulary = Vocabulary(), Vocabulary(), Vocabulary()
-        counter = WordCounter(self._analyzer, self.vocabulary)
-        texts = {name: graph.field(name) for name in self.names}
-        # Words of the log's queries are terms too: clicks may give them a meaning.
-        counter.count(graph.query_texts)
-        self.words = {name: counter.count(column, url=name == URL_FIELD) for name, column in texts.items()}
-        self.words = {name: widen(matrix, len(self.vocabulary)) for name, matrix in self.words.items()}
-        heading = texts.get(self.heading, [""] * graph.n_docs)
-        self.chars = CharCounter(self.char_vocabulary, joined=True).count(heading)
-        self.pairs = BigramCounter(self._analyzer, self.pair_vocabulary).count(heading)
-        return self
+@stored
+@dataclass(frozen=True, eq=False, repr=False)
+class TextSignals(Value):
+    """Words of every field; neighbouring words and character n-grams of the heading. The last column of what is known
+    by field stands for all fields together, the last row of what is known by document for one that nobody knows."""
 
-    @cached_property
-    def _analyzer(self) -> Analyzer:
-        return Analyzer(self.language, self.stop_words)
+    language: str
+    stop_words: str
+    names: tuple[str, ...]
+    vocabularies: Vocabularies
+    words: Rows
+    """Counts of field f of document d, in row `d * n_fields + f`."""
+    chars: Rows
+    """Unit rows."""
+    pairs: Rows
+    idf: Array
+    char_idf: Array
+    """0 for an n-gram that no heading has."""
+    weights: Array
+    averages: Array
+    """Length of a field that is not empty."""
+    lengths: Array
+    masses: Array
+    """Summed idf of a document's different words."""
+    numerals: Array
+    """How many of them are numbers."""
+    norms: Array
+    """1 over the length of a document's tf-idf row: of the heading, of all."""
 
-    @cached_property
-    def _counters(self) -> tuple[WordCounter, CharCounter, BigramCounter]:
-        return (
-            WordCounter(self._analyzer, self.vocabulary, frozen=True),
-            CharCounter(self.char_vocabulary, frozen=True, joined=True),
-            BigramCounter(self._analyzer, self.pair_vocabulary, frozen=True),
-        )
+    reader: TermReader = field(init=False)
+    word_idf: Array = field(init=False)
+    spaces: list[int] = field(init=False)
+    """The fields by which documents are like each other."""
+    score_names: list[str] = field(init=False)
+    plain_names: list[str] = field(init=False)
+    space_names: list[str] = field(init=False)
 
-    def query_words(self, texts: Sequence[str]) -> sparse.csr_array:
-        """Which terms occur in each text, as ones."""
-        return ones(self._counters[0].count(texts))
+    def __post_init__(self) -> None:
+        for name in ARRAYS:
+            object.__setattr__(self, name, frozen(getattr(self, name), np.float32))
+        object.__setattr__(self, "vocabularies", Vocabularies(*self.vocabularies))
+        self._check()
+        heading = heading_of(self.names)
+        together = ALL if ALL not in self.names else "all fields"
+        labels = [*self.names, together]
+        spaces = list(dict.fromkeys((heading or together, together)))
+        ready = {
+            "reader": TermReader(self.language, self.stop_words, self.vocabularies),
+            "word_idf": frozen(self.idf[:, -1], np.float32),
+            "spaces": [labels.index(name) for name in spaces],
+            "score_names": [
+                *(f"bm25 {name}" for name in labels), "vsm", f"characters {heading}", f"word pairs {heading}"
+            ],
+            "plain_names": [
+                "query words", "query mass",
+                *(text for name in labels for text in (f"query in {name}", f"{name} in query", f"words {name}")),
+                *(text for name in spaces for text in (f"numbers missing in {name}", f"numbers only in {name}")),
+            ],
+            "space_names": [f"words of {name}" for name in spaces],
+        }  # fmt: skip
+        for name, value in ready.items():
+            object.__setattr__(self, name, value)
 
-    @cached_property
-    def together(self) -> sparse.csr_array:
-        """Words of all fields."""
-        n_docs = self.chars.shape[0]
-        empty = sparse.csr_array((n_docs, len(self.vocabulary)), dtype=np.float32)
-        return sparse.csr_array(sum(self.words.values(), start=empty))
+    def _check(self) -> None:
+        """Compiled loops trust every number."""
+        n_words, n_chars, n_pairs = sizes = [len(vocabulary) for vocabulary in self.vocabularies]
+        columns, n_docs = len(self.names) + 1, len(self.lengths) - 1
+        shapes = {
+            "idf": (n_words, columns), "char_idf": (n_chars,), "weights": (n_words, 2), "averages": (columns,),
+            "lengths": (n_docs + 1, columns), "masses": (n_docs + 1, columns), "numerals": (n_docs + 1, columns),
+            "norms": (2, n_docs),
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            check(getattr(self, name).shape == shape, f"{name} of texts")
+        check(self.words.fits(n_docs * len(self.names), n_words), "words")
+        check(self.chars.fits(n_docs, n_chars), "characters")
+        check(self.pairs.fits(n_docs, n_pairs), "pairs of words")
+        for vocabulary, size in zip(self.vocabularies, sizes, strict=True):
+            check(max(vocabulary.values(), default=-1) < size, "a term twice")
 
-    @cached_property
-    def idf(self) -> Array:
-        return idf_of(self.together)
+    @property
+    def n_docs(self) -> int:
+        return len(self.lengths) - 1
 
-    @cached_property
-    def _bm25(self) -> dict[str, sparse.csr_array]:
-        return {name: bm25_rows(matrix) for name, matrix in self.fields.items()}
+    @classmethod
+    def of(cls, graph: ClickGraph, language: str = "english", stop_words: str = "keep") -> tuple[Self, QueryTerms]:
+        """From a GRAPH's documents, and with it the terms of all queries of the GRAPH: words of the log are terms too,
+        as clicks may give them a meaning."""
+        names = tuple(graph.field_names)
+        vocabularies = Vocabularies(Vocabulary(), Vocabulary(), Vocabulary())
+        reader = TermReader(language, stop_words, vocabularies, frozen=False)
+        queries = reader.read(graph.query_texts)
+        texts = {name: graph.field(name) for name in names}
+        words = [reader.words.count(column, url=name == URL_FIELD) for name, column in texts.items()]
+        words = [widen(matrix, len(vocabularies.words)) for matrix in words]
+        heading = texts.get(heading_of(names), [""] * graph.n_docs)
+        chars, pairs = Rows.of(reader.chars.count(heading)), Rows.of(reader.pairs.count(heading))
+        char_idf = known_idf(chars, len(vocabularies.chars))
+        sizes = _sizes(words, graph.n_docs, vocabularies.words, names)
+        rows = stacked_fields(words, graph.n_docs)
+        return cls(
+            language, stop_words, names, vocabularies, rows, chars.unit(char_idf),
+            pairs.with_data(np.ones_like(pairs.data)), char_idf=char_idf, **sizes,
+        ), queries  # fmt: skip
 
-    @cached_property
-    def fields(self) -> dict[str, sparse.csr_array]:
-        return {**self.words, ALL: self.together}
+    # --- lists -----------------------------------------------------------------------------------
 
-    @cached_property
-    def _masses(self) -> dict[str, sparse.csr_array]:
-        """Each term's idf, once a document."""
-        return {name: times(ones(matrix), self.idf) for name, matrix in self.fields.items()}
+    def match(self, lists: Candidates, words: Rows, weights: Array) -> Matches:
+        """`weights` are those of each term; the first columns are this value's own."""
+        n_rows, n_fields, n_weights = lists.lists.n_rows, len(self.names) + 1, weights.shape[1]
+        bm25, vsm, shared = np.zeros((n_fields, n_rows)), np.zeros(n_rows), np.zeros((n_weights, n_fields, n_rows))
+        word_sums(
+            lists.lists.indptr, lists.items, words.indptr, words.indices, *self.words.arrays, self.idf, self.lengths,
+            self.averages, K1, B, weights, bm25, vsm, shared,
+        )  # fmt: skip
+        asked = summed_weights(words.indptr, words.indices, weights)
+        return Matches(bm25, vsm, shared, asked[:, lists.lists.owner])
 
-    @cached_property
-    def _sizes(self) -> dict[str, tuple[Array, Array]]:
-        """Of each document's field: its mass, and its number of words."""
-        return {name: (row_sums(self._masses[name]), row_sums(matrix)) for name, matrix in self.fields.items()}
+    def characters(self, lists: Candidates, chars: Rows) -> Array:
+        return dots(lists, chars.unit_arrays(self.char_idf), self.chars)
 
-    @cached_property
-    def _tf_idf(self) -> sparse.csr_array:
-        return times(self.together, self.idf)
+    def first_guess(self, lists: Candidates, terms: QueryTerms) -> Array:
+        """Relevance by text alone: words of all fields and characters of the heading."""
+        words = self.match(lists, terms.words, self.weights).bm25[-1]
+        scores = np.stack([words, self.characters(lists, terms.chars)])
+        # Two documents that one column each puts above all others tie but for rounding.
+        return places(lists.lists.indptr, scores)[2::3].sum(axis=0).round(9)
 
-    @cached_property
-    def _pair_rows(self) -> sparse.csr_array:
-        return ones(self.pairs)
-
-    @cached_property
-    def _number_rows(self) -> dict[str, tuple[sparse.csr_array, Array]]:
-        """Which numbers the heading and all fields hold, and how many."""
-        rows = {
-            name: times(ones(self.fields[name]), self._numerals) for name in dict.fromkeys((self.heading or ALL, ALL))
-        }
-        return {name: (matrix, row_sums(matrix)) for name, matrix in rows.items()}
-
-    @cached_property
-    def _char_idf(self) -> Array:
-        return idf_of(self.chars)
-
-    @cached_property
-    def char_rows(self) -> sparse.csr_array:
-        return unit_rows(times(self.chars, self._char_idf))
-
-    @cached_property
-    def unit_words(self) -> dict[str, sparse.csr_array]:
-        """Documents by heading and by all words, for the likeness of documents."""
-        return {
-            name: unit_rows(times(self.fields[name], self.idf)) for name in dict.fromkeys((self.heading or ALL, ALL))
-        }
-
-    @cached_property
-    def _numerals(self) -> Array:
-        """1 for terms that are numbers."""
-        return np.array([float(term.isdecimal()) for term in self.vocabulary], dtype=np.float32)
-
-    def match(self, flat: FlatLists) -> Array:
-        """A first guess at relevance by text alone: words of all fields and characters of the heading."""
-        words = flat.standardised(flat.dots(self.query_words(flat.texts), self._bm25[ALL]))
-        return words + flat.standardised(flat.dots(self.query_chars(flat.texts), self.char_rows))
-
-    def query_chars(self, texts: Sequence[str]) -> sparse.csr_array:
-        return unit_rows(times(self._counters[1].count(texts), self._char_idf))
-
-    def scores(self, flat: FlatLists) -> Columns:
-        """Columns that also count by their place in the list."""
-        words = self.query_words(flat.texts)
-        out = {f"bm25 {name}": flat.dots(words, matrix) for name, matrix in self._bm25.items()}
-        out["vsm"] = flat.dots(times(words, self.idf), self._tf_idf)
-        out[f"characters {self.heading}"] = flat.dots(self.query_chars(flat.texts), self.char_rows)
-        out[f"word pairs {self.heading}"] = flat.dots(ones(self._counters[2].count(flat.texts)), self._pair_rows)
+    def scores(self, lists: Candidates, terms: QueryTerms, matches: Matches) -> Array:
+        """Columns that also count by their place in the list: `score_names`."""
+        out = np.empty((len(self.score_names), lists.lists.n_rows))
+        out[:-3], out[-3] = matches.bm25, matches.vsm
+        out[-2] = self.characters(lists, terms.chars)
+        out[-1] = dots(lists, terms.pairs.arrays, self.pairs)
         return out
 
-    def plain(self, flat: FlatLists) -> Columns:
-        """How much of the query a field covers, how much of the field the query covers, and lengths."""
-        words = self.query_words(flat.texts)
-        asked = row_sums(times(words, self.idf))[flat.owner]
-        out = {"query words": row_sums(words)[flat.owner], "query mass": asked}
-        for name, masses in self._masses.items():
-            shared = flat.dots(words, masses)
-            mass, n_words = (flat.of_documents(size) for size in self._sizes[name])
-            out[f"query in {name}"] = shared / np.maximum(asked, 1e-9)
-            out[f"{name} in query"] = shared / np.maximum(mass, 1e-9)
-            out[f"words {name}"] = n_words
-        # Sequels and models of a product differ by a number: one too many or too few says much.
-        asked_numbers = times(words, self._numerals)
-        for name, (held_numbers, held) in self._number_rows.items():
-            shared = flat.dots(asked_numbers, held_numbers)
-            out[f"numbers missing in {name}"] = row_sums(asked_numbers)[flat.owner] - shared
-            out[f"numbers only in {name}"] = flat.of_documents(held) - shared
+    def plain(self, lists: Candidates, terms: QueryTerms, matches: Matches) -> Array:
+        """How much of the query a field covers, how much of the field the query covers, and lengths; numbers of the one
+        that are missing in the other: sequels and models of a product differ by a number. These are `plain_names`."""
+        n_rows, n_fields, n_spaces = lists.lists.n_rows, len(self.names) + 1, len(self.spaces)
+        out = np.empty((len(self.plain_names), n_rows))
+        mass, shared = matches.asked[RARITY], matches.shared[RARITY]
+        out[0], out[1] = np.diff(terms.words.indptr)[lists.lists.owner], mass
+        fields = out[2 : 2 + 3 * n_fields].reshape(n_fields, 3, n_rows)
+        fields[:, 0] = shared / np.maximum(mass, TINY)
+        fields[:, 1] = shared / np.maximum(self.masses[lists.items].T, TINY)
+        fields[:, 2] = self.lengths[lists.items].T
+        numbers = out[2 + 3 * n_fields :].reshape(n_spaces, 2, n_rows)
+        both = matches.shared[NUMERAL, self.spaces]
+        numbers[:, 0] = matches.asked[NUMERAL] - both
+        numbers[:, 1] = self.numerals[lists.items].T[self.spaces] - both
         return out
 
-    def write(self, writer: PartWriter) -> None:
-        writer.strings("text.names", self.names)
-        for name in ("vocabulary", "char_vocabulary", "pair_vocabulary"):
-            writer.strings(f"text.{name}", getattr(self, name).terms)
-        for number, name in enumerate(self.names):
-            writer.sparse(f"text.words.{number}", self.words[name])
-        writer.sparse("text.chars", self.chars)
-        writer.sparse("text.pairs", self.pairs)
-
-    def read(self, artifact: Artifact) -> Self:
-        self.names = artifact.strings("text.names")
-        self.heading = next((name for name in HEADINGS if name in self.names), self.names[0] if self.names else "")
-        for name in ("vocabulary", "char_vocabulary", "pair_vocabulary"):
-            setattr(self, name, Vocabulary(artifact.strings(f"text.{name}")))
-        self.words = {name: artifact.sparse(f"text.words.{number}") for number, name in enumerate(self.names)}
-        self.chars, self.pairs = artifact.sparse("text.chars"), artifact.sparse("text.pairs")
-        return self
+    def alike(self, lists: Candidates, weights: Array) -> Array:
+        """Likeness to the weighted others of the list, for each space and each row of `weights`."""
+        stride, n = len(self.names), len(weights)
+        out = np.empty((len(self.spaces) * n, lists.lists.n_rows))
+        for number, place in enumerate(self.spaces):
+            rows = (0, stride) if place == stride else (place, place + 1)
+            by_words = (*self.words.arrays, stride, *rows, self.word_idf, self.norms[number])
+            likeness(lists.lists.indptr, lists.items, *by_words, weights, out[number * n : (number + 1) * n])
+        return out
 
 
-class NumberSignals:
-    """Fields that are numbers (a year, a price), as they are."""
-
-    values: dict[str, Array]
-
-    def fit(self, graph: ClickGraph) -> Self:
-        parsed = {name: np.array([_number(text) for text in graph.field(name)]) for name in graph.field_names}
-        filled = {name: np.array([bool(text.strip()) for text in graph.field(name)]) for name in graph.field_names}
-        self.values = {
-            name: numbers
-            for name, numbers in parsed.items()
-            if filled[name].any() and np.isfinite(numbers[filled[name]]).mean() >= NUMERIC_SHARE
-        }
-        return self
-
-    def plain(self, flat: FlatLists) -> Columns:
-        return {f"number {name}": flat.of_documents(values) for name, values in self.values.items()}
-
-    def write(self, writer: PartWriter) -> None:
-        writer.strings("numbers.names", self.values)
-        for number, values in enumerate(self.values.values()):
-            writer.array(f"numbers.{number}", values)
-
-    def read(self, artifact: Artifact) -> Self:
-        names = artifact.strings("numbers.names")
-        self.values = {name: artifact.array(f"numbers.{number}") for number, name in enumerate(names)}
-        return self
+ARRAYS = ("idf", "char_idf", "weights", "averages", "lengths", "masses", "numerals", "norms")
 
 
-def ones(matrix: sparse.csr_array) -> sparse.csr_array:
-    out = matrix.copy()
-    out.data = np.ones_like(out.data)
+def dots(lists: Candidates, queries: tuple[Array, Array, Array], documents: Rows) -> Array:
+    """The dot product of each list's query row with each of its documents' rows; 0 for unknown ones."""
+    out = np.empty(lists.lists.n_rows)
+    listed_dots(lists.lists.indptr, lists.items, *queries, *documents.arrays, out)
     return out
 
 
-def times(matrix: sparse.csr_array, scale: Array) -> sparse.csr_array:
-    """Columns multiplied by `scale`; columns beyond it (terms that came later) are dropped."""
-    out = matrix.copy()
-    out.data = (out.data * scale[out.indices]).astype(np.float32)
-    return out
+def heading_of(names: tuple[str, ...]) -> str:
+    return next((name for name in HEADINGS if name in names), names[0] if names else "")
 
 
-def row_sums(matrix: sparse.csr_array) -> Array:
-    return np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel()
+def known_idf(rows: Rows, width: int) -> Array:
+    """The idf of each term; 0 for one that no row has, so that it does not count in the length of a query either."""
+    frequency = rows.frequency(width)
+    return np.where(frequency > 0, idf_of(frequency, len(rows)), 0.0).astype(np.float32)
 
 
-def idf_of(matrix: sparse.csr_array) -> Array:
-    frequency = np.bincount(matrix.indices, minlength=matrix.shape[1])
-    return np.log1p((matrix.shape[0] - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
+def stacked_fields(words: list[sparse.csr_array], n_docs: int) -> Rows:
+    """The fields of a document one below the other, all documents in turn."""
+    lengths = np.stack([np.diff(matrix.indptr) for matrix in words], axis=1) if words else np.zeros((n_docs, 0), int)
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=np.float32)
+    for number, matrix in enumerate(words):
+        shift = indptr[number :: len(words)][:n_docs] - matrix.indptr[:-1]
+        place = np.repeat(shift, np.diff(matrix.indptr)) + np.arange(matrix.nnz)
+        indices[place], data[place] = matrix.indices, matrix.data
+    return Rows(indptr, indices, data)
 
 
-def bm25_rows(matrix: sparse.csr_array) -> sparse.csr_array:
-    """BM25 images of counted texts with the usual parameters."""
-    lengths = row_sums(matrix)
-    average = lengths[lengths > 0].mean() if (lengths > 0).any() else 1.0
-    norms = np.repeat(1 - B + B * lengths / average, np.diff(matrix.indptr))
-    out = matrix.copy()
-    frequency = out.data / norms
-    out.data = ((K1 + 1) * frequency / (K1 + frequency)).astype(np.float32)
-    return times(out, idf_of(matrix))
-
-
-def nearest(queries: sparse.csr_array, inverted: sparse.csr_array) -> sparse.csr_array:
-    """The similarities of each query row to its nearest known ones, raised to a power."""
-    items, scores, counts = sparse_topk(queries, inverted, NEIGHBOURS)
-    rows = np.repeat(np.arange(len(counts)), counts)
-    taken = np.arange(items.shape[1])[None, :] < counts[:, None]
-    parts: Any = (scores[taken] ** SHARPNESS, (rows, items[taken]))
-    return sparse.csr_array(sparse.coo_array(parts, shape=(len(counts), inverted.shape[1])))
-
-
-def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        return np.nan
-    return value if np.isfinite(value) else np.nan
+def _sizes(words: list[sparse.csr_array], n_docs: int, terms: Vocabulary, names: tuple[str, ...]) -> dict[str, Array]:
+    """Sums over the words of each field and of all together, of terms and of documents."""
+    together = sparse.csr_array(sum(words, start=sparse.csr_array((n_docs, len(terms)), dtype=np.float32)))
+    fields = [Rows.of(matrix) for matrix in (*words, together)]
+    idf = np.stack([idf_of(rows.frequency(len(terms)), n_docs) for rows in fields], axis=1).astype(np.float32)
+    is_number = np.array([term.isdecimal() for term in terms], dtype=np.float32)
+    weights = np.stack([idf[:, -1], is_number], axis=1)
+    lengths = np.stack([rows.sums() for rows in fields], axis=1)
+    masses, numerals = (
+        np.stack([rows.with_data(column[rows.indices]).sums() for rows in fields], axis=1) for column in weights.T
+    )
+    heading = fields[names.index(heading_of(names))] if names else fields[-1]
+    norms = [rows.with_data((rows.data * idf[rows.indices, -1]) ** 2).sums() ** 0.5 for rows in (heading, fields[-1])]
+    return {
+        "idf": idf,
+        "weights": weights,
+        "averages": np.array([average_length(column) for column in lengths.T]),
+        **{
+            name: np.concatenate([sums, np.full((1, len(fields)), np.nan)])
+            for name, sums in (("lengths", lengths), ("masses", masses), ("numerals", numerals))
+        },
+        "norms": np.stack([1 / np.where(norm > 0, norm, 1.0) for norm in norms]),
+    }

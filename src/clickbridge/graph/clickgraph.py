@@ -6,34 +6,47 @@ Rows are queries and columns are documents, always: there is no matrix without a
 from __future__ import annotations
 
 import tempfile
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pyarrow as pa
 from scipy import sparse
 
-from clickbridge.errors import ArtifactError, InputError, MissingPart
-from clickbridge.graph.dense import Encoder, Vectors, document_texts, fill_vectors, read_vectors, write_vectors
-from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs, read_part, write_part
-from clickbridge.io.artifact import Artifact, ArtifactWriter, PartWriter, open_artifact
-from clickbridge.log.aggregate import LogAggregator
-from clickbridge.log.clean import normalise_query
-from clickbridge.log.pair_sums import PairSums, connect
-from clickbridge.log.readers import LogReader, LogRecord
-from clickbridge.types import Document, edge_name, query_key, text_of_key
+from clickbridge.errors import MissingPart
+from clickbridge.frames import Frame
+from clickbridge.graph.dense import Encoder, Vectors, document_texts, fill_vectors
+from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs, columns
+from clickbridge.graph.storage import KIND as KIND
+from clickbridge.graph.storage import parts_present, read_graph, write_graph
+from clickbridge.graph.sums import sum_pairs as sum_pairs
+from clickbridge.log.clean import find_query
+from clickbridge.log.readers import LogRecord
+from clickbridge.types import OPAQUE, Document, edge_name, text_of_key
 
-KIND = "graph"
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from clickbridge.graph.hold_back import HoldBack
+
 MEMORY_MB = 1024
 
 
 class ClickGraph:
-    """Built by `build` from a log, or opened from a folder. Arrays may be memory-mapped: do not write to them."""
+    """Everything that a log and its documents say: what every model learns from.
+
+    Built by `build` from records, by `from_frame` from data frames, or opened from a folder. It keeps every click;
+    thresholds are settings of the models. Arrays may be memory-mapped: do not write to them.
+
+    >>> from clickbridge import Document, Impression
+    >>> pages = [Impression("NY  pizza", ["d1", "d2"], ["d2"]), Impression("ny pizza", ["d2", "d1"], ["d2"])]
+    >>> graph = ClickGraph.build(pages, [Document("d1", {"title": "New York"}), Document("d2", {"title": "Pizza"})])
+    >>> graph
+    ClickGraph(1 queries, 2 documents, 1 pairs)
+    >>> graph.field("title")
+    ['New York', 'Pizza']
+    """
 
     def __init__(
         self,
@@ -72,110 +85,105 @@ class ClickGraph:
         progress: Callable[[str, int], None] | None = None,
         memory_mb: int = MEMORY_MB,
     ) -> ClickGraph:
-        """Reads the log and the documents once, out of core; with `out`, the GRAPH is written there."""
-        if out is None:
-            home = tempfile.TemporaryDirectory(prefix="clickbridge-")
-            try:
-                place = Path(home.name) / "graph"
-                graph = cls.build(
-                    log, docs, place, vectors=vectors, defaults=defaults, progress=progress, memory_mb=memory_mb
-                )
-            except BaseException:
-                home.cleanup()
-                raise
-            weakref.finalize(graph, home.cleanup)
-            return graph
-        with ArtifactWriter(out, KIND) as writer, closing(LogAggregator(writer.scratch(), memory_mb)) as aggregator:
-            for count, document in enumerate(docs, 1):
-                aggregator.add_document(document)
-                if progress and count % 10_000 == 0:
-                    progress("documents", count)
-            # A reader normalises queries; records made by hand may hold them as they were typed.
-            clean = log if isinstance(log, LogReader) else map(_normalised, log)
-            for count, record in enumerate(clean, 1):
-                aggregator.add(record)
-                if progress and count % 20_000 == 0:
-                    progress("log lines", count)
-            if not aggregator.summary.impressions and not aggregator.summary.clicks:
-                raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
-            if progress:
-                progress("merging", 0)
-            summary = aggregator.finish(writer)
-            if defaults:
-                _check_thresholds(writer, defaults)
-            for source in (docs, log):
-                rejects = getattr(source, "rejects", None)
-                if rejects is not None and rejects.count and rejects.path is not None:
-                    # A copy: the file may be the user's own, or on another disk.
-                    writer.beside("rejects.jsonl", rejects.path)
-            for name, path in (vectors or {}).items():
-                write_vectors(writer, name, path)
-            writer.commit(defaults=dict(defaults or {}), summary=summary.as_dict(), parts_present=aggregator.parts)
-        return cls.open(out)
+        """Reads the log and the documents once, out of core; with `out`, the GRAPH is written there.
+
+        `log` is what `read_log` gives, or any `Impression`, `PairCount` and `Document` objects; `docs` is what
+        `read_docs` gives, or `Document` objects. `vectors` are files of dense vectors by name, `defaults` are settings
+        of counting that `fit` shall use, `progress` is told what is being done and how far it is.
+        """
+        # It needs DuckDB, which who only holds a GRAPH need not load.
+        from clickbridge.graph.build import build_graph
+
+        def build(place: str | Path) -> ClickGraph:
+            tell = progress or (lambda what, count: None)
+            more: dict[str, Any] = {"vectors": vectors or {}, "defaults": defaults or {}, "memory_mb": memory_mb}
+            build_graph(log, docs, place, progress=tell, **more)
+            return cls.open(place)
+
+        if out is not None:
+            return build(out)
+        with tempfile.TemporaryDirectory(prefix="clickbridge-") as home:
+            # What is mapped into memory stays there when its files go.
+            return build(Path(home) / "graph")
+
+    @classmethod
+    def from_frame(
+        cls,
+        log: Frame,
+        docs: Frame | None = None,
+        *,
+        columns: Mapping[str, str] | None = None,
+        doc_columns: Mapping[str, str] | None = None,
+        time_unit: str = "s",
+        max_rejects: str | float = "1%",
+        **build: Any,
+    ) -> ClickGraph:
+        """A GRAPH from data frames: pandas, Polars, Arrow tables, and whatever else gives Arrow columns.
+
+        `log` has a click a row (`query`, `doc_id`, and `clicks`, `impressions`, `user`, `time` where they are known),
+        or a result page a row, with lists in `results` and `clicks`. `docs` has `doc_id` and columns of text. `columns`
+        maps our names to the log's; the documents' id may have the same name there, or `doc_columns` names their
+        columns. Rows that cannot be used are left out, up to the share `max_rejects`. What else `build` takes may be
+        given too.
+
+            ClickGraph.from_frame(log, docs, columns={"query": "search_term", "doc_id": "sku"})
+        """
+        from clickbridge.log.frames import log_and_documents
+
+        records, documents = log_and_documents(log, docs, columns, doc_columns, time_unit, max_rejects)
+        return cls.build(records, documents or (), **build)
 
     @classmethod
     def open(cls, path: str | Path) -> ClickGraph:
-        artifact = open_artifact(path, KIND)
-        pairs = read_part(artifact, "pairs", Pairs)
-        if pairs is None:
-            raise ArtifactError(f"the manifest of {path} has no pairs: ingest again")
-        return cls(
-            _Keys(artifact),
-            artifact.table("docs"),
-            pairs,
-            read_part(artifact, "impressions", Impressions),
-            read_part(artifact, "clicks", Clicks),
-            artifact.manifest.get("defaults"),
-            artifact.manifest.get("summary"),
-            read_vectors(artifact),
-        )
+        """A GRAPH from its folder, memory-mapped."""
+        return cls(**read_graph(path))
 
     def save(self, path: str | Path) -> None:
-        with ArtifactWriter(path, KIND) as writer:
-            writer.table("queries", pa.table({"key": pa.array(list(self.query_keys), pa.string())}))
-            writer.table("docs", self.docs)
-            for name in ("pairs", "impressions", "clicks"):
-                part = getattr(self, name)
-                if part is not None:
-                    write_part(writer, name, part)
-            for name, sides in self.vectors.items():
-                for side, values in sides.items():
-                    writer.array(f"vectors.{name}.{side}", values)
-            writer.commit(defaults=self.defaults, summary=self.summary, parts_present=self.parts)
+        """Writes the GRAPH as a folder."""
+        write_graph(path, self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What the GRAPH is made of, with its data, wherever that lies; not what was worked out from it."""
+        parts = {name: getattr(self, name) for name in ("pairs", "impressions", "clicks")}
+        plain = {n: None if part is None else type(part)(**_plain(columns(part))) for n, part in parts.items()}
+        vectors = {name: _plain(sides) for name, sides in self.vectors.items()}
+        same = {"docs": self.docs, "defaults": self.defaults, "summary": self.summary}
+        return {"query_keys": list(self.query_keys), **same, **plain, "vectors": vectors}
 
     # --- who is who ------------------------------------------------------------------------------
 
     @property
     def n_queries(self) -> int:
+        """How many queries it knows."""
         return len(self.query_keys)
 
     @property
     def n_docs(self) -> int:
+        """How many documents it knows."""
         return int(self.docs.num_rows)
 
     @property
     def parts(self) -> list[str]:
         """What the GRAPH holds, as the manifest names it."""
-        there = {
-            "pairs": True,
-            "impressions": self.impressions is not None,
-            "clicks": self.clicks is not None,
-            "users": self.pairs.users is not None,
-            "times": self.pairs.first is not None,
-            "documents": bool(self.field_names),
-        }
-        return [name for name, present in there.items() if present]
+
+        def has(part: str, column: str) -> bool:
+            return getattr(getattr(self, part), column, None) is not None
+
+        return parts_present(has, bool(self.field_names))
 
     @property
     def has_times(self) -> bool:
+        """Whether some of the log says when it happened."""
         return any(part is not None and part.time is not None for part in (self.impressions, self.clicks))
 
     @property
     def field_names(self) -> list[str]:
+        """The text fields of the documents."""
         return [name for name in self.docs.column_names if name != "doc_id"]
 
     @cached_property
     def doc_ids(self) -> list[str]:
+        """The id of every document; its place is the document's number."""
         ids: list[str] = self.docs["doc_id"].to_pylist()
         return ids
 
@@ -188,11 +196,13 @@ class ClickGraph:
         return {key: number for number, key in enumerate(self.query_keys)}
 
     def doc_idx(self, doc_id: str) -> int | None:
+        """A document's number; None for one that is not known."""
         return self._doc_numbers.get(doc_id)
 
     def query_idx(self, query: str, query_id: str | None = None) -> int | None:
-        """By text (normalised here) or, where there is none, by id."""
-        return self._query_numbers.get(query_key(normalise_query(query), query_id))
+        """By text (normalised here) or, where no query has that text, by id, which is never folded. `query_id` is for a
+        query without text."""
+        return find_query(self._query_numbers, query if query.strip() else OPAQUE + (query_id or ""))
 
     @cached_property
     def query_texts(self) -> list[str]:
@@ -264,85 +274,14 @@ class ClickGraph:
 
         return merge_graphs(self, other)
 
-    def hold_back(self, fraction: float = 0.1, by: str = "auto", seed: int = 0, **more: float):  # type: ignore[no-untyped-def]
+    def hold_back(
+        self, fraction: float = 0.1, by: str = "auto", seed: int = 0, *, new_queries: float | None = None
+    ) -> HoldBack:
         """Splits off part of the clicks for tuning: see `clickbridge.graph.hold_back`."""
-        from clickbridge.graph.hold_back import hold_back
+        from clickbridge.graph.hold_back import NEW_QUERIES, hold_back
 
-        return hold_back(self, fraction, by, seed, **more)
-
-
-def _normalised(record: LogRecord) -> LogRecord:
-    if isinstance(record, Document):
-        return record
-    query = normalise_query(record.query)
-    return record if query == record.query else replace(record, query=query)
+        return hold_back(self, fraction, by, seed, new_queries=NEW_QUERIES if new_queries is None else new_queries)
 
 
-def _check_thresholds(writer: PartWriter, defaults: Mapping[str, Any]) -> None:
-    """Refuses defaults that would leave a model nothing to learn from."""
-    from clickbridge.graph.responses import kept_pairs
-
-    names = [f.name for f in fields(Pairs) if writer.has(f"pairs.{f.name}.npy")]
-    pairs = Pairs(**{name: np.load(writer.written(f"pairs.{name}.npy"), mmap_mode="r") for name in names})
-    limits = {name: defaults[name] for name in ("min_clicks", "min_users") if name in defaults}
-    if limits:
-        kept_pairs(pairs, **limits)
-
-
-class _Keys(Sequence[str]):
-    """Query keys of an opened GRAPH, read when first used."""
-
-    def __init__(self, artifact: Artifact) -> None:
-        self._column = artifact.table("queries")["key"]
-
-    @cached_property
-    def _values(self) -> list[str]:
-        values: list[str] = self._column.to_pylist()
-        return values
-
-    def __len__(self) -> int:
-        return len(self._column)
-
-    def __getitem__(self, i):  # type: ignore[no-untyped-def]
-        return self._values[i]
-
-
-def sum_pairs(impressions: Impressions | None, clicks: Clicks | None) -> Pairs:
-    """Pairs of the given events, by the same sums as ingest."""
-    with tempfile.TemporaryDirectory(prefix="clickbridge-") as folder:
-        sql = connect(Path(folder), MEMORY_MB)
-        sums = PairSums(sql)
-        if impressions is not None and len(impressions):
-            length = np.diff(impressions.indptr)
-            wide = (
-                np.repeat(impressions.query, length),
-                impressions.doc,
-                impressions.clicked,
-                np.ones(len(impressions.doc), dtype=np.int32),
-                np.repeat(time_or_nan(impressions), length),
-                np.repeat(user_or_zero(impressions), length),
-            )
-            sums.add(*wide, stated=False)
-        if clicks is not None and len(clicks):
-            shown = np.zeros(len(clicks), dtype=np.int32) if clicks.impressions is None else clicks.impressions
-            sums.add(
-                clicks.query, clicks.doc, clicks.clicks, shown, time_or_nan(clicks), user_or_zero(clicks), stated=True
-            )
-        table = sums.table()
-        sql.close()
-    known = [part for part in (impressions, clicks) if part is not None]
-    absent = set()
-    if not any(part.user is not None for part in known):
-        absent.add("users")
-    if not any(part.time is not None for part in known):
-        absent |= {"first", "last"}
-    values: dict[str, Any] = {n: None if n in absent else table[n].to_numpy() for n in table.column_names}
-    return Pairs(**values)
-
-
-def time_or_nan(part: Impressions | Clicks) -> Array:
-    return np.full(len(part), np.nan) if part.time is None else part.time
-
-
-def user_or_zero(part: Impressions | Clicks) -> Array:
-    return np.zeros(len(part), dtype=np.uint64) if part.user is None else part.user
+def _plain(arrays: Mapping[str, Array | None]) -> dict[str, Any]:
+    return {name: None if values is None else np.asarray(values) for name, values in arrays.items()}

@@ -4,63 +4,132 @@ function of the user's."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from clickbridge.errors import InputError
-from clickbridge.io.artifact import Artifact, PartWriter
+from clickbridge.graph.storage import DOCS, QUERIES, vectors_name
 from clickbridge.log.clean import normalise_query
-from clickbridge.types import edge_name
+from clickbridge.types import OPAQUE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from clickbridge.io.artifact import PartWriter
 
 Array = np.ndarray[Any, Any]
 Vectors = dict[str, dict[str, Array]]
-"""By name, then by side (`query`, `doc`): one row an item, NaN where it has none."""
+"""By name, then by side (`query`, `doc`): one row for each item, NaN where it has none."""
 Encoder = Callable[[list[str]], Any]
-"""Texts into vectors: one row a text, all of one length."""
+"""Texts into vectors: one row for each text, all of one length."""
 ENCODED_AT_ONCE = 4096
+READ_AT_ONCE, READ_BYTES = 4096, 1 << 20
+NOBODY, OTHER_SIDE = -1, -2
 HEADINGS = ("title", "name", "heading")
-SIDES = {"query": ("queries.parquet", "key"), "doc": ("docs.parquet", "doc_id")}
+
+
+# --- brought along -----------------------------------------------------------------------------------
 
 
 def write_vectors(writer: PartWriter, name: str, path: str) -> None:
-    """Reads a Parquet file with columns side (query or doc), id (query text or id, document id) and vector."""
+    """Reads a Parquet file with columns side (query or doc), id (query text or id, document id) and vector. Numbers go
+    from its buffers to the result, a batch at a time: they never become Python objects."""
+    import pyarrow.parquet as pq
+
+    # Else PyArrow reads a whole row group ahead, which may be the whole file.
+    in_pieces = {"buffer_size": READ_BYTES, "pre_buffer": False}
+    with _one_line(name, path), pq.ParquetFile(path, **in_pieces) as file:
+        _check_columns(name, path, file.schema_arrow)
+        keys = {side: _keys(writer, *table) for side, table in (("query", QUERIES), ("doc", DOCS))}
+        places = _places(file.read(["side", "id"]), keys)
+        out: dict[str, Array] = {}
+        width, start = -1, 0
+        for batch in file.iter_batches(READ_AT_ONCE, columns=["vector"]):
+            vectors, rows = _matrix(path, batch.column(0), width)
+            width = vectors.shape[1] if len(rows) else width
+            for side, place in places:
+                at = place[start + rows]
+                if side not in out and (at != OTHER_SIDE).any():
+                    out[side] = np.full((len(keys[side]), width), np.nan, dtype=np.float32)
+                if side in out:
+                    out[side][at[at >= 0]] = vectors[at >= 0]
+            start += len(batch)
+    if not out:
+        raise InputError(f"{path} has no vector of side query or doc: check --vectors {name}")
+    for side, values in out.items():
+        writer.array(vectors_name(name, side), values)
+
+
+@contextmanager
+def _one_line(name: str, path: str) -> Iterator[None]:
+    import pyarrow as pa
+
     try:
-        table = pq.read_table(path, columns=["side", "id", "vector"])
+        yield
     except FileNotFoundError:
         raise InputError(f"no file {path}: check --vectors {name}=FILE") from None
-    except (pa.ArrowException, OSError, KeyError):
+    except (pa.ArrowException, OSError):
         raise InputError(f"{path} must be Parquet with columns side, id, vector: check --vectors {name}") from None
-    sides, ids, vectors = (table[column].to_pylist() for column in ("side", "id", "vector"))
-    widths = {len(vector) for vector in vectors if vector is not None}
-    if len(widths) != 1:
-        raise InputError(f"{path}: vectors must all have one length, got {sorted(widths)[:5] or 'none'}")
-    for side, (file, column) in SIDES.items():
-        chosen = {_key(side, i): v for s, i, v in zip(sides, ids, vectors, strict=True) if s == side and v is not None}
-        if not chosen:
-            continue
-        keys = pq.read_table(writer.written(file), columns=[column])[column].to_pylist()
-        out = np.full((len(keys), widths.copy().pop()), np.nan, dtype=np.float32)
-        for number, key in enumerate(keys):
-            vector = chosen.get(key) or chosen.get(edge_name(key))
-            if vector is not None:
-                out[number] = vector
-        writer.array(f"vectors.{name}.{side}", out)
 
 
-def _key(side: str, value: Any) -> str:
-    return normalise_query(str(value)) if side == "query" else str(value)
+def _check_columns(name: str, path: str, schema: pa.Schema) -> None:
+    import pyarrow.types as kinds
+
+    if not {"side", "id", "vector"} <= set(schema.names):
+        raise InputError(f"{path} must be Parquet with columns side, id, vector: check --vectors {name}")
+    kind = schema.field("vector").type
+    is_list = kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)
+    if not is_list or not (kinds.is_floating(kind.value_type) or kinds.is_integer(kind.value_type)):
+        raise InputError(f"{path}: a vector must be a list of numbers, got {kind}: check --vectors {name}")
 
 
-def read_vectors(artifact: Artifact) -> Vectors:
-    out: Vectors = {}
-    for file in artifact.manifest["files"]:
-        if file.startswith("vectors.") and file.endswith(".npy"):
-            name, _, side = file.removeprefix("vectors.").removesuffix(".npy").rpartition(".")
-            out.setdefault(name, {})[side] = artifact.array(file.removesuffix(".npy"))
+def _keys(writer: PartWriter, table: str, column: str) -> pa.ChunkedArray:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(writer.written(f"{table}.parquet")) as file:
+        return file.read([column])[column]
+
+
+def _places(rows: pa.Table, keys: Mapping[str, pa.ChunkedArray]) -> list[tuple[str, Array]]:
+    """By side, the number of the item that each row of the file names, or NOBODY. What a row calls a query may be a
+    text, normalised here, or the id of a query without text, which is never folded; it serves both."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    sides, ids = rows["side"].cast("string"), rows["id"].cast("string")
+    at = {side: np.flatnonzero(pc.equal(sides, side).fill_null(False).to_numpy()) for side in keys}
+    asked = [text or "" for text in ids.take(at["query"]).to_pylist()]
+    named = (
+        ("query", pa.array([normalise_query(text) for text in asked], pa.string())),
+        ("query", pa.array([OPAQUE + text.strip() for text in asked], pa.string())),
+        ("doc", ids.take(at["doc"])),
+    )
+    out = []
+    for side, names in named:
+        place = np.full(len(rows), OTHER_SIDE, dtype=np.int64)
+        place[at[side]] = pc.index_in(names, value_set=keys[side]).fill_null(NOBODY).to_numpy()
+        out.append((side, place))
     return out
+
+
+def _matrix(path: str, column: pa.Array, width: int) -> tuple[Array, Array]:
+    """The vectors of a batch, one row each, and which rows of the batch have one. `width` is the length of those
+    before, or -1."""
+    import pyarrow.compute as pc
+
+    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+    filled = column.drop_null()
+    widths = np.unique(pc.list_value_length(filled).to_numpy(zero_copy_only=False)).tolist()
+    widths = sorted({*widths, width} - {-1})
+    if len(widths) > 1:
+        raise InputError(f"{path}: vectors must all have one length, got {widths[:5]}")
+    values = filled.flatten().to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
+    return values.reshape(len(rows), widths[0] if widths else 0), rows
+
+
+# --- made from text ----------------------------------------------------------------------------------
 
 
 def document_text(fields: Mapping[str, str]) -> str:

@@ -3,87 +3,31 @@
 What is held back: the last part by time where times exist; else whole queries by a hash of their text if
 most queries occur once; else single clicks at random, and for a share of them whole queries: a log of repeated
 queries would otherwise judge nothing but what is known already. The rest is a GRAPH over the same queries and
-documents; what was held back becomes lists with labels.
+documents; what was held back becomes lists with labels (`held_lists.py`).
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
 from clickbridge.errors import InputError, MissingPart, SettingError
-from clickbridge.graph.clickgraph import ClickGraph, sum_pairs
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.held_lists import POOL as POOL
+from clickbridge.graph.held_lists import HoldBack as HoldBack
+from clickbridge.graph.held_lists import Ranker as Ranker
 from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs
-from clickbridge.types import ResultList
+from clickbridge.graph.sums import sum_pairs
 
 MIN_USABLE = 50
-POOL = 50
 NEW_QUERIES = 0.5
 """Of what is held back by click, the share that are whole queries; measured in docs/hold_back.md."""
 FORWARD_FROM = 0.5
 """Share of the log that only ever teaches when folds are cut by time."""
-Ranker = Callable[[str, int], list[str]]
-
-
-@dataclass(frozen=True)
-class HoldBack:
-    """`graph` is the rest. `shown` are held-back pages; `clicked` are held-back clicks without a page."""
-
-    graph: ClickGraph
-    by: str
-    shown: Impressions | None
-    clicked: Pairs | None
-
-    def lists(self, rankers: list[Ranker] | None = None, pool: int = POOL, *, pages: bool = True) -> list[ResultList]:
-        """Labelled lists: held-back pages with a click as they were shown, labels 1 and 0; without pages (or
-        with `pages=False`), for each query the rankers' pooled top documents plus the clicked ones, labels
-        by share of the most clicked one. A list carries the vectors that its query came with: the rest has
-        no click of that query, so models would not know it."""
-        if self.shown is not None and pages:
-            return self._shown_lists()
-        clicked = self.clicked if self.shown is None else sum_pairs(self.shown, None)
-        return self._pooled_lists(clicked, rankers or [], pool)
-
-    def _shown_lists(self) -> list[ResultList]:
-        shown = self.shown
-        assert shown is not None
-        keys, ids = self.graph.query_keys, self.graph.doc_ids
-        out = []
-        for page in range(len(shown)):
-            start, end = shown.indptr[page], shown.indptr[page + 1]
-            clicked = shown.clicked[start:end]
-            if 0 < clicked.sum() < len(clicked):
-                key = keys[shown.query[page]]
-                results = [ids[doc] for doc in shown.doc[start:end]]
-                labels = clicked.astype(float).tolist()
-                out.append(ResultList(str(page), key, results, labels, vectors=self._vectors(int(shown.query[page]))))
-        return out
-
-    def _pooled_lists(self, held: Pairs | None, rankers: list[Ranker], pool: int) -> list[ResultList]:
-        if held is None:
-            return []
-        keys, ids = self.graph.query_keys, self.graph.doc_ids
-        starts = np.flatnonzero(np.diff(held.query, prepend=-1))
-        out = []
-        for start, end in pairwise([*starts, len(held)]):
-            key = keys[held.query[start]]
-            clicks = held.clicks[start:end]
-            labels = {ids[d]: c / clicks.max() for d, c in zip(held.doc[start:end], clicks, strict=True)}
-            pooled = [doc_id for rank in rankers for doc_id in rank(key, pool)]
-            results = sorted(dict.fromkeys([*pooled, *labels]))
-            if len(results) > len(labels):
-                grades, vectors = [labels.get(d, 0.0) for d in results], self._vectors(int(held.query[start]))
-                out.append(ResultList(str(start), key, results, grades, vectors=vectors))
-        return out
-
-    def _vectors(self, query: int) -> dict[str, list[float]] | None:
-        rows = {name: rows[0] for name, rows in self.graph.vectors_of("query", np.array([query])).items()}
-        return {name: row.tolist() for name, row in rows.items() if not np.isnan(row).any()} or None
 
 
 def hold_back(
@@ -210,8 +154,8 @@ def _some_queries(graph: ClickGraph, share: float, seed: int, method: Literal["l
 
 def query_hash(graph: ClickGraph, seed: int) -> Array:
     """A number in [0, 1) for each query that depends on its text and the seed alone."""
-    salt = seed.to_bytes(4, "little")
-    return np.array([zlib.crc32(salt + key.encode()) for key in graph.query_keys], dtype=np.float64) / 2**32
+    salt = zlib.crc32(seed.to_bytes(4, "little"))
+    return np.array([zlib.crc32(key.encode(), salt) for key in graph.query_keys], dtype=np.float64) / 2**32
 
 
 def _event_times(graph: ClickGraph) -> Array:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pyarrow as pa
 
 from clickbridge.errors import InputError
-from clickbridge.graph.clickgraph import ClickGraph, sum_pairs
+from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.dense import Vectors
 from clickbridge.graph.parts import Array, Clicks, Impressions
+from clickbridge.graph.sums import sum_pairs
+from clickbridge.numerics.ragged import Ragged
 
 
 def merge_graphs(one: ClickGraph, two: ClickGraph) -> ClickGraph:
@@ -41,9 +43,7 @@ def _unite(one: Sequence[str], two: Sequence[str]) -> tuple[list[str], tuple[Arr
 
 
 def _renumber(part, query_map: Array, doc_map: Array):  # type: ignore[no-untyped-def]
-    values = dict(part.__dict__)
-    values["query"], values["doc"] = query_map[part.query], doc_map[part.doc]
-    return type(part)(**values)
+    return replace(part, query=query_map[part.query], doc=doc_map[part.doc])
 
 
 def _join_columns(parts, names: Sequence[str]) -> dict[str, Array | None]:  # type: ignore[no-untyped-def]
@@ -65,9 +65,8 @@ def _join_impressions(parts: list[Impressions]) -> Impressions | None:
         return None
     joined = _join_columns(parts, ("query", "time", "user"))
     shown = {name: np.concatenate([getattr(p, name) for p in parts]) for name in ("doc", "clicked")}
-    lengths = np.concatenate([np.diff(p.indptr) for p in parts])
-    indptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    return Impressions(indptr=indptr, **joined, **shown)  # type: ignore[arg-type]
+    lists = Ragged.of_lengths(np.concatenate([p.lists.lengths for p in parts]))
+    return Impressions(indptr=lists.indptr, **joined, **shown)  # type: ignore[arg-type]
 
 
 def _join_clicks(parts: list[Clicks]) -> Clicks | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
-from clickbridge.io.artifact import Artifact, PartWriter
+from clickbridge.numerics.ragged import Ragged
 
 Array = np.ndarray[Any, Any]
-Part = TypeVar("Part", "Pairs", "Impressions", "Clicks")
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,19 @@ class Impressions:
     def __len__(self) -> int:
         return len(self.query)
 
+    @property
+    def lists(self) -> Ragged:
+        """The shape of the pages: a list for each page, a row for each shown document. Not kept: the arrays it works
+        out are as long as the log, and this part may lie on disk."""
+        return Ragged(self.indptr)
+
     def take(self, keep: Array) -> Impressions:
         """The pages where `keep` is true."""
-        length = np.diff(self.indptr)
-        shown = np.repeat(keep, length)
+        lists = self.lists
+        shown = lists.kept_rows(keep)
         return Impressions(
             self.query[keep],
-            np.concatenate([[0], np.cumsum(length[keep], dtype=np.int64)]),
+            lists.take(keep).indptr,
             self.doc[shown],
             self.clicked[shown],
             None if self.time is None else self.time[keep],
@@ -58,8 +63,8 @@ class Impressions:
 
     def without_clicks(self, drop: Array) -> Impressions:
         """The same pages with the clicks of the pages in `drop` removed."""
-        clicked = np.where(np.repeat(drop, np.diff(self.indptr)), 0, self.clicked).astype(np.uint8)
-        return Impressions(self.query, self.indptr, self.doc, clicked, self.time, self.user)
+        clicked = np.where(self.lists.kept_rows(drop), 0, self.clicked).astype(np.uint8)
+        return replace(self, clicked=clicked)
 
 
 @dataclass(frozen=True)
@@ -78,21 +83,16 @@ class Clicks:
         return len(self.query)
 
     def take(self, keep: Array) -> Clicks:
-        return Clicks(*(None if v is None else v[keep] for v in columns(self).values()))  # type: ignore[arg-type]
+        return Clicks(**{name: None if v is None else v[keep] for name, v in columns(self).items()})  # type: ignore[arg-type]
 
 
 def columns(part: Pairs | Impressions | Clicks) -> dict[str, Array | None]:
     return {f.name: getattr(part, f.name) for f in fields(part)}
 
 
-def write_part(writer: PartWriter, name: str, part: Pairs | Impressions | Clicks) -> None:
-    for column, values in columns(part).items():
-        if values is not None:
-            writer.array(f"{name}.{column}", values)
+def time_or_nan(part: Impressions | Clicks) -> Array:
+    return np.full(len(part), np.nan) if part.time is None else part.time
 
 
-def read_part(artifact: Artifact, name: str, kind: type[Part]) -> Part | None:
-    if f"{name}.query" not in artifact:
-        return None
-    present = (f.name for f in fields(kind) if f"{name}.{f.name}" in artifact)
-    return kind(**{column: artifact.array(f"{name}.{column}") for column in present})
+def user_or_zero(part: Impressions | Clicks) -> Array:
+    return np.zeros(len(part), dtype=np.uint64) if part.user is None else part.user

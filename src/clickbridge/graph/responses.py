@@ -11,8 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import InputError, MissingPart
-from clickbridge.graph.clickgraph import ClickGraph, time_or_nan
-from clickbridge.graph.parts import Array, Pairs
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.parts import Array, Pairs, time_or_nan
+from clickbridge.graph.sums import pair_keys
 from clickbridge.log.bias import inverse_examination
 
 DAY = 86400.0
@@ -80,8 +81,7 @@ def without_robots(graph: ClickGraph, max_clicks: int) -> tuple[ClickGraph, str]
     clicks: list[Array] = []
     if pages is not None and pages.user is not None:
         users.append(pages.user)
-        # Not reduceat, which gives an empty page the click of the next one.
-        clicks.append(np.diff(np.concatenate([[0], np.cumsum(pages.clicked, dtype=np.int64)])[pages.indptr]))
+        clicks.append(pages.lists.sums(pages.clicked))
     if singles is not None and singles.user is not None:
         users.append(singles.user)
         clicks.append(singles.clicks)
@@ -106,22 +106,20 @@ def weighed_clicks(graph: ClickGraph, half_life: float = 0.0, debias: bool = Fal
         raise MissingPart("response debiased needs result pages in the log: ingest one that has them, or use clicks")
     if pages is not None:
         on = pages.clicked.astype(bool)
-        length = np.diff(pages.indptr)
-        key = np.repeat(pages.query, length).astype(np.int64) * graph.n_docs + pages.doc
+        length = pages.lists.lengths
+        key = pair_keys(np.repeat(pages.query, length), pages.doc)
         worth = inverse_examination(pages.indptr, on, key)[on] if debias else np.ones(np.count_nonzero(on))
         events.append((key[on], np.repeat(time_or_nan(pages), length)[on], worth))
     if singles is not None:
-        key = singles.query.astype(np.int64) * graph.n_docs + singles.doc
-        events.append((key, time_or_nan(singles), singles.clicks.astype(np.float64)))
+        events.append((pair_keys(singles.query, singles.doc), time_or_nan(singles), singles.clicks.astype(np.float64)))
     keys, times, counts = (np.concatenate(column) for column in zip(*events, strict=True))
-    pair_keys = graph.pairs.query.astype(np.int64) * graph.n_docs + graph.pairs.doc
-    place = np.searchsorted(pair_keys, keys)
+    place, n_pairs = np.searchsorted(pair_keys(graph.pairs.query, graph.pairs.doc), keys), len(graph.pairs)
     if not half_life:
-        return np.bincount(place, weights=counts, minlength=len(pair_keys))
+        return np.bincount(place, weights=counts, minlength=n_pairs)
     newest = np.max(times, where=np.isfinite(times), initial=-np.inf)
     # A click of unknown time counts in full.
     age = np.where(np.isfinite(times), newest - times, 0.0) / DAY
-    return np.bincount(place, weights=counts * np.exp2(-age / half_life), minlength=len(pair_keys))
+    return np.bincount(place, weights=counts * np.exp2(-age / half_life), minlength=n_pairs)
 
 
 @dataclass(frozen=True)

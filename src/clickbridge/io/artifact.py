@@ -17,17 +17,20 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
-import pyarrow as pa
-import pyarrow.parquet as pq
 from scipy import sparse
 
 from clickbridge.errors import ArtifactError
 
-FORMAT_VERSION = 1
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT_VERSION = 2
+OLDEST = {"graph": 1}
+"""The oldest format that is still read, by kind of artifact; of the others only the newest."""
 MANIFEST = "manifest.json"
 
 
@@ -60,17 +63,24 @@ class PartWriter:
         np.save(self.path(name + ".npy"), np.asarray(values, order="C"), allow_pickle=False)
 
     def sparse(self, name: str, matrix: sparse.csr_array) -> None:
-        matrix.sort_indices()
+        # A copy where it is not sorted: someone may be reading the matrix just now.
+        matrix = matrix if matrix.has_sorted_indices else matrix.sorted_indices()
         self.array(name + ".data", matrix.data)
         self.array(name + ".indices", matrix.indices)
         self.array(name + ".indptr", matrix.indptr)
         self.array(name + ".shape", np.array(matrix.shape, dtype=np.int64))
 
     def table(self, name: str, table: pa.Table) -> None:
+        import pyarrow.parquet as pq
+
         pq.write_table(table, self.path(name + ".parquet"), compression="zstd")
 
     def strings(self, name: str, values: Iterable[str]) -> None:
-        self.table(name, pa.table({"value": pa.array(values, pa.large_string())}))
+        """Texts end to end as UTF-8, and where each ends, in characters: read with NumPy alone."""
+        texts = list(values)
+        ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
+        self.array(name + ".utf8", np.frombuffer("".join(texts).encode("utf8", "surrogatepass"), dtype=np.uint8))
+        self.array(name + ".ends", ends)
 
     def part(self, name: str) -> PartWriter:
         self._parts[name] = PartWriter(self.folder / "parts" / name, self.generation)
@@ -179,7 +189,9 @@ class ArtifactWriter(PartWriter):
             if not self._committed:
                 if self.replaces:
                     shutil.rmtree(self.folder / "scratch", ignore_errors=True)
-                    self.discard()
+                    # An error may come when the new manifest is in place already: then its files are the artifact.
+                    if int(_read_manifest(self.folder)["generation"]) != self.generation:
+                        self.discard()
                 else:
                     shutil.rmtree(self.folder, ignore_errors=True)
         finally:
@@ -194,7 +206,9 @@ class Artifact:
         self.manifest = manifest
 
     def __contains__(self, name: str) -> bool:
-        return any(f"{name}{suffix}" in self.manifest["files"] for suffix in (".npy", ".parquet", ".data.npy"))
+        """Whether there is an array, a table, a sparse matrix or a list of texts of this name."""
+        suffixes = (".npy", ".parquet", ".data.npy", ".utf8.npy")
+        return any(f"{name}{suffix}" in self.manifest["files"] for suffix in suffixes)
 
     def file(self, name: str) -> Path:
         if name not in self.manifest["files"]:
@@ -211,23 +225,23 @@ class Artifact:
         values = self._read(name + ".npy", lambda path: np.load(path, mmap_mode="r", allow_pickle=False))
         return values if values.size else np.array(values)
 
-    def has(self, name: str) -> bool:
-        """Whether there is an array of this name."""
-        return name + ".npy" in self.manifest["files"]
-
     def sparse(self, name: str) -> sparse.csr_array:
         parts = tuple(self.array(f"{name}.{p}") for p in ("data", "indices", "indptr"))
         rows, columns = (int(n) for n in self.array(name + ".shape"))
-        matrix = sparse.csr_array(parts, shape=(rows, columns), copy=False)
+        # Plain arrays over the same memory: a memory map's own class is slow to index.
+        matrix = sparse.csr_array(tuple(map(np.asarray, parts)), shape=(rows, columns), copy=False)
         matrix.has_sorted_indices = True
         return matrix
 
     def table(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        import pyarrow.parquet as pq
+
         return self._read(name + ".parquet", lambda path: pq.read_table(path, columns=columns, memory_map=True))
 
     def strings(self, name: str) -> list[str]:
-        values: list[str] = self.table(name)["value"].to_pylist()
-        return values
+        text = self.array(name + ".utf8").tobytes().decode("utf8", "surrogatepass")
+        ends = self.array(name + ".ends").tolist()
+        return [text[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
 
     def part(self, name: str) -> Artifact:
         return Artifact(self.path / "parts" / name, self.manifest["parts"][name])
@@ -257,6 +271,11 @@ def open_artifact(path: str | Path, kind: str) -> Artifact:
         manifest = _read_manifest(folder)
         if manifest["kind"] != kind:
             raise ArtifactError(f"{folder} is a {manifest['kind']}; a {kind} is needed here")
+        if int(manifest["format"]) < OLDEST.get(kind, FORMAT_VERSION):
+            remedy = "fit it again" if kind == "model" else "build it again"
+            raise ArtifactError(
+                f"{folder} was written by an earlier clickbridge (format {manifest['format']}): {remedy}"
+            )
         artifact = Artifact(folder, manifest)
         try:
             artifact.verify()

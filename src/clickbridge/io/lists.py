@@ -3,41 +3,56 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from clickbridge.errors import InputError
+from clickbridge.frames import Frame, is_frame
 from clickbridge.io.files import written_aside
+from clickbridge.io.list_frames import list_records
 from clickbridge.io.streams import lines, open_stream
 from clickbridge.types import ResultList
 
 
-def read_lists(path: str) -> list[ResultList]:
+def read_lists(source: str | Path | Frame, columns: Mapping[str, str] | None = None) -> list[ResultList]:
+    """Lists of results to re-rank or to measure on, from a LISTS file or a data frame.
+
+    A frame has one list a row (`query_id`, `query`, `results` and, where there are some, `labels` and `scores`), or one
+    result a row (`query_id`, `query`, `doc_id`, `label`, `score`). `columns` maps these names to the frame's.
+    """
     out: list[ResultList] = []
     seen: set[str] = set()
-    with open_stream(str(path)) as stream:
-        for number, line in enumerate(lines(stream, str(path)), 1):
-            if not line:
-                continue
-            try:
-                result = _result_list(orjson.loads(line))
-            except orjson.JSONDecodeError as error:
-                raise InputError(f"{path}, line {number}: not JSON: {error.msg}") from None
-            except ValueError as error:
-                raise InputError(f"{path}, line {number}: {error}") from None
-            if result.query_id in seen:
-                raise InputError(f"{path}, line {number}: query_id {result.query_id!r} occurs twice; give each once")
-            seen.add(result.query_id)
-            out.append(result)
+    name, unit = ("the lists", "row") if is_frame(source) else (str(source), "line")
+    for number, record in list_records(source, columns) if is_frame(source) else _records(str(source)):
+        try:
+            result = _result_list(record)
+        except ValueError as error:
+            raise InputError(f"{name}, {unit} {number}: {error}") from None
+        if result.query_id in seen:
+            raise InputError(f"{name}, {unit} {number}: query_id {result.query_id!r} occurs twice; give each once")
+        seen.add(result.query_id)
+        out.append(result)
     if not out:
-        raise InputError(f"{path} holds no list: one JSON object a line with query_id, query and results")
+        raise InputError(f"{name} holds no list: one JSON object a line with query_id, query and results")
     return out
 
 
+def _records(path: str) -> Iterator[tuple[int, Any]]:
+    with open_stream(path) as stream:
+        for number, line in enumerate(lines(stream, path), 1):
+            if not line:
+                continue
+            try:
+                yield number, orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise InputError(f"{path}, line {number}: not JSON: {error.msg}") from None
+
+
 def write_lists(path: str | Path, lists: Iterable[ResultList]) -> None:
+    """Writes lists as a LISTS file, which `read_lists` reads."""
     with written_aside(path) as out:
         for result in lists:
             record: dict[str, Any] = {"query_id": result.query_id, "query": result.query, "results": result.results}

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-import pyarrow as pa
-
 from clickbridge.errors import InputError
 
 MAX_LINE = 1 << 26
@@ -45,11 +43,11 @@ def open_stream(path: str) -> Iterator[BinaryIO]:
         if head.startswith(GZIP):
             yield cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=buffered), 1 << 20))
         elif head == ZSTD:
-            unpacked = pa.CompressedInputStream(pa.PythonFile(buffered, mode="r"), "zstd")
-            yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, unpacked), 1 << 20))
+            with _unpacked_zstd(path, buffered) as unpacked:
+                yield unpacked
         else:
             yield cast(BinaryIO, buffered)
-    except (EOFError, zlib.error, gzip.BadGzipFile, pa.ArrowException) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path} is damaged or cut short ({error}): fetch or write it again") from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder: give the files in it") from None
@@ -60,6 +58,17 @@ def open_stream(path: str) -> Iterator[BinaryIO]:
     finally:
         if path != "-":
             raw.close()
+
+
+@contextmanager
+def _unpacked_zstd(path: str, packed: object) -> Iterator[BinaryIO]:
+    import pyarrow as pa  # here alone: it takes long to load, and most files are not zstd
+
+    try:
+        unpacked = pa.CompressedInputStream(pa.PythonFile(packed, mode="r"), "zstd")
+        yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, unpacked), 1 << 20))
+    except pa.ArrowException as error:
+        raise InputError(f"{path} is damaged or cut short ({error}): fetch or write it again") from None
 
 
 def lines(stream: BinaryIO, path: str) -> Iterator[bytes]:

@@ -1,30 +1,32 @@
-"""From a stream of records to the arrays of a GRAPH, out of core.
+"""From a stream of records to numbers, out of core.
 
-Records are staged in batches with ids numbered per batch; DuckDB merges the batches' dictionaries into
-one sorted numbering and sums pairs, spilling to disk; then the batches are renumbered with NumPy. Memory
-is one batch, DuckDB's budget and the summed pairs; it does not grow with the lines of the log.
+Records are staged in batches with ids numbered per batch. `finish` lets DuckDB merge the batches' dictionaries into one
+sorted numbering; then everything can be read, a batch at a time: the queries, the documents, the events renumbered with
+NumPy, and the pairs, which DuckDB sums while the events go by, spilling to disk. Memory is one batch and DuckDB's
+budget; it does not grow with the log. What is read here is written by `graph/storage.py`.
 """
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from clickbridge.errors import InputError
-from clickbridge.io.artifact import PartWriter
-from clickbridge.log.pair_sums import PairSums, connect, quoted, write_pairs
+from clickbridge.log.clean import user_hash
+from clickbridge.log.pair_sums import PairSums, connect, stream
 from clickbridge.log.readers import LogRecord
 from clickbridge.types import Document, Impression, PairCount, query_key
 
 Array = np.ndarray[Any, Any]
 BATCH_RECORDS, BATCH_SHOWN, BATCH_DOCUMENTS = 200_000, 2_000_000, 50_000
-_SEQUENCE, _FROM_LOG = "clickbridge sequence", "clickbridge from log"
+ROWS_AT_ONCE, DOCUMENTS_AT_ONCE = 200_000, 10_000
+AFTER_FILES = 2**48
+"""Added to the place of a document that a log brought along: documents files come first."""
 
 
 @dataclass
@@ -48,6 +50,15 @@ class Summary:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class EventBatch:
+    """Some of the log's events, by column. `pages` has `query`, `length`, `time` and `user` of each page and `doc` and
+    `clicked` of each shown document; `clicks` are clicks that no page accounts for."""
+
+    pages: dict[str, Array]
+    clicks: dict[str, Array]
+
+
 class Numbering(dict[str, int]):
     """Numbers for texts, in order of first sight."""
 
@@ -56,48 +67,47 @@ class Numbering(dict[str, int]):
         return number
 
 
-def user_hash(user: str) -> int:
-    """64 bits that stand for a user; 0 is kept for 'unknown'."""
-    return int.from_bytes(hashlib.blake2b(user.encode(), digest_size=8).digest(), "little") or 1
+PAGE_COLUMNS = {"query": np.int32, "length": np.int32, "time": np.float64, "user": np.uint64, "doc": np.int32}
+CLICK_COLUMNS = {
+    "query": np.int32, "doc": np.int32, "clicks": np.int32, "impressions": np.int32, "time": np.float64,
+    "user": np.uint64,
+}  # fmt: skip
 
 
 class LogAggregator:
+    """`add` and `add_document` everything, `finish`, then read `query_keys`, `documents`, `events` and `pairs`, each
+    once and in this order; the summary is complete after that."""
+
     def __init__(self, folder: Path, memory_mb: int = 1024, threads: int | None = None) -> None:
         self.folder = folder
         self.summary = Summary()
+        self.has_clicks = False
+        """Whether there are clicks that no page accounts for."""
+        self.has_stated_impressions = False
+        """Whether a row of a table says how often a document was shown."""
         self._sql = connect(folder, memory_mb, threads)
         self._sql.execute("CREATE TABLE query_local (batch INT, code INT, key VARCHAR)")
         self._sql.execute("CREATE TABLE doc_local (batch INT, code INT, key VARCHAR)")
-        self._batches: list[tuple[Path, int, int]] = []
-        self._document_files: list[Path] = []
+        self._sql.execute("CREATE TABLE document (place BIGINT, doc_id VARCHAR)")
+        self._sums = PairSums(self._sql)
+        self._n_batches = 0
+        self._n_documents = 0
         self._documents: list[Document] = []
-        self._documents_from_log: list[bool] = []
-        self._field_names: set[str] = set()
+        self._places: list[int] = []
+        self._fields = Numbering()
         self._shown_before: set[str] = set()
-        self.wrote_clicks = False
         self._start_batch()
 
     def _start_batch(self) -> None:
         self._queries, self._docs, self._users = Numbering(), Numbering(), Numbering()
-        self._impressions: dict[str, list[Any]] = {c: [] for c in ("query", "time", "user", "length", "doc")}
+        self._pages: dict[str, list[Any]] = {column: [] for column in PAGE_COLUMNS}
         self._clicked: list[int] = []
-        self._counts: dict[str, list[Any]] = {c: [] for c in ("query", "doc", "clicks", "impressions", "time", "user")}
-
-    @property
-    def parts(self) -> list[str]:
-        """What was written, by the names of `ClickGraph.parts`."""
-        there = {
-            "pairs": True,
-            "impressions": self.summary.has_impressions,
-            "clicks": self.wrote_clicks,
-            "users": self.summary.has_users,
-            "times": self.summary.has_times,
-            "documents": bool(self._field_names),
-        }
-        return [name for name, present in there.items() if present]
+        self._clicks: dict[str, list[Any]] = {column: [] for column in CLICK_COLUMNS}
 
     def close(self) -> None:
         self._sql.close()
+
+    # --- in --------------------------------------------------------------------------------------
 
     def add(self, record: LogRecord) -> None:
         if isinstance(record, Impression):
@@ -108,13 +118,13 @@ class LogAggregator:
             # Only formats that bring their documents along come here; a page shown again is skipped.
             self._shown_before.add(record.doc_id)
             self.add_document(record, from_log=True)
-        if len(self._impressions["doc"]) >= BATCH_SHOWN or (
-            len(self._impressions["query"]) + len(self._counts["query"]) >= BATCH_RECORDS
+        if len(self._pages["doc"]) >= BATCH_SHOWN or (
+            len(self._pages["query"]) + len(self._clicks["query"]) >= BATCH_RECORDS
         ):
             self._flush()
 
     def _add_impression(self, record: Impression) -> None:
-        rows, results = self._impressions, record.results
+        rows, results = self._pages, record.results
         self.summary.clicks += len(record.clicks)
         outside = record.clicks
         if results:
@@ -131,16 +141,16 @@ class LogAggregator:
                 outside = [c for c in record.clicks if c not in results]
                 self.summary.clicks_outside_results += len(outside)
         for doc_id in outside:
-            self._append_count(record, doc_id, 1, 0)
+            self._append_click(record, doc_id, 1, 0)
 
     def _add_count(self, record: PairCount) -> None:
         self.summary.pair_rows += 1
         self.summary.clicks += record.clicks
         shown = record.impressions if record.impressions is not None else 0
-        self._append_count(record, record.doc_id, record.clicks, shown)
+        self._append_click(record, record.doc_id, record.clicks, shown)
 
-    def _append_count(self, record: Impression | PairCount, doc_id: str, clicks: int, shown: int) -> None:
-        rows = self._counts
+    def _append_click(self, record: Impression | PairCount, doc_id: str, clicks: int, shown: int) -> None:
+        rows = self._clicks
         rows["query"].append(self._queries[query_key(record.query, record.query_id)])
         rows["doc"].append(self._docs[doc_id])
         rows["clicks"].append(clicks)
@@ -153,86 +163,68 @@ class LogAggregator:
 
     def add_document(self, document: Document, from_log: bool = False) -> None:
         self._documents.append(document)
-        self._documents_from_log.append(from_log)
+        self._places.append(self._n_documents + (AFTER_FILES if from_log else 0))
+        self._n_documents += 1
         self.summary.documents += not from_log
         if len(self._documents) >= BATCH_DOCUMENTS:
             self._flush_documents()
 
     def _flush_documents(self) -> None:
-        if not self._documents:
-            return
-        names = sorted({name for document in self._documents for name in document.fields})
-        known = self._field_names.union(names)
+        known = set(self._fields).union(*(document.fields for document in self._documents))
         if len({name.lower() for name in known} | {"", "doc_id"}) < len(known) + 2:
             raise InputError(f"field names must differ in more than case and not be doc_id; got {sorted(known)}")
-        start = len(self._document_files) * BATCH_DOCUMENTS
-        columns: dict[str, pa.Array] = {
-            "doc_id": pa.array([d.doc_id for d in self._documents], pa.string()),
-            _SEQUENCE: pa.array(np.arange(start, start + len(self._documents))),
-            _FROM_LOG: pa.array(self._documents_from_log),
-        }
-        for name in names:
-            columns[name] = pa.array([d.fields.get(name) for d in self._documents], pa.string())
-        path = self.folder / f"documents-{len(self._document_files)}.parquet"
-        pq.write_table(pa.table(columns), path)
-        self._document_files.append(path)
-        self._field_names.update(names)
-        self._documents, self._documents_from_log = [], []
+        for name in sorted(known - set(self._fields)):
+            # Columns are numbered: a field may have any name.
+            self._sql.execute(f"ALTER TABLE document ADD COLUMN f{self._fields[name]} VARCHAR")
+        columns = {f"f{n}": [d.fields.get(name) for d in self._documents] for name, n in self._fields.items()}
+        ids = pa.array([d.doc_id for d in self._documents], pa.string())
+        rows = pa.table(  # noqa: F841 - DuckDB reads it by name
+            {"place": pa.array(self._places, pa.int64()), "doc_id": ids}
+            | {column: pa.array(texts, pa.string()) for column, texts in columns.items()}
+        )
+        self._sql.execute("INSERT INTO document BY NAME SELECT * FROM rows")
+        self._documents, self._places = [], []
 
     def _flush(self) -> None:
-        users = np.array([0, *map(user_hash, self._users)], dtype=np.uint64)
-        rows, counts, batch = self._impressions, self._counts, len(self._batches)
-        if not rows["query"] and not counts["query"]:
+        pages, clicks = self._pages, self._clicks
+        if not pages["query"] and not clicks["query"]:
             return
-        clicked = np.zeros(len(rows["doc"]), dtype=np.uint8)
-        clicked[self._clicked] = 1
-        arrays: dict[str, Array] = {
-            "query": np.array(rows["query"], dtype=np.int32),
-            "time": np.array(rows["time"], dtype=np.float64),  # None becomes NaN
-            "user": users[np.array(rows["user"], dtype=np.int64)],
-            "length": np.array(rows["length"], dtype=np.int32),
-            "doc": np.array(rows["doc"], dtype=np.int32),
-            "clicked": clicked,
-            "count.query": np.array(counts["query"], dtype=np.int32),
-            "count.doc": np.array(counts["doc"], dtype=np.int32),
-            "count.clicks": np.array(counts["clicks"], dtype=np.int32),
-            "count.impressions": np.array(counts["impressions"], dtype=np.int32),
-            "count.time": np.array(counts["time"], dtype=np.float64),
-            "count.user": users[np.array(counts["user"], dtype=np.int64)],
-        }
-        path = self.folder / f"batch-{batch}.npz"
-        np.savez(path, **arrays)  # type: ignore[arg-type]
-        self._batches.append((path, len(rows["query"]), len(rows["doc"])))
-        self.summary.has_times |= bool(np.isfinite(arrays["time"]).any() or np.isfinite(arrays["count.time"]).any())
+        users = np.array([0, *map(user_hash, self._users)], dtype=np.uint64)
+        arrays: dict[str, Array] = {}
+        for part, rows, kinds in (("pages", pages, PAGE_COLUMNS), ("clicks", clicks, CLICK_COLUMNS)):
+            for column, dtype in kinds.items():  # a time of None becomes NaN
+                arrays[f"{part}.{column}"] = np.array(rows[column], np.int64 if column == "user" else dtype)
+            arrays[f"{part}.user"] = users[arrays[f"{part}.user"]]
+        arrays["pages.clicked"] = np.zeros(len(pages["doc"]), dtype=np.uint8)
+        arrays["pages.clicked"][self._clicked] = 1
+        np.savez(self._batch_file(self._n_batches), **arrays)  # type: ignore[arg-type]
+        self.has_clicks |= len(clicks["query"]) > 0
+        self.has_stated_impressions |= bool(arrays["clicks.impressions"].any())
+        self.summary.has_times |= any(np.isfinite(arrays[f"{part}.time"]).any() for part in ("pages", "clicks"))
         self.summary.has_users |= len(self._users) > 0
         for table, numbering in (("query_local", self._queries), ("doc_local", self._docs)):
             local = pa.table(  # noqa: F841 - DuckDB reads it by name
                 {"code": np.arange(len(numbering), dtype=np.int32), "key": pa.array(numbering, pa.string())}
             )
-            self._sql.execute(f"INSERT INTO {table} SELECT {batch}, code, key FROM local")
+            self._sql.execute(f"INSERT INTO {table} SELECT {self._n_batches}, code, key FROM local")
+        self._n_batches += 1
         self._start_batch()
 
-    def finish(self, writer: PartWriter) -> Summary:
-        """Writes every part of the GRAPH that the log supports and returns what it was made of."""
+    def _batch_file(self, number: int) -> Path:
+        return self.folder / f"batch-{number}.npz"
+
+    # --- out -------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Numbers queries and documents; what was added can be read from now on."""
         self._flush()
         self._flush_documents()
-        summary, sql = self.summary, self._sql
+        summary = self.summary
         summary.has_impressions = summary.impressions > 0
         summary.queries = self._number_globally("query", "")
-        files = ", ".join(f"'{quoted(path)}'" for path in self._document_files)
-        documents = f"read_parquet([{files}], union_by_name = true)"
-        summary.docs = self._number_globally(
-            "doc", f"UNION SELECT doc_id AS key FROM {documents}" if self._document_files else ""
-        )
-        sql.execute(f"COPY (SELECT key FROM query ORDER BY idx) TO '{quoted(writer.path('queries.parquet'))}'")
-        self._write_documents(documents, writer)
-        sums = PairSums(sql)
-        self._write_events(sums, writer)
-        pairs = sums.table()
-        summary.pairs = int(np.count_nonzero(pairs["clicks"].to_numpy()))
-        write_pairs(pairs, writer, summary.has_users, summary.has_times)
-        sql.close()
-        return summary
+        summary.docs = self._number_globally("doc", "UNION ALL SELECT doc_id AS key FROM document")
+        own = self._sql.execute(f"SELECT count(DISTINCT doc_id) FROM document WHERE place < {AFTER_FILES}").fetchall()
+        summary.repeated_documents = summary.documents - int(own[0][0])
 
     def _number_globally(self, side: str, more: str) -> int:
         self._sql.execute(
@@ -245,98 +237,52 @@ class LogAggregator:
         )
         return int(self._sql.execute(f"SELECT count(*) FROM {side}").fetchall()[0][0])
 
-    def _write_documents(self, documents: str, writer: PartWriter) -> None:
-        target = quoted(writer.path("docs.parquet"))
-        if not self._document_files:
-            self._sql.execute(f"COPY (SELECT key AS doc_id FROM doc ORDER BY idx) TO '{target}'")
-            return
-        own = f'FROM {documents} WHERE NOT "{_FROM_LOG}"'
-        distinct = self._sql.execute(f"SELECT count(DISTINCT doc_id) {own}").fetchall()[0][0]
-        self.summary.repeated_documents = self.summary.documents - int(distinct)
-        fields = "".join(f', f."{_escaped(name)}"' for name in sorted(self._field_names))
-        # The first of several documents with one id counts; a documents file beats the log's own.
-        self._sql.execute(
-            f"COPY (SELECT d.key AS doc_id{fields} FROM doc d LEFT JOIN (SELECT * FROM {documents}"
-            f' QUALIFY row_number() OVER (PARTITION BY doc_id ORDER BY "{_FROM_LOG}", "{_SEQUENCE}") = 1) f'
-            f" ON f.doc_id = d.key ORDER BY d.idx) TO '{target}' (COMPRESSION zstd)"
-        )
+    def query_keys(self) -> pa.RecordBatchReader:
+        """A column `key`, by query number."""
+        return stream(self._sql, "SELECT key FROM query ORDER BY idx", ROWS_AT_ONCE)
 
-    def _write_events(self, sums: PairSums, writer: PartWriter) -> None:
-        summary = self.summary
-        n_impressions = sum(pages for _, pages, _ in self._batches)
-        n_shown = sum(shown for _, _, shown in self._batches)
-        out: dict[str, Array] = {}
-        if summary.has_impressions:
-            kinds: dict[str, Any] = {"query": np.int32, "doc": np.int32, "clicked": np.uint8, "indptr": np.int64}
-            kinds |= {"time": np.float64} if summary.has_times else {}
-            kinds |= {"user": np.uint64} if summary.has_users else {}
-            sizes = {"doc": n_shown, "clicked": n_shown, "indptr": n_impressions + 1}
-            for name, dtype in kinds.items():
-                path = writer.path(f"impressions.{name}.npy")
-                shape = (sizes.get(name, n_impressions),)
-                out[name] = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
-            out["indptr"][0] = 0
-        counts: list[dict[str, Array]] = []
-        row = shown = 0
-        for number, (path, _, _) in enumerate(self._batches):
+    def documents(self) -> pa.RecordBatchReader:
+        """A column `doc_id` and one for each field, by name; by document number. Of several documents with one id the
+        first counts, and one of a documents file before one that the log brought along."""
+        names = sorted(self._fields)
+        columns = "".join(f", f{self._fields[name]}" for name in names)
+        found = stream(
+            self._sql,
+            f"SELECT d.key AS doc_id{columns} FROM doc d"
+            " LEFT JOIN (SELECT doc_id, min(place) AS place FROM document GROUP BY doc_id) c ON c.doc_id = d.key"
+            " LEFT JOIN document t ON t.place = c.place ORDER BY d.idx",
+            DOCUMENTS_AT_ONCE,
+        )
+        schema = pa.schema([(name, pa.string()) for name in ("doc_id", *names)])
+        batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in found)
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+    def events(self) -> Iterator[EventBatch]:
+        """The events in the order of the log, in the numbers of the whole. Each batch is summed as it goes by."""
+        for number in range(self._n_batches):
+            path = self._batch_file(number)
             with np.load(path, allow_pickle=False) as stored:
-                batch = {name: stored[name] for name in stored.files}
-            query, doc = (self._map(side, number) for side in ("query", "doc"))
-            batch["query"], batch["doc"] = query[batch["query"]], doc[batch["doc"]]
-            batch["count.query"], batch["count.doc"] = query[batch["count.query"]], doc[batch["count.doc"]]
-            length = batch["length"]
-            end, shown_end = row + len(length), shown + len(batch["doc"])
-            for name in out:
-                if name == "indptr":
-                    out["indptr"][row + 1 : end + 1] = shown + np.cumsum(length, dtype=np.int64)
-                elif name in ("doc", "clicked"):
-                    out[name][shown:shown_end] = batch[name]
-                else:
-                    out[name][row:end] = batch[name]
-            if len(length):
-                wide = {name: np.repeat(batch[name], length) for name in ("query", "time", "user")}
-                ones = np.ones(len(batch["doc"]), dtype=np.int32)
-                sums.add(
-                    wide["query"],
-                    batch["doc"],
-                    batch["clicked"],
-                    ones,
-                    wide["time"],
-                    wide["user"],
-                    stated=False,
-                )
-            if len(batch["count.query"]):
-                count = {name: batch["count." + name] for name in self._counts}
-                sums.add(
-                    count["query"],
-                    count["doc"],
-                    count["clicks"],
-                    count["impressions"],
-                    count["time"],
-                    count["user"],
-                    stated=True,
-                )
-                counts.append(count)
-            row, shown = end, shown_end
+                columns = {name: stored[name] for name in stored.files}
             path.unlink()
-        # Without pages, times and users the pairs alone say all there is to say.
-        self.wrote_clicks = bool(counts) and (summary.has_times or summary.has_users or summary.has_impressions)
-        if self.wrote_clicks:
-            _write_click_events(counts, writer, summary)
+            maps = {side: self._map(side, number) for side in ("query", "doc")}
+            for name, values in columns.items():
+                side = name.rpartition(".")[2]
+                columns[name] = maps[side][values] if side in maps else values
+            batch = EventBatch(
+                *({k.removeprefix(p): v for k, v in columns.items() if k.startswith(p)} for p in ("pages.", "clicks."))
+            )
+            self._sums.add_pages(batch.pages)
+            self._sums.add_clicks(batch.clicks)
+            yield batch
 
     def _map(self, side: str, batch: int) -> Array:
         query = f"SELECT idx FROM {side}_map WHERE batch = {batch} ORDER BY code"
         return np.asarray(self._sql.execute(query).fetchnumpy()["idx"], dtype=np.int32)
 
-
-def _write_click_events(counts: list[dict[str, Array]], writer: PartWriter, summary: Summary) -> None:
-    names = ["query", "doc", "clicks"]
-    names += ["time"] if summary.has_times else []
-    names += ["user"] if summary.has_users else []
-    names += ["impressions"] if any(count["impressions"].any() for count in counts) else []
-    for name in names:
-        writer.array(f"clicks.{name}", np.concatenate([count[name] for count in counts]))
-
-
-def _escaped(name: str) -> str:
-    return name.replace('"', '""')
+    def pairs(self) -> Iterator[dict[str, Array]]:
+        """The pairs of all events that were read, by query, then document; `users` is 0 and times are NaN where they
+        are unknown."""
+        for batch in self._sums.pairs(ROWS_AT_ONCE):
+            columns = {name: batch[name].to_numpy(zero_copy_only=False) for name in batch.schema.names}
+            self.summary.pairs += int(np.count_nonzero(columns["clicks"]))
+            yield columns

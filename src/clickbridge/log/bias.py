@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from clickbridge.numerics.ragged import Ragged
+
 Array = np.ndarray[Any, Any]
 STRENGTH = 20.0
 """Pages' worth of belief that the rate at rank r falls as 1 / r."""
@@ -24,7 +26,7 @@ LEAST_FALL = 0.1
 
 def ranks(indptr: Array) -> Array:
     """The rank of each shown result on its page, from 0."""
-    return np.arange(indptr[-1]) - np.repeat(indptr[:-1], np.diff(indptr))
+    return Ragged(indptr).places
 
 
 def click_rates(indptr: Array, clicked: Array, longest: int, amounts: Array | None = None) -> Array:

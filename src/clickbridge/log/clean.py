@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import unicodedata
 from collections.abc import Mapping
@@ -9,12 +10,13 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from clickbridge.errors import SettingError
-from clickbridge.types import Impression, PairCount
+from clickbridge.types import OPAQUE, Impression, PairCount
 
 MAX_QUERY = 4096
 YEAR = 365.2425 * 86400
-END_OF_TIME = (2200 - 1970) * YEAR
-"""A number that means a time after the year 2200 has another unit than was said."""
+FIRST_LOGS, END_OF_TIME = (1995 - 1970) * YEAR, (2200 - 1970) * YEAR
+"""A log was written between these years. A number that means a later time, or one that only another unit puts between
+them, has another unit than was said."""
 TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -34,6 +36,20 @@ def normalise_query(text: str) -> str:
     return " ".join(folded.split())
 
 
+def find_query(numbers: Mapping[str, int], query: str) -> int | None:
+    """The number of a query in a mapping of keys: by its normalised text or, where no query has that text, by its id,
+    exactly as given. An id is never folded: "Q7" and "q7" are two. A key passes as it is."""
+    if query.startswith(OPAQUE):
+        return numbers.get(query)
+    found = numbers.get(normalise_query(query))
+    return numbers.get(OPAQUE + query.strip()) if found is None else found
+
+
+def user_hash(user: str) -> int:
+    """64 bits that stand for a user; 0 is kept for 'unknown'."""
+    return int.from_bytes(hashlib.blake2b(user.encode(), digest_size=8).digest(), "little") or 1
+
+
 def time_scale(unit: str) -> float:
     if unit not in TIME_UNITS:
         raise SettingError(f"--time-unit must be one of {', '.join(TIME_UNITS)}; got {unit!r}")
@@ -42,12 +58,16 @@ def time_scale(unit: str) -> float:
 
 def clean_time(value: Any, scale: float) -> float | None:
     """Seconds since 1970: from ISO 8601 (no zone means UTC) or from epoch units."""
+    value = value.strip() if type(value) is str else value
     if value is None or value == "":
         return None
     number = None
     try:
-        number = None if isinstance(value, date) else float(value)
-        seconds = _seconds(value) if number is None else number * scale
+        if isinstance(value, date) or _is_day(value):
+            seconds = _seconds(value if isinstance(value, date) else datetime.fromisoformat(value))
+        else:
+            number = float(value)
+            seconds = number * scale
     except (TypeError, ValueError, OverflowError):
         try:
             seconds = _seconds(datetime.fromisoformat(value))
@@ -55,11 +75,36 @@ def clean_time(value: Any, scale: float) -> float | None:
             raise RecordError(f"time {value!r} is neither ISO 8601 nor a number") from None
     if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 0:
         raise RecordError(f"time {value!r} is not a time since 1970")
-    if number is not None and seconds >= END_OF_TIME:
-        fits = [unit for unit, size in TIME_UNITS.items() if number * size < END_OF_TIME]
+    if number is not None and not FIRST_LOGS <= seconds < END_OF_TIME:
+        _check_unit(value, number, scale)
+    return seconds
+
+
+def _is_day(value: Any) -> bool:
+    """Text like 20240131, a date of ISO 8601 without dashes. As seconds it would be a day of 1970."""
+    if type(value) is not str or len(value) != 8 or not ("1970" <= value[:4] < "2200"):
+        return False
+    try:
+        date.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_unit(value: Any, number: float, scale: float) -> None:
+    """Refuses a number outside of the years of logs if it is a time of another unit, or a date. Others pass: times may
+    count from the start of the log."""
+    seconds = number * scale
+    fits = [unit for unit, size in TIME_UNITS.items() if FIRST_LOGS <= number * size < END_OF_TIME]
+    if seconds >= END_OF_TIME:
         hint = f"is the unit {fits[0]}?" if fits else "check it"
         raise RecordError(f"time {value!r} is in the year {1970 + seconds / YEAR:.0f}: {hint}")
-    return seconds
+    if fits and TIME_UNITS[fits[0]] > scale:
+        raise RecordError(f"time {value!r} is in the year 1970: is the unit {fits[0]}?")
+    day = f"{number:.0f}"
+    if number.is_integer() and _is_day(day):
+        dashed = f"{day[:4]}-{day[4:6]}-{day[6:]}"
+        raise RecordError(f"time {value!r} is in the year 1970: write a date as text, {dashed}")
 
 
 def _seconds(stamp: date) -> float:

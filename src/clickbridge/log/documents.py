@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
 
-from clickbridge.errors import InputError
+from clickbridge.errors import InputError, SettingError
+from clickbridge.frames import Frame, is_frame
 from clickbridge.io.streams import PARQUET, file_stem_suffix, lines, open_stream
 from clickbridge.log.clean import RecordError, clean_id
 from clickbridge.log.readers import table_rows
@@ -86,6 +88,17 @@ def field_text(name: str, value: Any) -> str | None:
     return None
 
 
-def read_docs(*paths: str, rejects: RejectLog | None = None) -> DocumentReader:
-    """Documents of one or more files, streamed."""
+def read_docs(
+    *paths: str | Path | Frame, columns: Mapping[str, str] | None = None, rejects: RejectLog | None = None
+) -> DocumentReader:
+    """Documents of one or more files, streamed, or of one data frame.
+
+    A document is a `doc_id` and any fields of text. `columns` renames the columns of a frame, as `{"doc_id": "sku"}`.
+    """
+    if len(paths) == 1 and is_frame(paths[0]):
+        from clickbridge.log.frames import DocumentFrame
+
+        return DocumentFrame(paths[0], columns, rejects)
+    if columns:
+        raise SettingError("columns renames the columns of a frame; a file has doc_id and its fields by name")
     return DocumentReader(tuple(str(p) for p in paths), rejects)

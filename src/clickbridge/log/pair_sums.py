@@ -1,7 +1,8 @@
-"""Sums over query-document pairs in DuckDB: one statement serves ingest, hold-back and merge."""
+"""Sums over query-document pairs in DuckDB, which spills to disk: ingest sums logs that are larger than memory."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from clickbridge.io.artifact import PartWriter
-
 Array = np.ndarray[Any, Any]
-PAIR_COLUMNS = ("query", "doc", "clicks", "impressions", "users", "first", "last")
 
 
 class PairSums:
-    """Sums clicks, impressions, distinct clicking users, first and last click of each pair, in DuckDB."""
+    """Sums clicks, impressions, distinct clicking users, first and last click of each pair."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._sql = connection
@@ -26,27 +24,20 @@ class PairSums:
         )
         connection.execute("CREATE TABLE pair_user (query INT, doc INT, user UBIGINT)")
 
-    def add(
-        self,
-        query: Array,
-        doc: Array,
-        clicks: Array,
-        impressions: Array,
-        time: Array,
-        user: Array,
-        stated: bool,
-    ) -> None:
-        """Rows to be summed. `stated` rows are kept as pairs even without a click."""
-        rows = pa.table(  # noqa: F841 - DuckDB reads it by name
-            {
-                "query": query,
-                "doc": doc,
-                "clicks": clicks,
-                "impressions": impressions,
-                "time": time,
-                "user": user,
-            }
-        )
+    def add_pages(self, pages: Mapping[str, Array]) -> None:
+        """Shown documents: they make a pair where one was clicked."""
+        wide = {name: np.repeat(pages[name], pages["length"]) for name in ("query", "time", "user")}
+        ones = np.ones(len(pages["doc"]), dtype=np.int32)
+        self._add(wide | {"doc": pages["doc"], "clicks": pages["clicked"], "impressions": ones}, stated=False)
+
+    def add_clicks(self, clicks: Mapping[str, Array]) -> None:
+        """Rows of a table: each makes a pair, even without a click."""
+        self._add(clicks, stated=True)
+
+    def _add(self, columns: Mapping[str, Array], stated: bool) -> None:
+        if not len(columns["query"]):
+            return
+        rows = pa.table(dict(columns))  # noqa: F841 - DuckDB reads it by name
         self._sql.execute(
             "INSERT INTO pair_part SELECT query, doc, sum(clicks), sum(impressions),"
             " min(time) FILTER (clicks > 0 AND NOT isnan(time)), max(time) FILTER (clicks > 0 AND NOT isnan(time)),"
@@ -56,9 +47,10 @@ class PairSums:
             "INSERT INTO pair_user SELECT DISTINCT query, doc, user FROM rows WHERE clicks > 0 AND user <> 0"
         )
 
-    def table(self) -> pa.Table:
-        """All pairs, by query then document; `users` is 0 and times are NaN where unknown."""
-        return self._sql.sql(
+    def pairs(self, rows: int) -> pa.RecordBatchReader:
+        """All pairs, by query, then document; `users` is 0 and times are NaN where unknown."""
+        return stream(
+            self._sql,
             "WITH sums AS (SELECT query, doc, sum(clicks) AS clicks, sum(impressions) AS impressions,"
             "   min(first) AS first, max(last) AS last FROM pair_part GROUP BY query, doc"
             "   HAVING sum(clicks) > 0 OR bool_or(stated)),"
@@ -66,16 +58,9 @@ class PairSums:
             " SELECT query, doc, clicks::BIGINT AS clicks, impressions::BIGINT AS impressions,"
             "   coalesce(users, 0)::INT AS users, coalesce(first, 'nan')::DOUBLE AS first,"
             "   coalesce(last, 'nan')::DOUBLE AS last"
-            " FROM sums LEFT JOIN people USING (query, doc) ORDER BY query, doc"
-        ).to_arrow_table()
-
-
-def write_pairs(pairs: pa.Table, writer: PartWriter, users: bool, times: bool) -> None:
-    """One .npy file a column; columns the log knows nothing about are absent, not zero."""
-    for name in PAIR_COLUMNS:
-        if (name == "users" and not users) or (name in ("first", "last") and not times):
-            continue
-        writer.array(f"pairs.{name}", pairs[name].to_numpy())
+            " FROM sums LEFT JOIN people USING (query, doc) ORDER BY query, doc",
+            rows,
+        )
 
 
 def connect(folder: Path, memory_mb: int, threads: int | None = None) -> duckdb.DuckDBPyConnection:
@@ -85,9 +70,18 @@ def connect(folder: Path, memory_mb: int, threads: int | None = None) -> duckdb.
     connection.execute(f"SET temp_directory = '{quoted(folder / 'spill')}'")
     connection.execute("SET preserve_insertion_order = false")
     connection.execute("SET enable_progress_bar = false")
+    connection.execute("PRAGMA disable_checkpoint_on_shutdown")  # the database goes when it is closed
     if threads:
         connection.execute(f"SET threads = {threads}")
     return connection
+
+
+def stream(connection: duckdb.DuckDBPyConnection, query: str, rows: int) -> pa.RecordBatchReader:
+    """The result of a query, so many rows at a time. It has a connection of its own: others may be used meanwhile."""
+    found = connection.cursor().sql(query)
+    # Older versions of DuckDB have it under another name.
+    read = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_record_batch
+    return read(rows)
 
 
 def quoted(path: Path) -> str:

@@ -24,6 +24,7 @@ import numpy as np
 
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.numerics.preference import CLICKED, LAST_CLICK, SKIP_ABOVE, SKIP_NEXT, pairs_of_pages
+from clickbridge.numerics.ragged import Ragged
 
 Array = np.ndarray[Any, Any]
 PAGE_RULES = {"skip-above": SKIP_ABOVE, "skip-next": SKIP_NEXT, "last-click": LAST_CLICK, "clicked": CLICKED}
@@ -108,8 +109,8 @@ def choose_rule(pages: Pages | None) -> str:
 
 def order_effect(pages: Pages) -> float:
     """How many times the clicks of their lower half the upper half of the pages draws. Shuffled pages give 1."""
-    length = np.diff(pages.indptr)
-    place = np.arange(len(pages.doc)) - np.repeat(pages.indptr[:-1], length)
+    lists = Ragged(pages.indptr)
+    length, place = lists.lengths, lists.places
     half = np.repeat(length // 2, length)
     on = pages.clicked.astype(bool)
     # The middle place of an odd page belongs to neither half.

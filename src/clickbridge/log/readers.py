@@ -10,13 +10,13 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from clickbridge.errors import InputError, SettingError
+from clickbridge.frames import Frame, column_values, is_frame
 from clickbridge.io.streams import MAX_LINE, PARQUET, file_stem_suffix, lines, open_stream
 from clickbridge.log.clean import RecordError, clean_session, clean_triple, time_scale
 from clickbridge.log.rejects import RejectLog
@@ -114,13 +114,25 @@ class LogReader:
 
 
 def read_log(
-    *paths: str,
+    *paths: str | Path | Frame,
     format: str = "auto",
     columns: Mapping[str, str] | None = None,
     time_unit: str = "s",
     rejects: RejectLog | None = None,
 ) -> LogReader:
-    """Clean records of one or more click logs, streamed. `-` is standard input."""
+    """Clean records of one or more click logs, streamed.
+
+    `paths` are files, plain or compressed (`-` is standard input), or one data frame. `format` is sessions, triples or
+    trec-session; auto goes by the name and the first bytes. `columns` maps our names to the log's, as
+    `{"query": "search_term"}`. `time_unit` is that of times given as numbers: s, ms, us or ns. What cannot be used goes
+    to `rejects`, which refuses the log where it is too much.
+
+    The result can be iterated over any number of times; it is what `ClickGraph.build` takes.
+    """
+    if len(paths) == 1 and is_frame(paths[0]):
+        from clickbridge.log.frames import LogFrame
+
+        return LogFrame(paths[0], columns, time_unit, rejects)
     return LogReader(tuple(str(p) for p in paths), format, columns, time_unit, rejects)
 
 
@@ -212,13 +224,16 @@ def _parquet_rows(
     check_header: Callable[[str, list[str]], list[str]],
     rejects: RejectLog,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     source: Any = path if path != "-" else pa.BufferReader(stream.read())
     try:
         with pq.ParquetFile(source) as file:
             names = check_header(path, list(file.schema_arrow.names))
             number = 0
             for batch in file.iter_batches(batch_size=65536):
-                columns = [_values(column) for column in batch.columns]
+                columns = [column_values(column) for column in batch.columns]
                 for cells in zip(*columns, strict=True):
                     number += 1
                     rejects.lines += 1
@@ -226,14 +241,6 @@ def _parquet_rows(
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path} is not a sound Parquet file ({reason}): fetch or write it again") from None
-
-
-def _values(column: pa.Array) -> list[Any]:
-    """Python values; times in nanoseconds lose what a datetime cannot hold (without pandas PyArrow refuses)."""
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    values: list[Any] = column.to_pylist()
-    return values
 
 
 def _rename(record: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:

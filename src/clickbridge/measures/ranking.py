@@ -38,6 +38,13 @@ def _ndcg(ranked: Grades, judged: Grades, k: int, _: float) -> float:
     return _dcg(ranked[:k], shift) / _dcg(sorted(judged, reverse=True)[:k], shift)
 
 
+def _linear_ndcg(ranked: Grades, judged: Grades, k: int, _: float) -> float:
+    def dcg(grades: Grades) -> float:
+        return math.fsum(grade / math.log2(rank + 2) for rank, grade in enumerate(grades[:k]))
+
+    return dcg(ranked) / dcg(sorted(judged, reverse=True))
+
+
 def _ap(ranked: Grades, judged: Grades, k: int, level: float) -> float:
     found, total = 0, 0.0
     for rank, grade in enumerate(ranked[:k], 1):
@@ -71,12 +78,38 @@ _FAMILIES: dict[str, tuple[Callable[[Grades, Grades, int, float], float], bool, 
     "R": (_recall, True, "share of the relevant documents found among the first k"),
 }
 MEASURES = {name: about for name, (_, _, about) in _FAMILIES.items()}
-_NAME = re.compile(r"(?P<family>[A-Za-z]+)(?:\(rel=(?P<level>[0-9]+(?:\.[0-9]+)?)\))?(?:@(?P<k>[0-9]+))?")
+_NAME = re.compile(
+    r"(?P<family>[A-Za-z]+)(?:\((?:rel=(?P<level>[0-9]+(?:\.[0-9]+)?)|gain=(?P<gain>[a-z]+))\))?(?:@(?P<k>[0-9]+))?"
+)
+GAINS = {"exponential": _ndcg, "linear": _linear_ndcg}
+ALSO = {
+    r"map(?:_cut_|@)(\d+)": r"AP@\1",
+    r"map": "AP",
+    r"m?rr@(\d+)": r"RR@\1",
+    r"mrr|recip_rank": "RR",
+    r"ndcg_cut_(\d+)": r"nDCG(gain=linear)@\1",
+    r"p_(\d+)|precision@(\d+)": r"P@\1\2",
+    r"recall_(\d+)|recall@(\d+)": r"R@\1\2",
+}
+"""Other spellings: trec_eval's, and common names of means. trec_eval's `ndcg_cut_10` has linear gain."""
+
+
+def _our_name(text: str) -> str:
+    for pattern, ours in ALSO.items():
+        match = re.fullmatch(pattern, text.strip(), re.IGNORECASE)
+        if match:
+            return match.expand(ours)
+    return text.strip()
 
 
 def parse_measure(text: str) -> Measure:
-    """`nDCG@5`, `AP`, `AP(rel=2)`, `P(rel=2)@5`, `RR@10`: a document is relevant from grade `rel` on."""
-    match = _NAME.fullmatch(text.strip())
+    """`nDCG@5`, `nDCG(gain=linear)@5`, `AP`, `AP(rel=2)`, `P(rel=2)@5`, `RR@10`: a document is relevant from grade
+    `rel` on. Other spellings (`MAP`, `MRR`, `ndcg_cut_10`, `P_5`, `recall_10`) are taken too.
+
+    >>> [parse_measure(name).name for name in ("ndcg@5", "MAP", "MRR@10", "P_5", "recall_10", "ndcg_cut_10")]
+    ['nDCG@5', 'AP', 'RR@10', 'P@5', 'R@10', 'nDCG(gain=linear)@10']
+    """
+    match = _NAME.fullmatch(_our_name(text))
     family = next((f for f in _FAMILIES if match and f.lower() == match["family"].lower()), None)
     if match is None or family is None:
         raise SettingError(f"no measure {text!r}; there are {', '.join(_FAMILIES)}, as nDCG@5 or AP(rel=2)")
@@ -85,12 +118,17 @@ def parse_measure(text: str) -> Measure:
         raise SettingError(f"{family} needs a cut-off, as {family}@5")
     if family == "nDCG" and match["level"]:
         raise SettingError(f"{text!r}: nDCG counts every grade and takes no rel; write nDCG@5")
+    if match["gain"] and (family != "nDCG" or match["gain"] not in GAINS):
+        raise SettingError(f"{text!r}: nDCG alone takes a gain, {' or '.join(GAINS)}, as nDCG(gain=linear)@5")
+    linear = match["gain"] == "linear"
+    compute = GAINS[match["gain"]] if match["gain"] else compute
     k, level = int(match["k"] or 10**9), float(match["level"] or 1)
     if k < 1 or level <= 0:
         raise SettingError(f"{text!r}: the cut-off must be at least 1 and rel above 0")
     # Any positive grade is relevant where no level is named: click-labelled lists may hold fractions.
     threshold = level if match["level"] else math.ulp(0.0)
-    name = family + (f"(rel={match['level']})" if match["level"] else "") + (f"@{k}" if match["k"] else "")
+    chosen = "(gain=linear)" if linear else f"(rel={match['level']})" if match["level"] else ""
+    name = family + chosen + (f"@{k}" if match["k"] else "")
 
     def measure(ranked: Grades, judged: Grades) -> float:
         if not any(grade >= threshold for grade in judged):

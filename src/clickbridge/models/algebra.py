@@ -1,283 +1,294 @@
-"""The algebra of S-functions (Wu et al. 2011, Lemma 2): scaling, sum and product of fitted models, and
-`Sum`, the model behind a spec like `bm25+pls`, whose weights are learned through `hold_back`.
+"""The algebra of S-functions (Wu et al. 2011, Lemma 2): `Sum`, the model behind a spec like `bm25+pls`, whose weights
+are learned through `hold_back`; scaling and products of fitted models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 
-from clickbridge.errors import NotSupported, SettingError
-from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.engines.base import Engine
+from clickbridge.errors import SettingError
 from clickbridge.graph.hold_back import MIN_USABLE
-from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.log.readers import LogRecord
-from clickbridge.models.base import Array, Model, check_k, order
+from clickbridge.io.values import stored
+from clickbridge.models.candidates import Candidates, Query, without_gaps
+from clickbridge.models.change import Change
+from clickbridge.models.composite import Composite, FittedComposite, PartsChoices, joined_notes
 from clickbridge.models.explain import merge
-from clickbridge.models.sfunction import Images, SFunction, make_index, row_norms, unit_images
-from clickbridge.models.tuning import LabelledLists, coordinate_ascent
-from clickbridge.models.wrapper import Parted
-from clickbridge.search.index import StackedIndex
-from clickbridge.types import Document, Explanation, Impression, PairCount, Ranking, ResultList
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.sfunction import (
+    FittedSFunction,
+    Image,
+    Images,
+    beside,
+    is_mapped,
+    row_image,
+    scaled_image,
+    scaled_rows,
+    unit_image,
+    unit_index,
+)
+from clickbridge.models.study import Study
+from clickbridge.models.tuning import coordinate_ascent, labelled, ranker_of
+from clickbridge.search.index import Found, Index, StackedIndex, best
+from clickbridge.settings import Seeded, setting, settings
+from clickbridge.types import Document, Explanation
 
 WEIGHT_GRID = (0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
-class Scaled(SFunction):
-    """factor * model: the factor goes into the query map (Lemma 2, (1))."""
-
-    name = "scaled"
-    about = "a model's scores times a number"
-    paper = "11R Lemma 2"
-
-    def __init__(self, model: SFunction, factor: float) -> None:
-        self.model = model
-        self.factor = factor
-        _take_documents(self, model)
-
-    def map_queries(self, queries: Sequence[str]) -> Images:
-        images = self.model.map_queries(queries)
-        return scaled_rows(images, np.full(images.shape[0], self.factor))
-
-    def map_documents(self, documents: Sequence[Document | str]) -> Images:
-        return self.model.map_documents(documents)
+@settings
+class SumSettings(Seeded):
+    weights: str = setting("auto", "weights of a sum's parts, as 1,0.5; auto learns them through hold_back")
 
 
-class Product(Model):
-    """a * b: an S-function in the product of the two spaces (Lemma 2, (3)), too large to write its maps
-    down; scores are exact."""
-
-    name = "product"
-    about = "the product of two models' scores"
-    paper = "11R Lemma 2"
-
-    def __init__(self, one: SFunction, two: SFunction) -> None:
-        self.one = one
-        self.two = two
-        self.doc_ids_, self.titles_ = one.doc_ids_, one.titles_
-
-    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
-        pairs = zip(self.one.score_lists(lists), self.two.score_lists(lists), strict=True)
-        return [_times(a, b) for a, b in pairs]
-
-    def rank(self, query: str, k: int = 10) -> Ranking:
-        check_k(k)
-        scores = self.score(query, self.doc_ids_)
-        best = order(self.doc_ids_, scores)
-        return Ranking(tuple(hit for hit in best[:k] if np.isfinite(hit.score)))
+@stored
+@dataclass(frozen=True, kw_only=True)
+class SumChoices(PartsChoices):
+    weights: tuple[float, ...]
 
 
-class Composite(Parted):
-    """A weighted sum of models: parts, their weights through `hold_back`, and one folder for all."""
+class WeightedSum(Composite):
+    """Parts and their weights through `hold_back`. Subclasses say what column a part gives."""
 
-    settings = ("weights", "seed")
-    weights: str
-    seed: int
+    Settings = SumSettings
 
-    weights_: Array
+    def column(self, part: Any, candidates: Candidates) -> Array:
+        """Comparable scores of a part, lists end to end; 0 for what it cannot score."""
+        raise NotImplementedError
+
+    def choose(self, study: Study) -> SumChoices:
+        s: SumSettings = self.settings
+        if s.weights != "auto":
+            return SumChoices(parts=self.choose_parts(study), weights=self._parse(s.weights))
+        held, rest = study.hold_back(seed=s.seed)
+        parts = self.choose_parts(rest)
+        fitted = self.learn_parts(rest, parts)
+        rankers = [ranker_of(part) for part in fitted if "search" in part.abilities]
+        lists = labelled(study, held.lists(rankers))
+        equal = np.ones(len(fitted))
+        if len(lists) < MIN_USABLE:
+            note = f"{self.spec}: {len(lists)} queries can be held back, {MIN_USABLE} are needed; weights are equal"
+            return SumChoices(parts=parts, weights=tuple(equal.tolist()), notes=(note,))
+        columns = np.stack([self.column(part, lists.candidates) for part in fitted], axis=1)
+        weights, found = coordinate_ascent(equal, WEIGHT_GRID, lambda w: lists.ndcg(columns @ w), scales=())
+        weights = weights / weights.max()
+        words = ", ".join(f"{p.spec}:{w:.3g}" for p, w in zip(self.parts, weights, strict=True))
+        note = f"weights {words} (nDCG@5 {found:.3f} on {len(lists)} held-back lists)"
+        return SumChoices(parts=parts, weights=tuple(weights.tolist()), notes=(note,))
+
+    def _parse(self, text: str) -> tuple[float, ...]:
+        try:
+            weights = np.array([float(w) for w in text.split(",")])
+        except ValueError:
+            weights = np.empty(0)
+        if len(weights) != len(self.parts) or not np.isfinite(weights).all() or not weights.any():
+            wanted = f"{len(self.parts)} numbers, not all 0, as 1,0.5"
+            raise SettingError(f"weights of {self.spec} are {wanted}; got {text!r}")
+        return tuple(weights.tolist())
+
+    def learn(self, study: Study, choices: Choices) -> Fitted:
+        assert isinstance(choices, SumChoices)
+        parts = self.learn_parts(study, choices.parts)
+        queries = parts[0].queries.joined([part.queries for part in parts[1:]])
+        return self.fitted_type(
+            model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices, parts=parts,
+            queries=queries, notes=joined_notes(parts, *choices.notes),
+        )  # type: ignore[call-arg]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedWeightedSum(FittedComposite):
+    choices: SumChoices
 
     @property
     def spec(self) -> str:
         return "+".join(part.spec for part in self.parts)
 
-    def _fit(self, graph: ClickGraph) -> None:
-        for part in self.parts:
-            part.watch = self.watch
-        refitting = "weights" in self.tuned_
-        if not refitting:
-            self.tuned_["weights"] = self._learn(graph) if self.weights == "auto" else self._parse()
-            self.tuned_["notes"] = self.notes_
-        self.notes_ = []
-        parts_are_tuned = refitting or self.weights == "auto"
-        for part in self.parts:
-            (part.refit if parts_are_tuned else part.fit)(graph)
-            self.notes_ += [note for note in part.notes_ if note not in self.notes_]
-        self.notes_ += self.tuned_["notes"]
-        self.weights_ = self.tuned_["weights"]
-        self._stack()
+    @property
+    def abilities(self) -> frozenset[str]:
+        """A sum can do what some part can; update only what all can."""
+        some = frozenset[str]().union(*(part.abilities for part in self.parts))
+        every = frozenset.intersection(*(part.abilities for part in self.parts))
+        return (some & self.can) - ({"update"} - every) - ({"explain"} - every)
 
-    def _stack(self) -> None:
-        """What follows from the fitted parts."""
+    @property
+    def weights(self) -> Array:
+        return np.array(self.choices.weights)
 
-    def _parse(self) -> Array:
-        try:
-            weights = np.array([float(w) for w in self.weights.split(",")])
-        except ValueError:
-            weights = np.empty(0)
-        if len(weights) != len(self.parts) or not np.isfinite(weights).all() or not weights.any():
-            wanted = f"{len(self.parts)} numbers, not all 0, as 1,0.5"
-            raise SettingError(f"weights of {self.spec} are {wanted}; got {self.weights!r}")
-        return weights
-
-    def _learn(self, graph: ClickGraph) -> Array:
-        """Weights by nDCG@5 on held-back lists, the parts fitted on the rest."""
-        held = graph.hold_back(seed=self.seed)
-        for part in self.parts:
-            part.fit(held.graph)
-        rankers = [lambda query, k, part=part: part.rank(query, k).doc_ids for part in self.searching]
-        lists = LabelledLists(held.lists(rankers))
-        start = np.ones(len(self.parts))
-        if len(lists) < MIN_USABLE:
-            self.notes_.append(f"{self.spec}: {len(lists)} usable held-back queries are too few; weights are equal")
-            return start
-        columns = self.part_scores(lists.lists)
-        weights, found = coordinate_ascent(start, WEIGHT_GRID, lambda w: lists.ndcg(columns @ w), scales=())
-        weights = weights / weights.max()
-        words = ", ".join(f"{p.spec}:{w:.3g}" for p, w in zip(self.parts, weights, strict=True))
-        self.notes_.append(f"weights {words} (nDCG@5 {found:.3f} on {len(lists)} held-back lists)")
-        return weights
-
-    def update(self, log: Iterable[LogRecord] = (), docs: Iterable[Document] = (), remove: Iterable[str] = ()) -> Self:
+    def updated(self, change: Change, engine: Engine) -> Self:
         """Every part takes in the same; weights stay."""
-        records, documents, gone = list(log), list(docs), list(remove)
-        # Documents that a log brings along, or only names, must have the same number in every part.
-        named = {d for r in records if not isinstance(r, Document) for d in clicked_ids(r)} - set(self.doc_ids_)
-        documents = [*(r for r in records if isinstance(r, Document)), *documents]
-        documents += [Document(d) for d in sorted(named - {d.doc_id for d in documents})]
-        for part in self.parts:
-            part.update(records, documents, gone)
-        orders = [part.doc_ids_ for part in self.parts]
-        if any(ids != orders[0] for ids in orders):
-            raise NotSupported(f"{self.spec}: its parts keep documents in different orders; fit it again")
-        self.doc_ids_, self.titles_ = self.parts[0].doc_ids_, self.parts[0].titles_
-        self._forget()
-        self._stack()
-        return self
+        parts = self.updated_parts(change, engine)
+        queries = parts[0].queries.joined([part.queries for part in parts[1:]])
+        return replace(self, catalogue=change.after, parts=parts, queries=queries)
 
-    def part_scores(self, lists: Sequence[ResultList]) -> Array:
-        """A column of comparable scores for each part, lists end to end; 0 for what a part cannot score."""
-        raise NotImplementedError
-
-    def _report(self) -> dict[str, Any]:
-        weights = {part.spec: float(w) for part, w in zip(self.parts, self.weights_, strict=True)}
-        by_part = {name: {part.spec: part.report_[name] for part in self.parts} for name in ("dim", "views")}
-        return {**by_part, "weights": weights, **super()._report()}
-
-    def _write(self, writer: PartWriter) -> None:
-        writer.array("weights", self.weights_)
-        super()._write(writer)
-
-    def _read(self, artifact: Artifact) -> None:
-        self.weights_ = artifact.array("weights")
-        self._stack()
+    def describe(self) -> dict[str, Any]:
+        weights = {part.spec: float(w) for part, w in zip(self.parts, self.choices.weights, strict=True)}
+        by_part = {name: {part.spec: part.report[name] for part in self.parts} for name in ("dim", "views")}
+        return {**by_part, "weights": weights, **super().describe()}
 
 
-class Sum(Composite, SFunction):
-    """a + b + …: maps side by side (Lemma 2, (2)). Each part's query map is divided by a query-only
-    normaliser and multiplied by its weight."""
+@stored
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedSum(FittedWeightedSum, FittedSFunction):
+    """Maps side by side (Lemma 2, (2)). Each part's query map is divided by a query-only normaliser and multiplied
+    by its weight."""
 
-    name = "sum"
-    about = "a weighted sum of S-functions"
-    paper = "11R Lemma 2"
+    parts: tuple[FittedSFunction, ...]
+    scorable: Array = field(init=False, repr=False)
+    index: StackedIndex = field(init=False, repr=False)
 
-    parts: list[SFunction]  # type: ignore[assignment]
-
-    def __init__(self, parts: Sequence[Model], **params: Any) -> None:
-        super().__init__(parts, **params)
-        for part in self.parts:
-            part.alone = False
-
-    def _stack(self) -> None:
-        self.scorable_ = np.logical_or.reduce([part.scorable_ for part in self.parts])
-        keys: dict[str, float] = {}
-        for part in self.parts:
-            keys.update(zip(part.query_keys_, part.query_clicks_, strict=True))
-        self.query_keys_, self.query_clicks_ = list(keys), np.array(list(keys.values()))
+    def __post_init__(self) -> None:
+        scorable = np.logical_or.reduce([part.scorable for part in self.parts])
+        self._derive(scorable=scorable, index=StackedIndex([part.index for part in self.parts], scorable))
 
     @cached_property
-    def images_(self) -> Images:
-        return beside([part.images_ for part in self.parts])
+    def images(self) -> Images:
+        return beside([part.images for part in self.parts])
 
-    @cached_property
-    def index(self) -> StackedIndex:
-        return StackedIndex([part.index for part in self.parts], self.scorable_)
+    # --- maps ------------------------------------------------------------------------------------
 
-    def part_scores(self, lists: Sequence[ResultList]) -> Array:
-        columns = []
-        for part in self.parts:
-            norms = part.normaliser(part.map_lists(lists))
-            flat = np.concatenate([s / n for s, n in zip(part.score_lists(lists), norms, strict=True)])
-            columns.append(np.where(np.isfinite(flat), flat, 0.0))
-        return np.stack(columns, axis=1)
+    def image(self, query: Query) -> Image:
+        images = [part.image(query) for part in self.parts]
+        return [scaled_image(m, s) for m, s in zip(images, self._scales(images), strict=True)]
 
-    def _weighted(self, maps: Sequence[Images]) -> list[Images]:
-        scales = (w / part.normaliser(m) for w, part, m in zip(self.weights_, self.parts, maps, strict=True))
-        return [scaled_rows(m, scale) for m, scale in zip(maps, scales, strict=True)]
+    def _scales(self, images: Sequence[Image]) -> list[float]:
+        return [w / p.normaliser(m) for w, p, m in zip(self.choices.weights, self.parts, images, strict=True)]
 
-    def map_lists(self, lists: Sequence[ResultList]) -> list[Images]:
-        return self._weighted([part.map_lists(lists) for part in self.parts])
-
-    def map_queries(self, queries: Sequence[str]) -> Images:
-        return beside(self._weighted([part.map_queries(queries) for part in self.parts]))
+    def map_keys(self, queries: Sequence[Query]) -> list[Images]:
+        blocks = []
+        for part, weight in zip(self.parts, self.choices.weights, strict=True):
+            norms = np.array([part.normaliser(part.image(query)) for query in queries])
+            own = part.map_keys(queries)
+            for block in own if isinstance(own, list) else [own]:
+                blocks.append(scaled_rows(block, weight / norms))
+        return blocks
 
     def map_documents(self, documents: Sequence[Document | str]) -> Images:
         return beside([part.map_documents(documents) for part in self.parts])
 
+    def normaliser(self, image: Image) -> float:
+        """Each part is over its own already."""
+        return 1.0
+
+    # --- scores ----------------------------------------------------------------------------------
+
+    def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
+        total, any_score = np.zeros(len(items)), np.zeros(len(items), dtype=bool)
+        for part, weight in zip(self.parts, self.choices.weights, strict=True):
+            image = part.image(query)
+            if not is_mapped(image):
+                continue
+            scores = part.score_image(image, items)
+            finite = np.isfinite(scores)
+            total[finite] += (weight / part.normaliser(image)) * scores[finite]
+            any_score |= finite
+        return np.where(any_score, total, -np.inf)
+
+    def search(self, query: Query, k: int) -> Found:
+        n = len(self.catalogue)
+        total, found = np.zeros(n), np.zeros(n, dtype=bool)
+        for part, weight in zip(self.parts, self.choices.weights, strict=True):
+            image = part.image(query)
+            if is_mapped(image):
+                part.index.add_all(image, weight / part.normaliser(image), total, found)
+        return best(total, found & self.scorable, k)
+
+    def search_many(self, queries: Sequence[Query], k: int) -> list[Found]:
+        return [self.search(query, k) for query in queries]
+
     # Similarities of two queries, or of two documents: the weighted mean of the parts' cosines.
 
     @cached_property
-    def query_index(self) -> StackedIndex:
-        return _unit_stack([part.map_queries(self.query_keys_) for part in self.parts])
+    def _query_index(self) -> Index:
+        asked = [Query(key) for key in self.queries.keys]
+        return _stacked([unit_index(part.map_keys(asked)) for part in self.parts])
 
     @cached_property
-    def _doc_index(self) -> StackedIndex:
-        return _unit_stack([part.images_ for part in self.parts])
+    def _doc_index(self) -> Index:
+        return _stacked([unit_index(part.images) for part in self.parts])
 
-    def unit_query(self, query: str) -> list[Images]:
-        return self._weighted_units([part.map_queries([query]) for part in self.parts])
+    def similar_image(self, image: Image) -> Image:
+        return self._weighted_units(image)
 
-    def unit_document(self, number: int) -> list[Images]:
-        return self._weighted_units([part.images_[[number]] for part in self.parts])
+    def document_image(self, number: int) -> Image:
+        return self._weighted_units([row_image(part.images, number) for part in self.parts])
 
-    def _weighted_units(self, blocks: Sequence[Images]) -> list[Images]:
-        shares = self.weights_ / np.abs(self.weights_).sum()
-        return [scaled_rows(unit_images(b), np.array([share])) for b, share in zip(blocks, shares, strict=True)]
+    def _weighted_units(self, images: Sequence[Image]) -> list[Image]:
+        total = float(np.abs(self.weights).sum())
+        return [scaled_image(unit_image(m), w / total) for m, w in zip(images, self.choices.weights, strict=True)]
 
     def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
-        parts = []
-        for part, weight in zip(self.parts, self.weights_, strict=True):
-            scale = float(weight / part.normaliser(part.map_queries([query]))[0])
-            if weight and np.isfinite(part.score(query, [doc_id])[0]):
-                parts.append((part.spec, scale, part.explain(query, doc_id, k)))
+        asked, parts = self.query(query), []
+        number = np.array([self.catalogue.number(doc_id)])
+        for part, weight in zip(self.parts, self.choices.weights, strict=True):
+            image = part.image(asked)
+            if weight and np.isfinite(part.score_image(image, number)[0]):
+                parts.append((part.spec, weight / part.normaliser(image), part.explain(query, doc_id, k)))
         return merge(query, doc_id, parts, k)
 
 
-def _unit_stack(blocks: Sequence[Images]) -> StackedIndex:
-    units = [unit_images(block) for block in blocks]
-    present = [row_norms(block) > 0 for block in units]
-    indexes = [make_index(block, there) for block, there in zip(units, present, strict=True)]
-    return StackedIndex(indexes, np.logical_or.reduce(present))
+def _stacked(indexes: Sequence[Index]) -> Index:
+    """What some part finds."""
+    return StackedIndex(indexes, np.ones(indexes[0].n_items, dtype=bool))
 
 
-def beside(blocks: Sequence[Images]) -> Images:
-    """Maps side by side: dense where all are, else sparse."""
-    if any(sparse.issparse(block) for block in blocks):
-        return sparse.csr_array(sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr"))
-    return np.concatenate(blocks, axis=1)
+class Sum(WeightedSum):
+    """A weighted sum of S-functions, searched as one: `Sum([BM25(), PLS()])`, or `BM25() + PLS()`.
+
+    Each part's scores are divided by a normaliser of the query. `weights` are learned from clicks unless they are set.
+    """
+
+    name = "sum"
+    about = "a weighted sum of S-functions"
+    paper = "11R Lemma 2"
+    fitted_type: ClassVar[type[Fitted]] = FittedSum
+
+    def column(self, part: FittedSFunction, candidates: Candidates) -> Array:
+        return normalised_scores(part, candidates)
+
+    def learn(self, study: Study, choices: Choices) -> FittedSum:
+        fitted = super().learn(study, choices)
+        assert isinstance(fitted, FittedSum)
+        approximate = [part for part in fitted.parts if getattr(part.settings, "search", "exact") == "ann"]
+        said = [f"{part.model}: a sum is searched exactly; search=ann serves a model by itself" for part in approximate]
+        return fitted._with(notes=(*fitted.notes, *said))
 
 
-def scaled_rows(images: Images, scale: Array) -> Images:
-    if sparse.issparse(images):
-        # Entry by entry: a product of matrices would drop rows times 0, and a mapped query would count as unmapped.
-        out = images.copy()
-        out.data = out.data * np.repeat(scale, np.diff(out.indptr))
-        return out
-    return images * scale[:, None].astype(images.dtype)
+def normalised_scores(part: FittedSFunction, candidates: Candidates) -> Array:
+    """A part's scores over its normaliser, lists end to end; 0 where it has none."""
+    out = []
+    for query, items in candidates.each():
+        image = part.image(query)
+        out.append(without_gaps(part.score_image(image, items)) / part.normaliser(image))
+    return np.concatenate(out) if out else np.empty(0)
 
 
-def clicked_ids(record: Impression | PairCount) -> list[str]:
-    return record.clicks if isinstance(record, Impression) else [record.doc_id]
+# --- Lemma 2 on fitted models ----------------------------------------------------------------------
+
+Scores = Callable[[str, Sequence[str]], Array]
 
 
-def _take_documents(target: SFunction, source: SFunction) -> None:
-    target.doc_ids_, target.titles_ = source.doc_ids_, source.titles_
-    target.images_, target.scorable_ = source.images_, source.scorable_
+def scaled(model: Any, factor: float) -> Scores:
+    """factor * model (Lemma 2, (1)); what has no score has none at any scale."""
+
+    def score(query: str, doc_ids: Sequence[str]) -> Array:
+        scores = model.score(query, doc_ids)
+        return np.where(np.isfinite(scores), factor * without_gaps(scores), -np.inf)
+
+    return score
 
 
-def _times(one: Array, two: Array) -> Array:
-    both = np.isfinite(one) & np.isfinite(two)
-    return np.where(both, np.where(both, one, 0.0) * np.where(both, two, 0.0), -np.inf)
+def product(one: Any, two: Any) -> Scores:
+    """a * b: an S-function in the product of the two spaces (Lemma 2, (3)), too large to write its maps down."""
+
+    def score(query: str, doc_ids: Sequence[str]) -> Array:
+        a, b = one.score(query, doc_ids), two.score(query, doc_ids)
+        both = np.isfinite(a) & np.isfinite(b)
+        return np.where(both, without_gaps(a) * without_gaps(b), -np.inf)
+
+    return score

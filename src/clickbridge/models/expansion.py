@@ -6,149 +6,187 @@ similar known query (cosine of words and character n-grams). They count `expansi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
+from clickbridge.engines.base import Engine
 from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
-from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.log.readers import LogRecord
-from clickbridge.models.base import as_key, known_number
-from clickbridge.models.lexical import BM25
-from clickbridge.models.sfunction import stack_rows
-from clickbridge.models.tuning import LabelledLists
+from clickbridge.io.values import stored
+from clickbridge.models.candidates import Query, without_gaps
+from clickbridge.models.change import Change
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.latent_features import below, texts_of
+from clickbridge.models.lexical import BM25, BM25Settings, FittedLexical, LexicalChoices, LexicalSettings
+from clickbridge.models.study import Study
+from clickbridge.models.tuning import labelled, ranker_of
+from clickbridge.numerics.row import Row, as_matrix
 from clickbridge.search.index import SparseIndex
-from clickbridge.types import OPAQUE, Document, text_of_key
+from clickbridge.settings import setting, settings
+from clickbridge.types import OPAQUE, text_of_key
 from clickbridge.views.stack import ViewStack
 from clickbridge.views.view import Source, unit_rows
 
 DEFAULT, GRID = 0.2, (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 
 
-class Expansion(BM25):
+@settings
+class ExpansionSettings(BM25Settings):
+    expansion_weight: str = setting(
+        "auto", "what added words count, from 0; 1 is as much as typed ones; auto: hold_back"
+    )
+
+
+@stored
+@dataclass(frozen=True, kw_only=True)
+class ExpansionChoices(LexicalChoices):
+    weight: float
+    """What an added word counts of a typed one."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedExpansion(FittedLexical):
     """BM25 over a longer query: the query map is the typed words' plus a share of the added words'."""
+
+    choices: ExpansionChoices
+    added: list[str]
+    """For each known query the title of its most clicked document; empty where it has none."""
+    q_views: ViewStack
+    query_rows: sparse.csr_array
+    """Known queries as unit rows of these views."""
+
+    @property
+    def weight(self) -> float:
+        return self.choices.weight
+
+    @cached_property
+    def _known(self) -> SparseIndex:
+        return SparseIndex(self.query_rows)
+
+    def warm(self) -> None:
+        super().warm()
+        self._known.search(self.q_views.row("a", {}), 1)  # what a new query needs
+
+    # --- maps ------------------------------------------------------------------------------------
+
+    def added_words(self, query: Query) -> str:
+        """What expansion adds to a query; empty where nothing is known."""
+        number = self.queries.number(query.key)
+        if number >= 0 and self.added[number]:
+            return self.added[number]
+        row = self.q_views.row(text_of_key(query.key), {}).unit()
+        near = self._known.search(row, 2)[0].tolist() if row else []
+        # The query itself, where it is known but unclicked, is no news.
+        others = [self.queries.keys[other] for other in near if other != number]
+        return text_of_key(others[0]) if others else ""
+
+    def image(self, query: Query) -> Row:
+        typed = super().image(query)
+        if not self.weight:
+            return typed
+        return added_up(typed, self.text_image(self.added_words(query)).scaled(self.weight))
+
+    def map_keys(self, queries: Sequence[Query]) -> sparse.csr_array:
+        return as_matrix([self.image(query) for query in queries], self.images.shape[1])
+
+    # --- updates and report ----------------------------------------------------------------------
+
+    def updated(self, change: Change, engine: Engine) -> Self:
+        """As BM25; a query that came later has no title of its own to add, only the words of queries like it."""
+        after = super().updated(change, engine)
+        fresh = texts_of(after.queries.keys[len(self.added) :])
+        rows = unit_rows(self.q_views.transform(Source({"query": fresh}, len(fresh))))
+        # The new value has not been asked anything yet, so nothing hangs on the old rows.
+        return after._with(added=[*self.added, *[""] * len(fresh)], query_rows=below(self.query_rows, rows))
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "weights": {"added words": self.weight}}
+
+
+class Expansion(BM25):
+    """BM25 whose queries are lengthened by what was clicked or asked before."""
 
     name = "expansion"
     about = "BM25 with the query expanded by what was clicked or asked before"
     paper = "11R 7.2"
-    settings: ClassVar[tuple[str, ...]] = ("expansion_weight", *BM25.settings)
-    expansion_weight: str
+    Settings: ClassVar[type[LexicalSettings]] = ExpansionSettings
+    fitted_type: ClassVar[type[Fitted]] = FittedExpansion
 
-    weight_: float = 0.0
-    added_: list[str]
-    """For each known query the words to add: the title of its most clicked document."""
-    q_views_: ViewStack
-    query_rows_: sparse.csr_array
+    def choose(self, study: Study) -> ExpansionChoices:
+        """Field weights on the query as typed, then the weight of added words."""
+        s: ExpansionSettings = self.settings
+        given = None if s.expansion_weight == "auto" else parse_weight(s.expansion_weight)
+        lexical = super().choose(study)
+        choices = ExpansionChoices(field_weights=lexical.field_weights, notes=lexical.notes, weight=given or 0.0)
+        if given is not None:
+            return choices
+        weight, note = self._choose_weight(study, choices)
+        return replace(choices, weight=weight, notes=(*choices.notes, f"{self.name}: {note}"))
 
-    def _fit(self, graph: ClickGraph) -> None:
-        self.weight_ = 0.0  # field weights are learned on the query as typed
-        super()._fit(graph)
-        if "expansion_weight" not in self.tuned_:
-            self.tuned_["expansion_weight"] = self._choose_weight(graph)
-        self._learn_words(graph)
-        self.weight_ = self.tuned_["expansion_weight"]
-
-    def _learn_words(self, graph: ClickGraph) -> None:
-        clicks = graph.matrix(rows="queries")
-        known = [graph.query_idx(key) if not key.startswith(OPAQUE) else None for key in self.query_keys_]
-        rows = (clicks[[i]] if i is not None else None for i in known)
-        best = [int(row.indices[np.argmax(row.data)]) if row is not None and row.nnz else -1 for row in rows]
-        self.added_ = [self.titles_[doc] if doc >= 0 else "" for doc in best]
-        self.q_views_ = ViewStack(["word", "char"], self.language, self.stop_words)
-        texts = [text_of_key(key) for key in self.query_keys_]
-        self.query_rows_ = unit_rows(self.q_views_.fit(Source({"query": texts}, len(texts))))
-        self._forget()
-
-    def _choose_weight(self, graph: ClickGraph) -> float:
-        """nDCG@5 on held-back lists, words learned on the rest."""
-        if self.expansion_weight != "auto":
-            return self._parse_weight()
-        held = graph.hold_back(seed=self.seed)
-        self._learn_words(held.graph)
-        lists = LabelledLists(held.lists([lambda query, k: self.rank(query, k).doc_ids]))
+    def _choose_weight(self, study: Study, choices: ExpansionChoices) -> tuple[float, str]:
+        """nDCG@5 on held-back lists, with titles that were clicked in the rest."""
+        held, rest = study.hold_back(seed=self.settings.seed)
+        fitted = self._learn(study, choices, rest.graph)
+        lists = labelled(study, held.lists([ranker_of(fitted)]))
         if len(lists) < MIN_USABLE:
-            self.notes_.append(f"{self.name}: too few held-back queries; added words count {DEFAULT}")
-            return DEFAULT
-        columns = []
-        for self.weight_ in (0.0, 1.0):  # the score is linear in the weight
-            scores = np.concatenate(self.score_lists(lists.lists))
-            columns.append(np.where(np.isfinite(scores), scores, 0.0))
-        values = [lists.ndcg(columns[0] + w * (columns[1] - columns[0])) for w in GRID]
+            few = f"{len(lists)} queries can be held back, {MIN_USABLE} are needed"
+            return DEFAULT, f"{few}; added words count {DEFAULT}"
+        # The score is linear in the weight: two weights give it for all.
+        whole = fitted._with(choices=replace(choices, weight=1.0))
+        typed, full = (without_gaps(model.scores(lists.candidates)) for model in (fitted, whole))
+        values = [lists.ndcg(typed + weight * (full - typed)) for weight in GRID]
         best = int(np.argmax(values))
-        self.notes_.append(
-            f"{self.name}: added words count {GRID[best]} (nDCG@5 {values[best]:.3f} on {len(lists)} held-back lists)"
-        )
-        return GRID[best]
+        found = f"(nDCG@5 {values[best]:.3f} on {len(lists)} held-back lists)"
+        return GRID[best], f"added words count {GRID[best]} {found}"
 
-    def _parse_weight(self) -> float:
-        try:
-            weight = float(self.expansion_weight)
-        except ValueError:
-            weight = -1.0
-        if not 0 <= weight < np.inf:
-            raise SettingError(f"expansion_weight must be auto or a number from 0; got {self.expansion_weight!r}")
-        return weight
+    def learn(self, study: Study, choices: Choices) -> FittedExpansion:
+        assert isinstance(choices, ExpansionChoices)
+        return self._learn(study, choices, study.graph)
 
-    def update(self, log: Iterable[LogRecord] = (), docs: Iterable[Document] = (), remove: Iterable[str] = ()) -> Self:
-        """As BM25; a query that came later has no title of its own to add, only the words of queries like it."""
-        super().update(log, docs, remove)
-        fresh = self.query_keys_[len(self.added_) :]
-        rows = self.q_views_.transform(Source({"query": [text_of_key(key) for key in fresh]}, len(fresh)))
-        self.added_ = [*self.added_, *[""] * len(fresh)]
-        self.query_rows_ = stack_rows([self.query_rows_, unit_rows(rows)])
-        return self
+    def _learn(self, study: Study, choices: ExpansionChoices, clicks: ClickGraph) -> FittedExpansion:
+        """`clicks` is the study's GRAPH, or the rest of it: the same queries with fewer clicks."""
+        lexical, s = super().learn(study, choices), self.settings
+        known = study.clicked()
+        best = most_clicked(clicks.matrix(rows="queries"))[known.clicked.numbers]
+        titles = study.catalogue.titles
+        added = [
+            titles[doc] if doc >= 0 and not key.startswith(OPAQUE) else ""
+            for doc, key in zip(best.tolist(), known.queries.keys, strict=True)
+        ]
+        source = Source({"query": texts_of(known.queries.keys)}, len(known.queries))
+        q_views, rows = ViewStack.fit(["word", "char"], source, s.language, s.stop_words)
+        same = {f.name: getattr(lexical, f.name) for f in fields(lexical) if f.init}
+        return FittedExpansion(**same, added=added, q_views=q_views, query_rows=unit_rows(rows))
 
-    # --- expanding -------------------------------------------------------------------------------
 
-    @cached_property
-    def _query_numbers(self) -> dict[str, int]:
-        return {key: number for number, key in enumerate(self.query_keys_)}
+def parse_weight(text: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = -1.0
+    if not 0 <= weight < np.inf:
+        raise SettingError(f"expansion_weight must be auto or a number from 0; got {text!r}")
+    return weight
 
-    @cached_property
-    def _similar(self) -> SparseIndex:
-        return SparseIndex(self.query_rows_)
 
-    def added_words(self, queries: Sequence[str]) -> list[str]:
-        """What expansion adds to each query; empty where nothing is known."""
-        numbers = [known_number(self._query_numbers, query) for query in queries]
-        out = [self.added_[n] if n >= 0 else "" for n in numbers]
-        lacking = [i for i, words in enumerate(out) if not words]
-        texts = [text_of_key(as_key(queries[i])) for i in lacking]
-        rows = unit_rows(self.q_views_.transform(Source({"query": texts}, len(texts))))
-        found, _, counts = self._similar.search(rows, 2)
-        for i, near, n in zip(lacking, found, counts, strict=True):
-            # The query itself, where it is known but unclicked, is no news.
-            other = [int(j) for j in near[:n] if j != numbers[i]]
-            key = self.query_keys_[other[0]] if other else ""
-            out[i] = text_of_key(key)
-        return out
+def most_clicked(clicks: sparse.csr_array) -> Array:
+    """The column of each row's largest entry, of equal ones the first; -1 for an empty row."""
+    lengths = np.diff(clicks.indptr)
+    order = np.lexsort((-clicks.data, np.repeat(np.arange(len(lengths)), lengths)))
+    out = np.full(len(lengths), -1, dtype=np.int64)
+    out[lengths > 0] = clicks.indices[order[clicks.indptr[:-1][lengths > 0]]]
+    return out
 
-    def map_queries(self, queries: Sequence[str]) -> sparse.csr_array:
-        typed = super().map_queries(queries)
-        if not self.weight_ or not len(queries):
-            return typed
-        return sparse.csr_array(typed + self.weight_ * super().map_queries(self.added_words(queries)))
 
-    # --- files -----------------------------------------------------------------------------------
-
-    def _report(self) -> dict[str, Any]:
-        return {**super()._report(), "weights": {"added words": self.weight_}}
-
-    def _write(self, writer: PartWriter) -> None:
-        super()._write(writer)
-        writer.array("expansion_weight", np.array([self.weight_]))
-        writer.strings("added", self.added_)
-        self.q_views_.write(writer, "q_views")
-        writer.sparse("query_rows", self.query_rows_)
-
-    def _read(self, artifact: Artifact) -> None:
-        super()._read(artifact)
-        self.weight_ = float(artifact.array("expansion_weight")[0])
-        self.added_ = artifact.strings("added")
-        self.q_views_ = ViewStack.read(artifact, "q_views", self.language, self.stop_words)
-        self.query_rows_ = artifact.sparse("query_rows")
+def added_up(one: Row, two: Row) -> Row:
+    if not one or not two:
+        return one or two
+    columns, place = np.unique(np.concatenate([one.columns, two.columns]), return_inverse=True)
+    values = np.bincount(place, np.concatenate([one.values, two.values]), len(columns))
+    return Row(columns, values.astype(np.float32))

@@ -1,4 +1,4 @@
-"""What SSI and SVDFeature share: bilinear factors learned by stochastic gradient descent from preferences.
+"""What SSI and SVDFeature share: bilinear factors learned by stochastic gradient descent from clicks.
 
 score(q, d) = sum over views v of w_v x_v' y_v  +  x' U V' y  +  b_y' y. The first sum matches equal features of
 both sides (the same word, the same n-gram); the second relates different ones. All of it is one map for
@@ -8,291 +8,230 @@ queries and one for documents: matching coordinates (sparse) beside latent ones 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.hold_back import MIN_USABLE
-from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.algebra import beside
-from clickbridge.models.base import Array, query_of
-from clickbridge.models.explain import explanation, merge
-from clickbridge.models.latent import COUNTING, LatentModel, Space, brought_vectors
-from clickbridge.models.pls import default_views
-from clickbridge.models.preferences import preferences
-from clickbridge.models.sfunction import Images, make_index, row_norms
-from clickbridge.models.tuning import LabelledLists
-from clickbridge.numerics.factors import Descent, Factors, Samples, random_factors
-from clickbridge.numerics.topk import paired_dots
-from clickbridge.search.index import StackedIndex
-from clickbridge.types import Document, Explanation, ResultList
-from clickbridge.views.stack import ViewStack
-from clickbridge.views.view import DenseView, TermView, View
+from clickbridge.graph.hold_back import MIN_USABLE, HoldBack
+from clickbridge.io.values import stored
+from clickbridge.models.candidates import Query
+from clickbridge.models.explain import Part, explanation, merge
+from clickbridge.models.factor_training import Judge, Objective, Training
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.latent import FittedLatent, LatentChoices, Space, mapped, times
+from clickbridge.models.pls import LatentModel
+from clickbridge.models.sfunction import (
+    S_FUNCTION,
+    Image,
+    Images,
+    beside,
+    row_image,
+    unit_image,
+    unit_index,
+)
+from clickbridge.models.study import Known, Study
+from clickbridge.models.tuning import labelled, ranker_of
+from clickbridge.numerics.row import Row, as_matrix, gathered, row_of
+from clickbridge.search.index import Index, StackedIndex, make_index
+from clickbridge.settings import Counting, Fields, Seeded, setting, settings
+from clickbridge.types import Document, Explanation
 
-FACTOR_SETTINGS = ("dim", "views", "epochs", "learning_rate", "negatives", *COUNTING,
-                   "fields", "language", "stop_words", "seed")  # fmt: skip
 PATIENCE = 3
 FEW_EPOCHS = 5
 """Passes where too little can be held back to tell when to stop."""
 
 
-class FactorModel(LatentModel):
-    """Subclasses choose the loss, whether biases are learned, and the weights of the matching views."""
+@settings
+class FactorSettings(Counting, Fields, Seeded):
+    dim: int = setting(100, "dimensions of the latent space", 1, 100_000)
+    views: str = setting("auto", "features, as word,char:title,click; auto is all that the GRAPH supports")
+    epochs: int = setting(30, "most passes over the clicks; hold_back says when to stop", 1, 10_000)
+    learning_rate: float = setting(0.03, "length of a step of gradient descent", 1e-6, 10)
+    negatives: int = setting(4, "unclicked documents drawn for each clicked one", 1, 1000)
 
-    dim: int
-    views: str
+
+@stored
+@dataclass(frozen=True, kw_only=True)
+class FactorChoices(LatentChoices):
     epochs: int
-    learning_rate: float
-    negatives: int
 
-    biases = False
-    start_scale = 0.1
-    """Expected length of a feature's random first image."""
 
-    match_: sparse.csr_array
-    """Query columns to document columns of the same feature."""
-    match_weights_: Array
-    """One for each pair of matching views."""
-    doc_bias_: Array
+def _side_by_side(fitted: FittedFactors) -> Images:
+    return beside(fitted.blocks)
 
-    # --- learning --------------------------------------------------------------------------------
 
-    def _fit(self, graph: ClickGraph) -> None:
-        if "epochs" not in self.tuned_:
-            self.tuned_["epochs"] = self._stop_early(graph)
-        self._prepare(graph)
-        descent = self._descent()
-        for epoch in range(self.tuned_["epochs"]):
-            descent.epoch(self._samples(graph, epoch))
-        self._take(descent.mean)
-        views = ", ".join(self._groups(graph))
-        self.notes_.append(f"{self.name}: views {views}; dim {self.dim}, {self.tuned_['epochs']} epochs")
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedFactors(FittedLatent):
+    """Images follow from the factors, sparse and dense ones at once, and are not stored."""
 
-    def _groups(self, graph: ClickGraph) -> list[str]:
-        return default_views(graph) if self.views == "auto" else [v.strip() for v in self.views.split(",")]
+    can: ClassVar[frozenset[str]] = S_FUNCTION - {"update"}
 
-    def _prepare(self, graph: ClickGraph) -> None:
-        self._learn_features(graph, ["&".join(self._groups(graph))])
-        self.matches_ = matching(self.q_views_, self.d_views_)
-        shape = self.q_views_.width, self.d_views_.width
-        self._translated = [sparse.csr_array(self.query_features_ @ m) for m in self.matches_]
-        self.match_ = sparse.csr_array(shape, dtype=np.float32)
-        rows = {key: row for row, key in enumerate(self.query_keys_)}
-        self._rows = np.array([rows.get(key, -1) for key in graph.query_keys], dtype=np.int64)
+    choices: FactorChoices
+    match: sparse.csr_array
+    """Query columns to document columns of the same feature, times the weight of their views."""
+    doc_bias: Array
+    blocks: list[Images] = field(init=False, repr=False)
+    """Document images: matching coordinates, and latent ones with the document's bias."""
+    scorable: Array = field(init=False, repr=False)
+    index: StackedIndex = field(init=False, repr=False)
+    images: Images = field(init=False, repr=False, default=cached_property(_side_by_side))
+    """The blocks as one matrix, made when first asked for."""
 
-    def _descent(self) -> Descent:
-        n_x, n_y = self.query_features_.shape[1], self.doc_features_.shape[1]
-        n_globals = len(self.matches_) if self.biases else 0
-        factors = random_factors(n_x, n_y, self.dim, n_globals, self.start_scale, self.seed)
-        factors.b_g[:] = 1.0
-        return Descent(
-            self.query_features_, self.doc_features_, factors, self._loss, self.learning_rate, self._shrink,
-            self.biases,
-        )  # fmt: skip
+    def __post_init__(self) -> None:
+        features = self.doc_features
+        self._derive(blocks=self._doc_blocks(features), scorable=np.diff(features.indptr) > 0)
+        super().__post_init__()
+
+    def _make_index(self) -> StackedIndex:
+        return StackedIndex([make_index(block, self.scorable) for block in self.blocks], self.scorable)
 
     @property
-    def _loss(self) -> str:
-        raise NotImplementedError
-
-    @property
-    def _shrink(self) -> float:
-        return 0.0
-
-    @property
-    def _pairwise(self) -> bool:
-        return True
-
-    def _samples(self, graph: ClickGraph, epoch: int) -> Samples:
-        """For each click `negatives` documents that were shown with it and not clicked; where the log has no
-        pages, documents drawn at random."""
-        rng = np.random.default_rng([self.seed, epoch])
-        query, positive, negative = preferences(graph, self.negatives, rng)
-        query = self._rows[query]
-        keep = query >= 0
-        query, positive, negative = query[keep], positive[keep], negative[keep]
-        if not self._pairwise:
-            return self._pointwise(query, positive, negative, rng)
-        difference = self.matched(query, positive) - self.matched(query, negative)
-        return self._as_samples(query, positive, negative, np.ones(len(query)), difference, rng)
-
-    def _pointwise(self, query: Array, positive: Array, negative: Array, rng: Any) -> Samples:
-        """Each clicked document once for each of its negatives, aim 1, and the negatives, aim 0."""
-        query, docs = np.concatenate([query, query]), np.concatenate([positive, negative])
-        target = np.concatenate([np.ones(len(positive)), np.zeros(len(negative))])
-        return self._as_samples(query, docs, np.full(len(docs), -1), target, self.matched(query, docs), rng)
-
-    def _as_samples(
-        self, query: Array, positive: Array, negative: Array, target: Array, match: Array, rng: Any
-    ) -> Samples:
-        order = rng.permutation(len(query))
-        offset = np.zeros(len(query)) if self.biases else match.sum(axis=1)
-        features = match if self.biases else np.zeros((len(query), 0))
-        columns = (query, positive, negative, target, features, offset)
-        return Samples(*(np.ascontiguousarray(column[order]) for column in columns))
-
-    def matched(self, query: Array, doc: Array) -> Array:
-        """x_v' y_v of each pair, a column for each pair of matching views."""
-        indptr = np.arange(len(query) + 1)
-        columns = [paired_dots(x[query], self.doc_features_, indptr, doc) for x in self._translated]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(query), 0))
-
-    def _take(self, factors: Factors) -> None:
-        """The model of learned factors."""
-        n_x, n_y = self.query_features_.shape[1], self.doc_features_.shape[1]
-        self.match_weights_ = factors.b_g if self.biases else np.ones(len(self.matches_))
-        total = sparse.csr_array((n_x, n_y), dtype=np.float32)
-        for weight, match in zip(self.match_weights_, self.matches_, strict=True):
-            total = total + np.float32(weight) * match
-        self.match_ = sparse.csr_array(total)
-        self.doc_bias_ = factors.b_y.astype(np.float32)
-        ones = np.ones(self.dim)
-        self.spaces_ = [Space(np.arange(n_x), np.arange(n_y), factors.u.copy(), factors.v.copy(), ones, 0.0)]
-        self._forget()
-        self._finish()
-
-    # --- when to stop ----------------------------------------------------------------------------
-
-    def _stop_early(self, graph: ClickGraph) -> int:
-        """The number of passes after which nDCG@5 on held-back lists was best."""
-        held = graph.hold_back(seed=self.seed)
-        few = min(FEW_EPOCHS, self.epochs)
-        if not held.graph.pairs.clicks.any():
-            return few
-        trial = type(self)(**self.get_params())
-        trial.tuned_, trial.notes_ = {}, []
-        trial.doc_ids_, trial.titles_ = self.doc_ids_, self.titles_
-        trial._prepare(held.graph)
-        self.tuned_ |= trial.tuned_
-        descent = trial._descent()
-        trial._take(descent.mean)
-        lists = LabelledLists(held.lists([lambda query, k: trial.rank(query, k).doc_ids]))
-        if len(lists) < MIN_USABLE:
-            self.notes_.append(
-                f"{self.name}: {len(lists)} usable held-back queries are too few to stop early; {few} epochs"
-            )
-            return few
-        best, best_value = 0, trial._value(lists)
-        for epoch in range(self.epochs):
-            descent.epoch(trial._samples(held.graph, epoch))
-            trial._take(descent.mean)
-            value = trial._value(lists)
-            if value > best_value:
-                best, best_value = epoch + 1, value
-            elif epoch + 1 - best >= PATIENCE:
-                break
-        self.notes_.append(f"{self.name}: {best} epochs (nDCG@5 {best_value:.3f} on {len(lists)} held-back lists)")
-        return best
-
-    def _value(self, lists: LabelledLists) -> float:
-        return lists.ndcg(np.concatenate(self.score_lists(lists.lists)))
+    def epochs(self) -> int:
+        return self.choices.epochs
 
     # --- maps ------------------------------------------------------------------------------------
 
-    def _blocks(self, features: sparse.csr_array) -> list[Images]:
-        """A query's matching coordinates, and its latent ones with a 1 for the document's bias."""
-        latent = self._apply(features, "q_columns", "l_x")
+    def row_image(self, row: Row) -> Image:
+        """Matching coordinates, and latent ones with a 1 for the document's bias."""
+        there = np.float32(1.0 if row else 0.0)
+        return [self._matching_row(row), np.append(times(row, self.spaces[0].l_x), there)]
+
+    def _matching_row(self, row: Row) -> Row:
+        entries, begins = gathered(self.match.indptr, row.columns)
+        values = self.match.data[entries] * np.repeat(row.values, np.diff(begins, append=len(entries)))
+        # No two query columns match the same document column, so there is nothing to add up.
+        order = np.argsort(self.match.indices[entries])
+        return Row(self.match.indices[entries][order], values[order])
+
+    def map_keys(self, queries: Sequence[Query]) -> list[Images]:
+        return self._query_blocks(as_matrix([self.query_row(query) for query in queries], self.q_views.width))
+
+    def _query_blocks(self, features: sparse.csr_array) -> list[Images]:
+        latent = mapped(features, self.spaces, "q_columns", "l_x")
         there = (np.diff(features.indptr) > 0).astype(latent.dtype)
-        return [sparse.csr_array(features @ self.match_), np.concatenate([latent, there[:, None]], axis=1)]
+        return [sparse.csr_array(features @ self.match), np.concatenate([latent, there[:, None]], axis=1)]
 
     def _doc_blocks(self, features: sparse.csr_array) -> list[Images]:
-        latent = self._apply(features, "d_columns", "l_y")
-        bias = np.asarray(features @ self.doc_bias_, dtype=latent.dtype)
-        return [self._matching(features), np.concatenate([latent, bias[:, None]], axis=1)]
-
-    def _matching(self, features: sparse.csr_array) -> sparse.csr_array:
-        """Only features that some query feature matches."""
+        latent = mapped(features, self.spaces, "d_columns", "l_y")
+        bias = np.asarray(features @ self.doc_bias, dtype=latent.dtype)
+        # Only features that some query feature matches.
         used = np.zeros(features.shape[1], dtype=np.float32)
-        used[self.match_.indices] = 1.0
-        out = sparse.csr_array(features.multiply(used[None, :]), dtype=np.float32)
-        out.eliminate_zeros()
-        return out
-
-    def _finish(self) -> None:
-        self.scorable_ = np.diff(self.doc_features_.indptr) > 0
-
-    @cached_property
-    def _image_blocks(self) -> list[Images]:
-        return self._doc_blocks(self.doc_features_)
-
-    @cached_property
-    def images_(self) -> Images:
-        return beside(self._image_blocks)
-
-    @cached_property
-    def index(self) -> StackedIndex:
-        return StackedIndex([make_index(block, self.scorable_) for block in self._image_blocks], self.scorable_)
-
-    def map_queries(self, queries: Sequence[str]) -> Images:
-        return beside(self._blocks(self.query_features(queries)))
-
-    def map_lists(self, lists: Sequence[ResultList]) -> Images:
-        vectors = brought_vectors(lists, [view.argument for view in self.q_views_.views if view.kind == "dense"])
-        return self._blocks(self.query_features([query_of(result) for result in lists], vectors))
-
-    def normaliser(self, queries: Images) -> Array:
-        blocks = queries if isinstance(queries, list) else [queries]
-        norms = np.sqrt(np.sum([row_norms(block) ** 2 for block in blocks], axis=0))
-        return np.where(norms > 0, norms, 1.0)
+        used[self.match.indices] = 1.0
+        equal = sparse.csr_array(features.multiply(used[None, :]), dtype=np.float32)
+        equal.eliminate_zeros()
+        return [equal, np.concatenate([latent, bias[:, None]], axis=1)]
 
     def map_new(self, documents: Sequence[Document]) -> Images:
         return beside(self._doc_blocks(self.new_features(documents)))
 
+    # --- similar ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _query_index(self) -> Index:
+        return unit_index(self._query_blocks(self.query_features))
+
+    @cached_property
+    def _doc_index(self) -> Index:
+        return unit_index(self.blocks)
+
+    def document_image(self, number: int) -> Image:
+        return unit_image([row_image(block, number) for block in self.blocks])
+
+    # --- explain ---------------------------------------------------------------------------------
+
     def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
         """Equal features that met, pairs of different ones, and the document's bias."""
-        (number,) = self.doc_numbers([doc_id])
-        x, y = self.query_features([query]), self.doc_features_[[number]]
-        equal = (sparse.csr_array(x @ self.match_) * y).tocoo()
-        names = [" ".join(part for part in self.d_views_.feature(int(c)) if part != "word") for c in equal.coords[1]]
-        met = [(name, name, float(value), ()) for name, value in zip(names, equal.data, strict=True)]
-        bias = float((y @ self.doc_bias_)[0])
+        x = self._matching_row(self.query_row(self.query(query)))
+        y = row_of(self.doc_features, self.catalogue.number(doc_id))
+        shared, one, two = np.intersect1d(x.columns, y.columns, return_indices=True)
+        values = (x.values[one] * y.values[two]).tolist()
+        names = [" ".join(part for part in self.d_views.feature(c) if part != "word") for c in shared.tolist()]
+        met: list[Part] = [(name, name, value, ()) for name, value in zip(names, values, strict=True)]
+        bias = float(self.doc_bias[y.columns] @ y.values)
         own = explanation(query, doc_id, [*met, *([("any", "bias", bias, ())] if bias else [])], k)
         return merge(query, doc_id, [("equal", 1.0, own), ("latent", 1.0, super().explain(query, doc_id, k))], k)
 
-    # --- files -----------------------------------------------------------------------------------
-
-    def _report(self) -> dict[str, Any]:
-        return {**super()._report(), "residual": None, "epochs": self.tuned_["epochs"]}
-
-    def _write_images(self, writer: PartWriter) -> None:
-        """None: they follow from the factors, sparse and dense ones at once."""
-
-    def _read_images(self, artifact: Artifact) -> None:
-        """None, as written."""
-
-    def _write(self, writer: PartWriter) -> None:
-        super()._write(writer)
-        writer.sparse("match", self.match_)
-        writer.array("doc_bias", self.doc_bias_)
-
-    def _read(self, artifact: Artifact) -> None:
-        self.match_, self.doc_bias_ = artifact.sparse("match"), artifact.array("doc_bias")
-        super()._read(artifact)
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "residual": None, "epochs": self.epochs}
 
 
-def matching(queries: ViewStack, docs: ViewStack) -> list[sparse.csr_array]:
-    """For each pair of views that speak of the same features, which columns are the same one."""
-    out = []
-    shape = queries.width, docs.width
-    for q_view, (q_start, _) in zip(queries.views, queries.spans, strict=True):
-        for d_view, (d_start, _) in zip(docs.views, docs.spans, strict=True):
-            one, two = _same_features(q_view, d_view)
-            if len(one):
-                parts = (np.ones(len(one), dtype=np.float32), (one + q_start, two + d_start))
-                out.append(sparse.csr_array(sparse.coo_array(parts, shape=shape)))
-    return out
+class FactorModel(LatentModel):
+    """Subclasses say what descent minimises."""
 
+    Settings: ClassVar[type[FactorSettings]] = FactorSettings
+    fitted_type: ClassVar[type[Fitted]] = FittedFactors
 
-def _same_features(q_view: View, d_view: View) -> tuple[Array, Array]:
-    """Columns of both views for the same term, or the same number of the same vectors."""
-    if q_view.kind == d_view.kind and isinstance(q_view, TermView) and isinstance(d_view, TermView) and q_view.of_text:
-        shared = [
-            (number, d_view.vocabulary_[t]) for t, number in q_view.vocabulary_.items() if t in d_view.vocabulary_
-        ]
-        pairs = np.array(shared, dtype=np.int64).reshape(-1, 2)
-        return pairs[:, 0], pairs[:, 1]
-    if isinstance(q_view, DenseView) and q_view.name == d_view.name and q_view.width == d_view.width:
-        return np.arange(q_view.width), np.arange(d_view.width)
-    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    def objective(self) -> Objective:
+        raise NotImplementedError
+
+    # --- choosing --------------------------------------------------------------------------------
+
+    def choose(self, study: Study) -> FactorChoices:
+        """Field weights, then the number of passes after which nDCG@5 on held-back lists was best."""
+        s: FactorSettings = self.settings
+        study = self.on(study)
+        held, rest = study.hold_back(seed=s.seed)
+        learnable = bool(rest.graph.pairs.clicks.any())
+        weights, notes = self.choose_fields(rest if learnable else study)
+        groups, few = tuple(self.groups(study.whole)), min(FEW_EPOCHS, s.epochs)
+        if learnable:
+            epochs, said = self._stop_early(study, held, rest, weights)
+        else:
+            epochs, said = few, f"no click is left beside what is held back; {few} epochs"
+        notes = (*notes, f"{self.name}: {said}")
+        return FactorChoices(field_weights=weights, groups=groups, epochs=epochs, notes=notes)
+
+    def _stop_early(self, study: Study, held: HoldBack, rest: Study, weights: dict[str, float]) -> tuple[int, str]:
+        s: FactorSettings = self.settings
+        trial = FactorChoices(field_weights=weights, groups=tuple(self.groups(rest.whole)), epochs=0)
+        known, training = self._begin(rest, trial)
+        start = self._finish(rest, trial, known, training)
+        lists = labelled(study, held.lists([ranker_of(start)]))
+        if len(lists) < MIN_USABLE:
+            few = min(FEW_EPOCHS, s.epochs)
+            return few, f"{len(lists)} queries can be held back, {MIN_USABLE} are needed to stop early; {few} epochs"
+        queries = as_matrix([start.query_row(query) for query in lists.candidates.queries], start.q_views.width)
+        judge = Judge(training, lists, queries)
+        best, best_value = 0, judge.value()
+        while training.epochs < s.epochs and training.epochs - best < PATIENCE:
+            study.watch(f"{self.name}: pass {training.epochs + 1}, nDCG@5 {best_value:.3f} so far")
+            training.epoch()
+            value = judge.value()
+            if value > best_value:
+                best, best_value = training.epochs, value
+        return best, f"{best} epochs (nDCG@5 {best_value:.3f} on {len(lists)} held-back lists)"
+
+    # --- learning --------------------------------------------------------------------------------
+
+    def learn(self, study: Study, choices: Choices) -> FittedFactors:
+        assert isinstance(choices, FactorChoices)
+        study = self.on(study)
+        known, training = self._begin(study, choices)
+        for number in range(choices.epochs):
+            study.watch(f"{self.name}: pass {number + 1} of {choices.epochs}")
+            training.epoch()
+        return self._finish(study, choices, known, training)
+
+    def _begin(self, study: Study, choices: FactorChoices) -> tuple[Known, Training]:
+        known, features, _ = self.learn_features(study, ["&".join(choices.groups)], choices)
+        return known, Training(study.graph, known, features, self.objective(), study.engine)
+
+    def _finish(self, study: Study, choices: FactorChoices, known: Known, training: Training) -> FittedFactors:
+        """The fitted model of the factors as they now are."""
+        s: FactorSettings = self.settings
+        features, factors = training.features, training.factors
+        n_x, n_y = features.q_views.width, features.d_views.width
+        match = sparse.csr_array((n_x, n_y), dtype=np.float32)
+        for weight, pairs in zip(training.match_weights, training.matches, strict=True):
+            match = sparse.csr_array(match + np.float32(weight) * pairs)
+        q_columns, d_columns = (np.arange(n, dtype=np.int32) for n in (n_x, n_y))
+        space = Space(q_columns, d_columns, factors.u.copy(), factors.v.copy(), np.ones(s.dim), 0.0)
+        note = f"{self.name}: views {', '.join(choices.groups)}; dim {s.dim}, {choices.epochs} epochs"
+        return FittedFactors(
+            model=self.name, settings=s, catalogue=study.catalogue, choices=choices, queries=known.queries,
+            notes=(*known.notes, *choices.notes, note), features=features, spaces=(space,), match=match,
+            doc_bias=factors.b_y.astype(np.float32), encode=self.encode or {},
+        )  # fmt: skip

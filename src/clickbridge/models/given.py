@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
-from clickbridge.errors import InputError
-from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.models.base import Array, Model
-from clickbridge.types import ResultList
+from clickbridge.engines.base import Engine
+from clickbridge.io.values import stored
+from clickbridge.models.candidates import Query
+from clickbridge.models.change import Change
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.model import Model
+from clickbridge.models.study import Study
+
+
+@stored
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedGiven(Fitted):
+    can: ClassVar[frozenset[str]] = frozenset({"new queries", "update"})
+
+    def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
+        if incoming is None:
+            return np.arange(len(items), 0, -1, dtype=np.float64)
+        return np.array(incoming, dtype=np.float64)
+
+    def updated(self, change: Change, engine: Engine) -> Self:
+        return replace(self, catalogue=change.after)
 
 
 class Given(Model):
@@ -18,15 +37,7 @@ class Given(Model):
     name = "given"
     about = "the incoming order, or the list's own scores"
     paper = "-"
+    fitted_type: ClassVar[type[Fitted]] = FittedGiven
 
-    def _fit(self, graph: ClickGraph) -> None:
-        pass
-
-    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
-        for r in lists:
-            if r.scores is not None and len(r.scores) != len(r.results):
-                raise InputError(f"a list has one score for each result; got {len(r.scores)} for {len(r.results)}")
-        return [
-            np.arange(len(r.results), 0, -1, dtype=np.float64) if r.scores is None else np.array(r.scores, float)
-            for r in lists
-        ]
+    def learn(self, study: Study, choices: Choices) -> FittedGiven:
+        return FittedGiven(model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices)

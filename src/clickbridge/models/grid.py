@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 import orjson
 
+from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
-from clickbridge.models.base import Model
+from clickbridge.models.candidates import Labelled
+from clickbridge.models.fitted import Fitted
 from clickbridge.models.specs import build_components, build_model, parse_spec
-from clickbridge.models.tuning import LabelledLists
+from clickbridge.models.study import Study, silent
+from clickbridge.models.tuning import labelled, ranker_of
 
 GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "bm25": {"k1": (0.6, 0.9, 1.2, 1.6, 2.0), "b": (0.3, 0.5, 0.75, 0.9)},
@@ -47,14 +50,16 @@ def tune(
     graph: ClickGraph,
     trace: Path,
     seed: int = 0,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], None] = silent,
+    *,
+    engine: Engine | None = None,
 ) -> tuple[dict[str, Any], list[Trial]]:
     """The settings with what was found, and all trials, best last. `trace` keeps them as JSON lines."""
     space = grid_of(spec, settings)
     if not space:
         known = ", ".join(GRIDS)
         raise SettingError(f"--tune has no grid for {spec} beside the settings given; there are grids for {known}")
-    search = _Search(spec, graph, trace, seed, tell)
+    search = _Search(spec, settings, Study(graph, engine), trace, seed, tell)
     best = dict(settings)
     value = search.value(best)
     for name, values in space.items():
@@ -78,11 +83,15 @@ def grid_of(spec: str, settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]
 
 
 class _Search:
-    def __init__(self, spec: str, graph: ClickGraph, trace: Path, seed: int, tell: Callable[[str], None]) -> None:
-        self.spec, self.tell, self.path = spec, tell, trace
-        self.held = graph.hold_back(seed=seed)
-        self.lists: LabelledLists | None = None
-        self.job = {"spec": spec, "seed": seed, "graph": fingerprint(graph)}
+    """Trials on one hold-back. They share its rest as a study, so that what several need is counted once."""
+
+    def __init__(
+        self, spec: str, given: Mapping[str, Any], study: Study, trace: Path, seed: int, tell: Callable[[str], None]
+    ) -> None:
+        self.spec, self.given, self.tell, self.path, self.study = spec, dict(given), tell, trace, study
+        self.held, self.rest = study.hold_back(seed=seed)
+        self.lists: Labelled | None = None
+        self.job = {"spec": spec, "seed": seed, "graph": fingerprint(study.graph)}
         self.known = self._read()
         self.trials: list[Trial] = []
 
@@ -112,18 +121,21 @@ class _Search:
         self.tell(f"tune {self.spec}: {words}: nDCG@5 {self.known[key]:.4f}")
         return self.known[key]
 
+    def _fitted(self, settings: Mapping[str, Any]) -> Fitted:
+        return build_model(self.spec, settings).fit_on(self.rest).fitted
+
     def _try(self, settings: Mapping[str, Any]) -> float:
-        model = build_model(self.spec, settings).fit(self.held.graph)
+        fitted = self._fitted(settings)
         if self.lists is None:
-            # Without pages the first model's own finds are the lists, for all that follow.
-            searching = type(model).rank is not Model.rank and self.held.shown is None
-            rankers = [lambda query, k: model.rank(query, k).doc_ids] if searching else []
-            self.lists = LabelledLists(self.held.lists(rankers))
+            # Without pages the lists are what the model as given finds: the same ones after a stop.
+            pooled = self.held.shown is None and "search" in fitted.abilities
+            finder = self._fitted(self.given) if pooled and settings != self.given else fitted
+            self.lists = labelled(self.study, self.held.lists([ranker_of(finder)] if pooled else []))
         if len(self.lists) < MIN_USABLE:
             raise InputError(
                 f"--tune needs {MIN_USABLE} held-back lists with a click; this GRAPH gives {len(self.lists)}"
             )
-        return self.lists.ndcg(np.concatenate(model.score_lists(self.lists.lists)))
+        return self.lists.ndcg(fitted.scores(self.lists.candidates))
 
 
 def _key(settings: Mapping[str, Any]) -> str:

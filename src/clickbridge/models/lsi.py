@@ -6,122 +6,174 @@ documents: score U_q S^p V'_d, for known queries only. p = `sv_power`: 0 in the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
+from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart
-from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.responses import clicked_queries, responses
-from clickbridge.models.base import Array
-from clickbridge.models.latent import COUNTING, SEARCHING, LatentModel, Space
+from clickbridge.io.values import stored
+from clickbridge.models.change import Change
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Space
+from clickbridge.models.latent_features import check_updatable, texts_of, updated_features, updated_responses
+from clickbridge.models.pls import LatentModel, dim_note, with_spaces
+from clickbridge.models.sfunction import S_FUNCTION
+from clickbridge.models.study import Study
 from clickbridge.models.tuning import document_field_weights
-from clickbridge.numerics.csr import csr_times_dense
 from clickbridge.numerics.svd import SVD, MatrixOperator, randomised_svd
+from clickbridge.settings import Counting, Fields, Searching, Seeded, setting, settings
 from clickbridge.views.stack import ViewStack
 from clickbridge.views.view import Source
 
 
-class LSI(LatentModel):
-    """What both share: one truncated decomposition."""
-
-    dim: int
-    sv_power: float
-    precision: str
-
-    def _decompose(self, matrix: sparse.csr_array, start: Array | None = None) -> SVD:
-        """`start`: right vectors of an earlier decomposition to begin from."""
-        dtype = np.dtype(self.precision)
-        svd = randomised_svd(MatrixOperator(matrix, dtype), self.dim, seed=self.seed, dtype=dtype, start=start)
-        if not len(svd.s):
-            raise MissingPart(f"{self.name} needs document text with at least one word: ingest with --docs")
-        clipped = f" (of {self.dim} asked for: the data has no more)" if len(svd.s) < self.dim else ""
-        if start is None:
-            self.notes_.append(f"{self.name}: dim {len(svd.s)}{clipped}, residual {svd.residual:.1e}")
-        return svd
-
-    def _put(self, l_x: Array, l_y: Array, svd: SVD) -> None:
-        maps = [np.ascontiguousarray(m, dtype=np.float32) for m in (l_x, l_y)]
-        columns = [np.arange(len(m), dtype=np.int32) for m in maps]
-        self.spaces_ = [Space(columns[0], columns[1], maps[0], maps[1], svd.s, svd.residual)]
-        self._finish()
-        self.prepare_search()
+@settings
+class LSISettings(Searching, Seeded):
+    dim: int = setting(600, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
+    sv_power: float = setting(
+        0.0, "power of the singular values in the score; the papers have 0, textbook LSI 1", -1, 2
+    )
+    precision: str = setting("float32", "arithmetic of the decomposition", choices=("float32", "float64"))
 
 
-class LSIDocTerm(LSI):
+@settings
+class LSIDocTermSettings(LSISettings, Fields):
+    pass
+
+
+@settings
+class LSIQueryDocSettings(LSISettings, Counting):
+    pass
+
+
+def decompose(matrix: sparse.csr_array, s: LSISettings, engine: Engine, start: Array | None = None) -> SVD:
+    """`start`: right vectors of an earlier decomposition to begin from."""
+    dtype = np.dtype(s.precision)
+    return randomised_svd(MatrixOperator(matrix, dtype, engine), s.dim, seed=s.seed, dtype=dtype, start=start)
+
+
+def space_of(l_x: Array, l_y: Array, svd: SVD) -> Space:
+    """One space over all columns of both sides."""
+    maps = [np.ascontiguousarray(m, dtype=np.float32) for m in (l_x, l_y)]
+    columns = [np.arange(len(m), dtype=np.int32) for m in maps]
+    return Space(columns[0], columns[1], maps[0], maps[1], svd.s, svd.residual)
+
+
+# --- documents by words ----------------------------------------------------------------------------
+
+
+@stored
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedLSIDocTerm(FittedLatent):
+    settings: LSIDocTermSettings
+
+    def updated(self, change: Change, engine: Engine) -> Self:
+        """Documents by the words of `fit`; clicks only add known queries. V = A' U / S: where V stood before."""
+        features, queries = updated_features(self.features, self.queries, change, None, self.field_weights, self.encode)
+        start = engine.times(features.doc_features, self.spaces[0].l_x)
+        return with_spaces(self, change, queries, features, [doc_term_space(features, self.settings, engine, start)])
+
+
+class LSIDocTerm(LatentModel):
     """A = documents by words, transposed: any query is folded in by its words."""
 
     name = "lsi-dt"
     about = "latent semantic indexing of documents by their words"
     paper = "13 6.1.1"
-    settings = ("dim", "sv_power", "precision", "fields", "language", "stop_words", *SEARCHING, "seed")
-    defaults: ClassVar[Mapping[str, Any]] = {"sv_power": 0.0}
+    Settings = LSIDocTermSettings
+    fitted_type: ClassVar[type[Fitted]] = FittedLSIDocTerm
 
-    def _fit(self, graph: ClickGraph) -> None:
-        if not graph.field_names:
+    def choose(self, study: Study) -> LatentChoices:
+        s: LSIDocTermSettings = self.settings
+        if not study.graph.field_names:
             raise MissingPart(f"{self.name} needs document text: ingest with --docs")
-        texts = {name: graph.field(name) for name in graph.field_names}
-        self.field_weights_ = document_field_weights(
-            graph, self.fields, self.language, self.stop_words, self.seed, self
-        )
-        self.d_views_ = ViewStack(["word"], self.language, self.stop_words)
-        self.doc_features_ = self.d_views_.fit(Source(texts, graph.n_docs, field_weights=self.field_weights_))
+        weights, notes = document_field_weights(s.fields, s.language, s.stop_words, s.seed, study)
+        return LatentChoices(field_weights=weights, groups=(), notes=tuple(f"{self.name}: {note}" for note in notes))
+
+    def learn(self, study: Study, choices: Choices) -> FittedLatent:
+        assert isinstance(choices, LatentChoices)
+        s: LSIDocTermSettings = self.settings
+        known, source = study.clicked(), study.documents(field_weights=choices.field_weights)
         # The query is a short document: the same words, the same idf.
-        self.q_views_ = ViewStack(["word"], self.language, self.stop_words)
-        self.q_views_.views = self.d_views_.views
-        self._know(clicked_queries(graph, graph.matrix(rows="queries")))
-        self.query_features_ = self.new_query_features(self.query_keys_)
-        self._learn()
-
-    def _learn(self, start: Array | None = None) -> None:
-        svd = self._decompose(sparse.csr_array(self.doc_features_.T), start)
-        relative = svd.s / max(float(svd.s[0]), 1e-30)
-        # d' U = V_d S for a document d of the collection: the document map is U S^(p-1).
-        self._put(svd.u, svd.u * relative ** (self.sv_power - 1) / svd.s[0], svd)
-
-    def relearn(self) -> None:
-        """Documents by the words of `fit`; clicks only add known queries. V = A' U / S: where V stood before."""
-        self._learn(csr_times_dense(self.doc_features_, self.spaces_[0].l_x))
+        views, documents = ViewStack.fit(["word"], source, s.language, s.stop_words)
+        queries = views.transform(Source({"query": texts_of(known.queries.keys)}, len(known.queries)))
+        slots = [np.arange(n) for n in known.clicked.matrix.shape]
+        features = Features(views, views, queries, documents, known.clicked.matrix, *slots)
+        if not documents.nnz:
+            raise MissingPart(f"{self.name} needs document text with at least one word: ingest with --docs")
+        space = doc_term_space(features, s, study.engine)
+        note = f"{self.name}: {dim_note(space, s.dim)}"
+        return self.finish(study, choices, known, features, [space], [note])
 
 
-class LSIQueryDoc(LSI):
+def doc_term_space(features: Features, s: LSIDocTermSettings, engine: Engine, start: Array | None = None) -> Space:
+    svd = decompose(sparse.csr_array(features.doc_features.T), s, engine, start)
+    first = float(svd.s[0]) if len(svd.s) else 1.0
+    # d' U = V_d S for a document d of the collection: the document map is U S^(p-1).
+    return space_of(svd.u, svd.u * (svd.s / first) ** (s.sv_power - 1) / first, svd)
+
+
+# --- queries by documents --------------------------------------------------------------------------
+
+
+@stored
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedLSIQueryDoc(FittedLatent):
+    can: ClassVar[frozenset[str]] = S_FUNCTION - {"new queries"}
+
+    settings: LSIQueryDocSettings
+
+    def updated(self, change: Change, engine: Engine) -> Self:
+        """Nothing is frozen where an item is its own only feature. V = R' U / S: where V stood before."""
+        check_updatable(self.model, self.settings, change)
+        responses, queries, stay = updated_responses(self.responses, self.queries, change, self.settings)
+        left = np.ascontiguousarray(self.spaces[0].l_x[stay])
+        start = engine.times(sparse.csr_array(responses[: len(left)].T), left)
+        features = indicators(responses)
+        space = query_doc_space(responses, self.settings, engine, start)
+        return with_spaces(self, change, queries, features, [space])
+
+
+class LSIQueryDoc(LatentModel):
     """A = queries by documents, the clicks themselves: known queries only."""
 
     name = "lsi-qd"
     about = "latent semantic indexing of the click graph"
     paper = "13 6.1.1, 11M"
-    settings = ("dim", "sv_power", "precision", *COUNTING, *SEARCHING, "seed")
-    defaults: ClassVar[Mapping[str, Any]] = {"sv_power": 0.0}
-    language, stop_words = "none", "keep"
+    Settings = LSIQueryDocSettings
+    fitted_type: ClassVar[type[Fitted]] = FittedLSIQueryDoc
 
-    def _fit(self, graph: ClickGraph) -> None:
-        counted = responses(graph, **{name: getattr(self, name) for name in COUNTING})
-        self.notes_ += counted.notes
-        self._know(clicked_queries(graph, counted.matrix))
-        self.field_weights_ = {}
-        self._learn()
+    def choose(self, study: Study) -> LatentChoices:
+        self.settings  # noqa: B018 - refused here where a setting is out of its range
+        return LatentChoices(field_weights={}, groups=())
 
-    def _learn(self, start: Array | None = None) -> None:
-        n_queries, n_docs = self.responses_.shape
-        # Indicator features: what 11M, 4.2 calls no features at all.
-        self.q_views_, self.d_views_ = ViewStack(["id"]), ViewStack(["id"])
-        self.query_features_ = self.q_views_.fit(Source({}, n_queries))
-        self.doc_features_ = self.d_views_.fit(Source({}, n_docs))
-        clicked = np.bincount(self.responses_.indices, minlength=n_docs) > 0
-        self.doc_features_ = sparse.csr_array(sparse.diags_array(clicked.astype(np.float32)) @ self.doc_features_)
-        self.doc_features_.eliminate_zeros()
-        svd = self._decompose(self.responses_, start)
-        scale = (svd.s / max(float(svd.s[0]), 1e-30)) ** (self.sv_power / 2)
-        self._put(svd.u * scale, svd.v * scale, svd)
+    def learn(self, study: Study, choices: Choices) -> FittedLatent:
+        assert isinstance(choices, LatentChoices)
+        s: LSIQueryDocSettings = self.settings
+        known = study.clicked(s)
+        space = query_doc_space(known.clicked.matrix, s, study.engine)
+        features = indicators(known.clicked.matrix)
+        note = f"{self.name}: {dim_note(space, s.dim)}"
+        return self.finish(study, choices, known, features, [space], [note])
 
-    def select_queries(self, keep: Array) -> None:
-        super().select_queries(keep)
-        space = self.spaces_[0]
-        self.spaces_ = [replace(space, l_x=np.asarray(space.l_x)[keep])]
 
-    def relearn(self) -> None:
-        """Nothing is frozen where an item is its own only feature. V = R' U / S: where V stood before."""
-        self._learn(np.asarray(self.responses_[: len(self.spaces_[0].l_x)].T @ self.spaces_[0].l_x))
+def indicators(responses: sparse.csr_array) -> Features:
+    """Every item is its own only feature: what 11M, 4.2 calls no features at all. A document without clicks has not
+    even that."""
+    n_queries, n_docs = responses.shape
+    q_views, queries = ViewStack.fit(["id"], Source({}, n_queries), "none")
+    d_views, documents = ViewStack.fit(["id"], Source({}, n_docs), "none")
+    clicked = np.bincount(responses.indices, minlength=n_docs) > 0
+    documents = sparse.csr_array(sparse.diags_array(clicked.astype(np.float32)) @ documents)
+    documents.eliminate_zeros()
+    return Features(q_views, d_views, queries, documents, responses, np.arange(n_queries), np.arange(n_docs))
+
+
+def query_doc_space(
+    responses: sparse.csr_array, s: LSIQueryDocSettings, engine: Engine, start: Array | None = None
+) -> Space:
+    svd = decompose(responses, s, engine, start)
+    scale: Any = (svd.s / (float(svd.s[0]) if len(svd.s) else 1.0)) ** (s.sv_power / 2)
+    return space_of(svd.u * scale, svd.v * scale, svd)

@@ -7,54 +7,82 @@ tuned through `hold_back`.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
-from clickbridge.models.base import Array
-from clickbridge.models.latent import Space
-from clickbridge.models.pls import PLS, default_views
-from clickbridge.models.tuning import LabelledLists, coordinate_ascent
+from clickbridge.io.values import stored
+from clickbridge.models.candidates import without_gaps
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Space
+from clickbridge.models.pls import PLS, FittedPLS, LatentSettings, PLSSettings, default_views, learn_space, scaled_space
+from clickbridge.models.study import Known, Study
+from clickbridge.models.tuning import coordinate_ascent, labelled, ranker_of
+from clickbridge.settings import setting, settings
 
 VIEW_GRID = (0.0, 0.1, 0.2, 0.35, 0.6, 1.0, 1.5, 2.5, 4.0)
 
 
+@settings
+class MPLSSettings(PLSSettings):
+    combine: str = setting(
+        "tuned", "M-PLS: weights of the views through hold_back, or by eq. (5) of 11M", choices=("tuned", "closed")
+    )
+    dims: str = setting("", "M-PLS: dimensions of each view's space, as 600,300; empty gives each `dim`")
+
+
+@stored
+@dataclass(frozen=True, kw_only=True)
+class MPLSChoices(LatentChoices):
+    """`weights` are those of the groups; None is eq. (5), which follows from what is learned."""
+
+    weights: tuple[float, ...] | None = None
+
+
+@stored
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedMPLS(FittedPLS):
+    settings: MPLSSettings
+    choices: MPLSChoices
+    weights: Array
+    """Of the spaces. They stay through updates, those of eq. (5) too."""
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        return self.choices.groups
+
+    @property
+    def space_weights(self) -> Array:
+        return self.weights
+
+    @property
+    def space_dims(self) -> list[int]:
+        return dims_of(self.settings, len(self.spaces))
+
+    def describe(self) -> dict[str, Any]:
+        weights = dict(zip(self.group_names, self.weights.round(4).tolist(), strict=True))
+        return {**super().describe(), "weights": weights}
+
+
 class MPLS(PLS):
-    """Views are separated by commas; views joined by & share a space."""
+    """PLS with a space for each view, and weights of the views: `MPLS(views="word,click")`.
+
+    Views are separated by commas; views joined by & share a space."""
 
     name = "mpls"
     about = "multi-view PLS: a latent space for each type of feature, weighted"
     paper = "11M"
-    settings = ("combine", "dims", *PLS.settings)
+    Settings: ClassVar[type[LatentSettings]] = MPLSSettings
+    fitted_type: ClassVar[type[Fitted]] = FittedMPLS
 
-    combine: str
-    dims: str
-
-    weights_: Array
-    group_names_: list[str]
-
-    def _fit(self, graph: ClickGraph) -> None:
-        groups = self._groups(graph)
-        if self.combine == "tuned" and "weights" not in self.tuned_ and len(groups) > 1:
-            self.tuned_["weights"] = self._tune(graph, groups)
-            # What the fit on the rest said of thresholds and fields is said again, of the whole, below.
-            self.tuned_["note"], self.notes_ = self.notes_[-1], []
-        spaces = self._spaces(graph, groups)
-        self.notes_ += [self.tuned_["note"]] if "note" in self.tuned_ else []
-        self.group_names_ = groups
-        self.weights_ = self.tuned_.get("weights", closed_form(spaces))
-        self.spaces_ = [self.scaled_space(s, w) for s, w in zip(spaces, self.weights_, strict=True)]
-        words = ", ".join(f"{g}:{w:.3g}" for g, w in zip(groups, self.weights_, strict=True))
-        self.notes_.append(f"{self.name}: views {words}; residual {max(s.residual for s in spaces):.1e}")
-        self._finish()
-        self.prepare_search()
-
-    def _groups(self, graph: ClickGraph) -> list[str]:
-        if self.views != "auto":
-            return [v.strip() for v in self.views.split(",")]
+    def groups(self, graph: ClickGraph) -> list[str]:
+        if self.settings.views != "auto":
+            return super().groups(graph)
         views = default_views(graph)
         text = [v for v in views if v.startswith(("word", "char"))]
         if len(text) < 2:
@@ -64,45 +92,69 @@ class MPLS(PLS):
         bigram = text[1].replace("char", "bigram")
         return ["&".join(text), *text, bigram, *(v for v in views if v not in text)]
 
-    def _spaces(self, graph: ClickGraph, groups: list[str]) -> list[Space]:
-        """Unscaled spaces of all groups; k_i is `dims`, or `dim` for each."""
-        columns = self._learn_features(graph, groups)
-        dims = self.space_dims(len(groups))
-        return [self.learn_space(*pair, dim) for pair, dim in zip(columns, dims, strict=True)]
+    def choose(self, study: Study) -> MPLSChoices:
+        s: MPLSSettings = self.settings
+        study = self.on(study)
+        groups = tuple(self.groups(study.whole))
+        dims_of(s, len(groups))  # refused before any work
+        if s.combine == "tuned" and len(groups) > 1:
+            return self._tuned(study, groups)
+        weights, notes = self.choose_fields(study)
+        return MPLSChoices(field_weights=weights, groups=groups, notes=notes)
 
-    def space_dims(self, n_spaces: int) -> list[int]:
-        return parse_dims(self.dims, n_spaces) if self.dims else super().space_dims(n_spaces)
-
-    def _tune(self, graph: ClickGraph, groups: list[str]) -> Array | None:
+    def _tuned(self, study: Study, groups: tuple[str, ...]) -> MPLSChoices:
         """Weights by nDCG@5 on held-back lists, the spaces learned from the rest."""
-        held = graph.hold_back(seed=self.seed)
-        spaces = self._spaces(held.graph, groups)
-        self.spaces_ = [self.scaled_space(s, w) for s, w in zip(spaces, closed_form(spaces), strict=True)]
-        self._finish()
-        lists = LabelledLists(held.lists([lambda query, k: self.rank(query, k).doc_ids]))
-        self._forget()
+        s: MPLSSettings = self.settings
+        held, rest = study.hold_back(seed=s.seed)
+        fields, said = self.choose_fields(rest)
+        closed = MPLSChoices(field_weights=fields, groups=groups)
+        known, features, spaces = self._learn_spaces(rest, closed)
+
+        def fitted(chosen: Sequence[Space], weights: Array) -> FittedLatent:
+            return self._fitted(rest, closed, known, features, chosen, weights, exact=True)
+
+        lists = labelled(study, held.lists([ranker_of(fitted(spaces, closed_form(spaces)))]))
         if len(lists) < MIN_USABLE:
-            self.notes_.append(f"{self.name}: {len(lists)} usable held-back queries are too few; weights by eq. (5)")
-            return closed_form(spaces)
-        columns = []
-        for space in spaces:
-            self.spaces_ = [self.scaled_space(space)]
-            self._finish()
-            scores = np.concatenate(self.score_lists(lists.lists))
-            columns.append(np.where(np.isfinite(scores), scores, 0.0))
-            self._forget()
+            few = f"{len(lists)} queries can be held back, {MIN_USABLE} are needed; weights by eq. (5)"
+            return MPLSChoices(field_weights=fields, groups=groups, notes=(*said, f"{self.name}: {few}"))
+        columns = [without_gaps(fitted([space], np.ones(1)).scores(lists.candidates)) for space in spaces]
         by_view = np.stack(columns, axis=1)
         weights, found = coordinate_ascent(
             np.ones(len(groups)), VIEW_GRID, lambda w: lists.ndcg(by_view @ w), scales=()
         )
-        self.notes_.append(f"{self.name}: weights tuned to nDCG@5 {found:.3f} on {len(lists)} held-back lists")
-        return weights / np.linalg.norm(weights)
+        note = f"{self.name}: weights tuned to nDCG@5 {found:.3f} on {len(lists)} held-back lists"
+        unit = tuple((weights / np.linalg.norm(weights)).tolist())
+        return MPLSChoices(field_weights=fields, groups=groups, weights=unit, notes=(*said, note))
 
-    def _report(self) -> dict[str, Any]:
-        return {
-            **super()._report(),
-            "weights": dict(zip(self.group_names_, self.weights_.round(4).tolist(), strict=True)),
-        }
+    def learn(self, study: Study, choices: Choices) -> FittedLatent:
+        assert isinstance(choices, MPLSChoices)
+        study = self.on(study)
+        known, features, spaces = self._learn_spaces(study, choices)
+        weights = closed_form(spaces) if choices.weights is None else np.array(choices.weights)
+        words = ", ".join(f"{g}:{w:.3g}" for g, w in zip(choices.groups, weights, strict=True))
+        note = f"{self.name}: views {words}; residual {max(s.residual for s in spaces):.1e}"
+        return self._fitted(study, choices, known, features, spaces, weights, (note,))
+
+    def _learn_spaces(self, study: Study, choices: MPLSChoices) -> tuple[Known, Features, list[Space]]:
+        """Unscaled spaces of all groups."""
+        s: MPLSSettings = self.settings
+        known, features, columns = self.learn_features(study, choices.groups, choices)
+        dims = dims_of(s, len(columns))
+        spaces = [learn_space(features, *c, d, s, study.engine) for c, d in zip(columns, dims, strict=True)]
+        return known, features, spaces
+
+    def _fitted(
+        self, study: Study, choices: MPLSChoices, known: Known, features: Features, spaces: Sequence[Space],
+        weights: Array, notes: Sequence[str] = (), exact: bool = False,
+    ) -> FittedLatent:  # fmt: skip
+        power = self.settings.sv_power
+        scaled = [scaled_space(space, power, weight) for space, weight in zip(spaces, weights.tolist(), strict=True)]
+        return self.finish(study, choices, known, features, scaled, notes, exact, weights=weights)
+
+
+def dims_of(s: MPLSSettings, n_groups: int) -> list[int]:
+    """Dimensions of each space: `dims`, or `dim` for each."""
+    return parse_dims(s.dims, n_groups) if s.dims else [s.dim] * n_groups
 
 
 def parse_dims(text: str, n_groups: int) -> list[int]:
@@ -112,7 +164,7 @@ def parse_dims(text: str, n_groups: int) -> list[int]:
     return dims
 
 
-def closed_form(spaces: list[Space]) -> Array:
+def closed_form(spaces: Sequence[Space]) -> Array:
     """Eq. (5)."""
     sums = np.array([float(space.singular_values.sum()) for space in spaces])
     return sums / max(float(np.linalg.norm(sums)), 1e-300)

@@ -4,19 +4,15 @@
     w-dense    W formed; maps as dense arrays: no index to follow, but every number is read
     factors    X'(R(Y L)): W never formed, dense products, as many columns at a time as memory allows
 
-Times are estimates from two rates of the machine, measured when asked for: bytes of memory a second and
-float32 operations a second of a matrix product.
+The plan follows from sizes, settings and the engine's memory alone, never from a stop-watch: plans differ in the last
+bits of a model, and the same seed must give the same model whatever the machine was doing. Seconds are estimates from
+two nominal rates; on another machine they are off by a factor that is about the same for all plans.
 """
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import SettingError
@@ -71,20 +67,9 @@ class Rates:
     arithmetic: float
 
 
-def measure_rates() -> Rates:
-    """Memory by a sum over arrays larger than any cache, arithmetic by a matrix product; a moment each."""
-    a, b = (np.ones(1 << 25, dtype=np.float32) for _ in range(2))
-    c = np.ones((1024, 1024), dtype=np.float32)
-    return Rates(3 * a.nbytes / _fastest(lambda: np.add(a, b, out=a)), 2 * 1024**3 / _fastest(lambda: c @ c))
-
-
-def _fastest(work: Callable[[], Any], repeats: int = 3) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
+NOMINAL = Rates(bandwidth=3e10, arithmetic=1e11)
+"""Two cores of a server of 2024, in round numbers: long arrays added and large matrices multiplied (measured there:
+33.8 GB/s and 104 Gflop/s). Only their ratio decides between plans, and it changes little from machine to machine."""
 
 
 def sizes_of(
@@ -99,30 +84,23 @@ def sizes_of(
     )  # fmt: skip
 
 
-def plans(sizes: Sizes, rates: Rates, budget: float) -> list[Plan]:
-    """Every plan with its cost, cheapest first; those over the budget last."""
+def plans(sizes: Sizes, budget: float, rates: Rates = NOMINAL) -> list[Plan]:
+    """Every plan with its cost, cheapest first; those over the budget, in bytes, last."""
     made = [_w_plan(sizes, rates, dense=False), _w_plan(sizes, rates, dense=True), _factors(sizes, rates, budget)]
     return sorted(made, key=lambda plan: (plan.memory > budget, plan.seconds))
 
 
-def choose(sizes: Sizes, rates: Rates, budget: float, wanted: str = "auto") -> Plan:
-    made = plans(sizes, rates, budget)
+def choose(sizes: Sizes, budget: float, wanted: str = "auto", rates: Rates = NOMINAL) -> Plan:
+    made = plans(sizes, budget, rates)
     if wanted != "auto":
         return next(plan for plan in made if plan.name == wanted)
     if made[0].memory > budget:
         least = min(made, key=lambda plan: plan.memory)
         raise SettingError(
-            f"rmls needs {least.memory / GIB:.1f} GiB at least ({least.name}) and may use {budget / GIB:.1f}: "
-            "raise memory, or lower dim or density"
+            f"rmls needs {least.memory / GIB:.3g} GiB at least ({least.name}) and may use {budget / GIB:.3g}: "
+            "give the engine more memory, or lower dim or density"
         )
     return made[0]
-
-
-def memory_budget(gib: float) -> float:
-    """Bytes that may be used: as set, or half of what the machine has free."""
-    if gib > 0:
-        return gib * GIB
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2
 
 
 def _w_plan(s: Sizes, rates: Rates, *, dense: bool) -> Plan:

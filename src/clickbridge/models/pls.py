@@ -6,110 +6,286 @@ singular vectors are the maps: score = x' U S^p V' y, p = `sv_power` (the papers
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
 
+from clickbridge.engines.base import Engine
+from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.dense import Encoder
 from clickbridge.graph.products import products_of
-from clickbridge.models.base import Array
-from clickbridge.models.latent import COUNTING, SEARCHING, LatentModel, Space
-from clickbridge.numerics.svd import (
-    CorrectedOperator,
-    MatrixOperator,
-    Operator,
-    ProductOperator,
-    randomised_svd,
-)
+from clickbridge.io.values import stored
+from clickbridge.models.catalogue import KnownQueries
+from clickbridge.models.change import Change
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.latent import Features, FittedLatent, LatentChoices, SearchCells, Space, document_images, mapped
+from clickbridge.models.latent_features import check_updatable, learn_features, reads_text, updated_features
+from clickbridge.models.model import Model
+from clickbridge.models.study import Known, Study
+from clickbridge.models.tuning import document_field_weights
+from clickbridge.numerics.svd import CorrectedOperator, MatrixOperator, Operator, ProductOperator, randomised_svd
+from clickbridge.search import ann
+from clickbridge.settings import Counting, Fields, Searching, Seeded, setting, settings
 from clickbridge.views.fields import HEADINGS
 
 CHEAP_PRODUCTS = 2e7
 """Multiplications up to which W is formed to see whether it is smaller than its factors."""
+Latent = TypeVar("Latent", bound=FittedLatent)
 REPEATED = 0.5
 """Share of searches whose query occurs again, from which on clicks are features of a query by default."""
 
 
+@settings
+class LatentSettings(Counting, Fields, Searching, Seeded):
+    dim: int = setting(600, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
+    views: str = setting("auto", "features, as word,char:title,click; auto is all that the GRAPH supports")
+    mean: bool = setting(
+        True, "average over a query's clicked documents (13), so that no query counts twice; false sums over them (11M)"
+    )
+
+
+@settings
+class PLSSettings(LatentSettings):
+    sv_power: float = setting(
+        0.25, "power of the singular values in the score; the papers have 0, textbook LSI 1", -1, 2
+    )
+    centre: str = setting(
+        "none",
+        "centre x and y' over queries (pairs), or X and Y over their own items (sides)",
+        choices=("none", "pairs", "sides"),
+    )
+    precision: str = setting("float32", "arithmetic of the decomposition", choices=("float32", "float64"))
+
+
+@stored
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedPLS(FittedLatent):
+    settings: PLSSettings
+
+    @property
+    def space_weights(self) -> Array:
+        """The weight of each space in the score."""
+        return np.ones(len(self.spaces))
+
+    @property
+    def space_dims(self) -> list[int]:
+        return [self.settings.dim] * len(self.spaces)
+
+    def relearned(self, features: Features, space: Space, dim: int, engine: Engine, start: Any = None) -> Space:
+        """A space learned from other rows of the same features, maps unscaled; `start` is an L_y to begin from."""
+        return learn_space(features, space.q_columns, space.d_columns, dim, self.settings, engine, start)
+
+    def updated(self, change: Change, engine: Engine) -> Self:
+        """Click features anew, then every space from its old subspace; the weights of the views stay."""
+        s = self.settings
+        check_updatable(self.model, s, change)
+        features, queries = updated_features(self.features, self.queries, change, s, self.field_weights, self.encode)
+        spaces = [
+            scaled_space(self.relearned(features, old, dim, engine, old.l_y), s.sv_power, weight)
+            for old, weight, dim in zip(self.spaces, self.space_weights.tolist(), self.space_dims, strict=True)
+        ]
+        return with_spaces(self, change, queries, features, spaces)
+
+
+class LatentModel(Model):
+    """A model of views on both sides. `encode` are functions of texts that make the vectors of `dense:NAME` views."""
+
+    def __init__(self, *, encode: Mapping[str, Encoder] | None = None, **params: Any) -> None:
+        super().__init__(**params)
+        self.encode = encode
+
+    @classmethod
+    def _more_parameters(cls) -> list[inspect.Parameter]:
+        return [inspect.Parameter("encode", inspect.Parameter.KEYWORD_ONLY, default=None)]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return super().get_params(deep) | ({"encode": self.encode} if self.encode else {})
+
+    def set_params(self, **params: Any) -> Self:
+        if "encode" in params:
+            self.encode = params.pop("encode")
+        return super().set_params(**params)
+
+    @classmethod
+    def from_fitted(cls, fitted: Fitted) -> Self:
+        model = super().from_fitted(fitted)
+        model.encode = getattr(fitted, "encode", None) or None
+        return model
+
+    @property
+    def settings(self) -> Any:
+        s = super().settings
+        if getattr(s, "search", "exact") == "ann":
+            ann.faiss()  # said before the work, not after it
+        terms = re.split("[,&]", getattr(s, "views", ""))
+        idle = set(self.encode or {}) - {term.strip().partition("dense:")[2] for term in terms}
+        if idle:
+            name = min(idle)
+            raise SettingError(
+                f"encode has {name!r}, but views have no dense:{name}: add it, as views=word,dense:{name}"
+            )
+        return s
+
+    def groups(self, graph: ClickGraph) -> list[str]:
+        """Views that make a space each; those joined by & make one together."""
+        views = self.settings.views
+        return default_views(graph) if views == "auto" else [v.strip() for v in views.split(",")]
+
+    def on(self, study: Study) -> Study:
+        """The study with the vectors that `encode` makes."""
+        return study.encoded(self.encode or {})
+
+    def choose_fields(self, study: Study) -> tuple[dict[str, float], tuple[str, ...]]:
+        """Field weights where some view reads document text."""
+        s = self.settings
+        if not study.graph.field_names or not reads_text(self.groups(study.whole)):
+            return {}, ()
+        weights, notes = document_field_weights(s.fields, s.language, s.stop_words, s.seed, study)
+        return weights, tuple(f"{self.name}: {note}" for note in notes)
+
+    def choose(self, study: Study) -> LatentChoices:
+        weights, notes = self.choose_fields(self.on(study))
+        return LatentChoices(field_weights=weights, groups=tuple(self.groups(study.whole)), notes=notes)
+
+    def learn_features(
+        self, study: Study, groups: Sequence[str], choices: LatentChoices
+    ) -> tuple[Known, Features, list[tuple[Array, Array]]]:
+        s = self.settings
+        known = study.clicked(s)
+        features, columns = learn_features(
+            self.name, study, known, groups, choices.field_weights, s.language, s.stop_words
+        )
+        return known, features, columns
+
+    def finish(
+        self, study: Study, choices: LatentChoices, known: Known, features: Features, spaces: Sequence[Space],
+        notes: Sequence[str], exact: bool = False, **more: Any,
+    ) -> FittedLatent:  # fmt: skip
+        """The fitted model from its maps. `exact` is for one that only serves to choose: cells would not pay."""
+        images, scorable = document_images(features.doc_features, spaces)
+        nothing: tuple[SearchCells, tuple[str, ...]] = SearchCells(), ()
+        cells, said = nothing if exact else learn_cells(self.settings, images, scorable, features, spaces)
+        lines = (*known.notes, *choices.notes, *notes, *(f"{self.name}: {line}" for line in said))
+        kind: Any = self.fitted_type
+        fitted: FittedLatent = kind(
+            model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices, queries=known.queries,
+            notes=lines, features=features, spaces=tuple(spaces), images=images, scorable=scorable, cells=cells,
+            encode=self.encode or {}, **more,
+        )  # fmt: skip
+        return fitted
+
+
 class PLS(LatentModel):
-    """All views side by side in one space (the paper's concatenated setting)."""
+    """Queries and documents in one space, where what was clicked together is near: `PLS(dim=300).fit(graph)`.
+
+    Partial least squares: the singular vectors of the clicks between features of queries and of documents. All views
+    are side by side in one space (the paper's concatenated setting). It ranks queries that nobody typed before, by
+    their words; `similar_queries`, `explain` and `update` work."""
 
     name = "pls"
     about = "partial least squares: one latent space for queries and documents"
     paper = "13 3, 11M"
-    settings: ClassVar[tuple[str, ...]] = (
-        "dim", "views", "mean", "sv_power", "centre", "precision", *COUNTING,
-        "fields", "language", "stop_words", *SEARCHING, "seed",
+    Settings: ClassVar[type[LatentSettings]] = PLSSettings
+    fitted_type: ClassVar[type[Fitted]] = FittedPLS
+
+    def learn(self, study: Study, choices: Choices) -> FittedLatent:
+        assert isinstance(choices, LatentChoices)
+        s: PLSSettings = self.settings
+        study = self.on(study)
+        group = "&".join(choices.groups)
+        known, features, (columns,) = self.learn_features(study, [group], choices)
+        space = learn_space(features, *columns, s.dim, s, study.engine)
+        note = f"{self.name}: views {group.replace('&', ', ')}; {dim_note(space, s.dim)}"
+        return self.finish(study, choices, known, features, [scaled_space(space, s.sv_power)], (note,))
+
+
+# --- learning --------------------------------------------------------------------------------------
+
+
+def learn_space(
+    features: Features, q_columns: Array, d_columns: Array, dim: int, s: PLSSettings, engine: Engine, start: Any = None
+) -> Space:
+    """Unscaled maps: the singular vectors themselves."""
+    x = sparse.csr_array(features.query_features[:, q_columns])
+    y = sparse.csr_array(features.doc_features[:, d_columns])
+    dtype = np.dtype(s.precision)
+    operator = _operator(x, weighted_responses(features.responses, s.mean), y, s.centre, dtype, engine)
+    svd = randomised_svd(operator, dim, seed=s.seed, dtype=dtype, start=start)
+    return Space(q_columns, d_columns, svd.u, svd.v, svd.s, svd.residual)
+
+
+def weighted_responses(responses: sparse.csr_array, mean: bool) -> sparse.csr_array:
+    """r_ij / (n^x n_i^y), or r_ij / n^x without the mean over a query's documents."""
+    counts = np.maximum(np.diff(responses.indptr), 1) if mean else np.ones(responses.shape[0])
+    return sparse.csr_array(sparse.diags_array(1 / (counts * responses.shape[0])) @ responses)
+
+
+def _operator(
+    x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, centre: str, dtype: Any, engine: Engine
+) -> Operator:
+    product = ProductOperator(x, r, y, dtype, engine)
+    operator: Operator = product
+    if products_of(x, r, y) <= CHEAP_PRODUCTS:
+        formed = sparse.csr_array(x.T @ r @ y)
+        if formed.nnz < product.nnz:
+            operator = MatrixOperator(formed, dtype, engine)
+    if centre == "none":
+        return operator
+    return CorrectedOperator(operator, *centring(x, r, y, centre))
+
+
+def scaled_space(space: Space, sv_power: float, weight: float = 1.0) -> Space:
+    """S^(p/2) and the square root of the weight into both maps."""
+    relative = space.singular_values / max(float(space.singular_values[0]) if space.dim else 1.0, 1e-30)
+    scale = (np.sqrt(weight) * relative ** (sv_power / 2)).astype(np.float32)
+    l_x, l_y = (np.ascontiguousarray(m * scale, dtype=np.float32) for m in (space.l_x, space.l_y))
+    return replace(space, l_x=l_x, l_y=l_y)
+
+
+def dim_note(space: Space, asked: int) -> str:
+    clipped = f", the most this data allows ({asked} was the setting)" if space.dim < asked else ""
+    return f"dim {space.dim}{clipped}, residual {space.residual:.1e}"
+
+
+def with_spaces(
+    fitted: Latent, change: Change, queries: KnownQueries, features: Features, spaces: Sequence[Space], **more: Any
+) -> Latent:
+    """A model after a change, from its features and maps as they now are."""
+    images, scorable = document_images(features.doc_features, spaces)
+    cells, _ = learn_cells(fitted.settings, images, scorable, features, spaces)
+    return replace(
+        fitted, catalogue=change.after, queries=queries, features=features, spaces=tuple(spaces), images=images,
+        scorable=scorable, cells=cells, **more,
     )  # fmt: skip
 
-    dim: int
-    views: str
-    mean: bool
-    sv_power: float
-    centre: str
-    precision: str
 
-    def _fit(self, graph: ClickGraph) -> None:
-        group = "&".join(self._groups(graph))
-        columns = self._learn_features(graph, [group])[0]
-        space = self.learn_space(*columns, self.dim)
-        self.spaces_ = [self.scaled_space(space)]
-        self.notes_.append(f"{self.name}: views {group.replace('&', ', ')}; {self._dim_note(space)}")
-        self._finish()
-        self.prepare_search()
-
-    def relearn(self) -> None:
-        """Click features anew, then every space from its old subspace; the weights of the views stay."""
-        self.refresh_clicks()
-        weights = getattr(self, "weights_", np.ones(len(self.spaces_)))
-        spaces = []
-        for space, weight, dim in zip(self.spaces_, weights, self.space_dims(len(weights)), strict=True):
-            fresh = self.learn_space(space.q_columns, space.d_columns, dim, start=space.l_y)
-            spaces.append(self.scaled_space(fresh, float(weight)))
-        self.spaces_ = spaces
-        self._finish()
-        self.prepare_search()
-
-    def _groups(self, graph: ClickGraph) -> list[str]:
-        return default_views(graph) if self.views == "auto" else [v.strip() for v in self.views.split(",")]
-
-    def space_dims(self, n_spaces: int) -> list[int]:
-        return [self.dim] * n_spaces
-
-    def _dim_note(self, space: Space) -> str:
-        clipped = f" (of {self.dim} asked for: the data has no more)" if space.dim < self.dim else ""
-        return f"dim {space.dim}{clipped}, residual {space.residual:.1e}"
-
-    def learn_space(self, q_columns: Array, d_columns: Array, dim: int, start: Any = None) -> Space:
-        """Unscaled maps: the singular vectors themselves."""
-        x, y = self.query_features_[:, q_columns], self.doc_features_[:, d_columns]
-        dtype = np.dtype(self.precision)
-        operator = self._operator(sparse.csr_array(x), sparse.csr_array(y), dtype)
-        svd = randomised_svd(operator, dim, seed=self.seed, dtype=dtype, start=start)
-        return Space(q_columns, d_columns, svd.u, svd.v, svd.s, svd.residual)
-
-    def weighted_responses(self) -> sparse.csr_array:
-        """r_ij / (n^x n_i^y), or r_ij / n^x without the mean over a query's documents."""
-        counts = np.maximum(np.diff(self.responses_.indptr), 1) if self.mean else np.ones(self.responses_.shape[0])
-        return sparse.csr_array(sparse.diags_array(1 / (counts * self.responses_.shape[0])) @ self.responses_)
-
-    def _operator(self, x: sparse.csr_array, y: sparse.csr_array, dtype: Any) -> Operator:
-        r = self.weighted_responses()
-        product = ProductOperator(x, r, y, dtype)
-        operator: Operator = product
-        if products_of(x, r, y) <= CHEAP_PRODUCTS:
-            formed = sparse.csr_array(x.T @ r @ y)
-            if formed.nnz < product.nnz:
-                operator = MatrixOperator(formed, dtype)
-        if self.centre == "none":
-            return operator
-        return CorrectedOperator(operator, *centring(x, r, y, self.centre))
-
-    def scaled_space(self, space: Space, weight: float = 1.0) -> Space:
-        """S^(p/2) and the square root of the weight into both maps."""
-        relative = space.singular_values / max(float(space.singular_values[0]) if space.dim else 1.0, 1e-30)
-        scale = (np.sqrt(weight) * relative ** (self.sv_power / 2)).astype(np.float32)
-        l_x, l_y = (np.ascontiguousarray(m * scale, dtype=np.float32) for m in (space.l_x, space.l_y))
-        return Space(space.q_columns, space.d_columns, l_x, l_y, space.singular_values, space.residual)
+def learn_cells(
+    s: Any, images: Any, scorable: Array, features: Features, spaces: Sequence[Space]
+) -> tuple[SearchCells, tuple[str, ...]]:
+    """With `search=ann`, cells of the documents and of the known queries, where there are enough of them."""
+    if s.search == "exact" or sparse.issparse(images):
+        return SearchCells(), ()
+    n_docs, n_queries = int(scorable.sum()), features.query_features.shape[0]
+    documents = queries = None
+    if n_docs < ann.LEAST_ITEMS:
+        said = f"search is exact, since {n_docs:,} documents are few (under {ann.LEAST_ITEMS:,})"
+    else:
+        documents = ann.learn_cells(lambda rows: images[rows], scorable, s.seed)
+        said = f"{len(documents.centres):,} cells for approximate search"
+    if n_queries >= ann.LEAST_ITEMS:
+        there = np.ones(n_queries, dtype=bool)
+        queries = ann.learn_cells(
+            lambda rows: mapped(sparse.csr_array(features.query_features[rows]), spaces, "q_columns", "l_x"),
+            there,
+            s.seed,
+        )
+    return SearchCells(documents, queries), (said,)
 
 
 def default_views(graph: ClickGraph) -> list[str]:

@@ -6,180 +6,215 @@ Everything else follows from the two maps: scores, exact search, similar queries
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from clickbridge.errors import InputError
-from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.responses import clicked_queries
-from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.base import Array, Model, as_key, check_k, query_of
-from clickbridge.search.ann import AnnIndex, Cells
-from clickbridge.search.index import DenseIndex, Index, SparseIndex
-from clickbridge.types import Document, Hit, Ranking, ResultList, edge_name
+from clickbridge.models.candidates import Query
+from clickbridge.models.fitted import Array, Fitted
+from clickbridge.numerics.row import Row, row_of
+from clickbridge.search.index import Found, Index, StackedIndex, make_index
+from clickbridge.types import Document, Ranking, edge_name
 
 Images = Any
 """Rows of images: a sparse matrix or a dense array."""
+Image = Any
+"""The image of one query: a `Row`, a dense vector, or a list of such, one for each block of the images."""
 NOISE = 1e-6
 """Dense images of unit features under orthonormal maps are of order 1; what is shorter than this is rounding."""
+ONE_BY_ONE = 16
+"""Up to so many queries are searched one after the other."""
+S_FUNCTION = frozenset({"search", "maps", "new queries", "similar queries", "similar documents", "explain", "update"})
 
 
-class SFunction(Model):
-    """Subclasses give `map_queries`, `map_documents` and, after `fit`, `images_` (one row a document) and
-    `scorable_` (which documents have an image at all)."""
+class FittedSFunction(Fitted):
+    """Subclasses give `image` of one query, `map_keys` of many, `map_new` of documents by their text, and have
+    `images`, one row a document, `scorable`, which documents have an image at all, and `index` over them."""
 
-    images_: Images
-    scorable_: Array
-    query_keys_: list[str]
-    query_clicks_: Array
-    doc_cells_: Cells | None = None
-    query_cells_: Cells | None = None
-    """Where search is approximate; None where it is exact."""
-    search: str = "exact"
-    probe: float = 1.0
-    alone: bool = True
-    """False for a part of a sum, which is searched as a whole."""
+    can: ClassVar[frozenset[str]] = S_FUNCTION
 
-    def map_queries(self, queries: Sequence[str]) -> Images:
-        """One row a query; an empty (or zero) row for a query the model cannot map."""
+    if TYPE_CHECKING:
+
+        @property
+        def images(self) -> Images: ...
+
+        @property
+        def scorable(self) -> Array: ...
+
+        @property
+        def index(self) -> Index: ...
+
+    # --- maps ------------------------------------------------------------------------------------
+
+    def image(self, query: Query) -> Image:
+        """The query's image; an empty one for a query the model cannot map."""
         raise NotImplementedError
 
-    def map_documents(self, documents: Sequence[Document | str]) -> Images:
-        """One row a document: a known id, or a new document by its text."""
-        known = self.doc_numbers([d for d in documents if isinstance(d, str)])
-        new = self.map_new([d for d in documents if isinstance(d, Document)])
-        rows = stack_rows([self.images_[known], new])
-        # Known rows come first in the stack: say where each asked-for document went.
-        is_known = np.array([isinstance(d, str) for d in documents], dtype=bool)
-        place = np.where(is_known, np.cumsum(is_known) - 1, len(known) + np.cumsum(~is_known) - 1)
-        return rows[place]
+    def map_keys(self, queries: Sequence[Query]) -> Images:
+        """Images of many queries, one row each."""
+        raise NotImplementedError
 
     def map_new(self, documents: Sequence[Document]) -> Images:
         """Images of documents the model has not seen, by their text."""
         raise NotImplementedError
 
-    def doc_numbers(self, doc_ids: Sequence[str]) -> list[int]:
-        for doc_id in doc_ids:
-            if doc_id not in self._doc_numbers:
-                raise InputError(f"no document {doc_id!r} in the model: give its text, as a Document")
-        return [self._doc_numbers[doc_id] for doc_id in doc_ids]
+    def normaliser(self, image: Image) -> float:
+        """What `a+b` divides a query's map by, so that weights mean the same for all queries."""
+        return image_norm(image) or 1.0
 
-    def map_lists(self, lists: Sequence[ResultList]) -> Images:
-        """Query images of lists, in the form the index takes; lists may bring vectors along."""
-        return self.map_queries([query_of(result) for result in lists])
+    def map_queries(self, queries: Sequence[str]) -> Images:
+        return beside(blocks_of(self.map_keys([self.query(text) for text in queries])))
 
-    def normaliser(self, queries: Images) -> Array:
-        """What `a+b` divides each query's map by, so that weights mean the same for all queries."""
-        norms = row_norms(queries)
-        return np.where(norms > 0, norms, 1.0)
-
-    @cached_property
-    def index(self) -> Index:
-        return self.index_over(self.images_, self.scorable_, self.doc_cells_)
-
-    def index_over(self, images: Images, scorable: Array, cells: Cells | None) -> Index:
-        if cells is not None and self.search == "ann":
-            return AnnIndex(images, scorable, cells, self.probe)
-        return make_index(images, scorable)
-
-    def remember_queries(self, graph: ClickGraph) -> None:
-        """Known queries and their clicks, for similar queries."""
-        known = clicked_queries(graph, graph.matrix(rows="queries"))
-        self.query_keys_, self.query_clicks_ = known.keys, known.clicks
+    def map_documents(self, documents: Sequence[Document | str]) -> Images:
+        known = np.array([self.catalogue.number(d) for d in documents if isinstance(d, str)], dtype=np.int64)
+        new = self.map_new([d for d in documents if isinstance(d, Document)])
+        rows = stack_rows([self.images[known], new])
+        # Known rows come first in the stack: say where each asked-for document went.
+        is_known = np.array([isinstance(d, str) for d in documents], dtype=bool)
+        place = np.where(is_known, np.cumsum(is_known) - 1, len(known) + np.cumsum(~is_known) - 1)
+        return rows[place]
 
     # --- scores and search -----------------------------------------------------------------------
 
-    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
-        if not lists:
-            return []
-        queries = self.map_lists(lists)
-        indptr = np.concatenate([[0], np.cumsum([len(result.results) for result in lists], dtype=np.int64)])
-        number, total = self._doc_numbers.get, int(indptr[-1])
-        items = np.fromiter((number(d, -1) for r in lists for d in r.results), dtype=np.int64, count=total)
+    def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
+        return self.score_image(self.image(query), items)
+
+    def score_image(self, image: Image, items: Array) -> Array:
+        """Scores of one list for a query whose image is known already."""
+        out = np.full(len(items), -np.inf)
         known = items >= 0
-        known[known] = self.scorable_[items[known]]
-        scores = self.index.score(queries, indptr, np.where(known, items, 0)) if self.doc_ids_ else np.zeros(total)
-        mapped = np.repeat(self.index.mapped(queries), np.diff(indptr))
-        return np.split(np.where(known & mapped, scores, -np.inf), indptr[1:-1])
+        known[known] = self.scorable[items[known]]
+        if is_mapped(image) and known.any():
+            out[known] = self.index.score(image, items[known])
+        return out
 
-    def rank(self, query: str, k: int = 10) -> Ranking:
-        return self.rank_many([query], k)[0]
+    def search(self, query: Query, k: int) -> Found:
+        image = self.image(query)
+        return self.index.search(image, k) if is_mapped(image) else (np.empty(0, dtype=np.int64), np.empty(0))
 
-    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
-        check_k(k)
-        found = self.index.search(self.map_lists([ResultList("", query, []) for query in queries]), k)
-        return _rankings(self.doc_ids_, *found)
+    def search_many(self, queries: Sequence[Query], k: int) -> list[Found]:
+        if len(queries) <= ONE_BY_ONE:
+            return [self.search(query, k) for query in queries]
+        return self.index.search_many(self.map_keys(queries), k)
 
     # --- one space, three similarities -----------------------------------------------------------
 
     @cached_property
-    def query_index(self) -> Index:
-        """Unit images of the known queries. Memory: their number times the dimensions."""
-        images = unit_images(self.map_queries(self.query_keys_))
-        return self.index_over(images, row_norms(images) > 0, self.query_cells_)
-
-    def unit_query(self, query: str) -> Images:
-        """The query's image as the query index takes it."""
-        return unit_images(self.map_queries([query]))
-
-    def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """By cosine of query images."""
-        n = len(self.query_keys_)
-        depth = k + 1 if min_clicks <= 1 else n
-        items, scores, counts = self.query_index.search(self.unit_query(query), min(n, depth))
-        key = edge_name(as_key(query))
-        found = zip(items[0, : counts[0]], scores[0, : counts[0]], strict=True)
-        shown = [
-            (edge_name(self.query_keys_[i]), float(s))
-            for i, s in found
-            if edge_name(self.query_keys_[i]) != key and self.query_clicks_[i] >= min_clicks and s > NOISE
-        ]
-        return shown[:k]
+    def _query_index(self) -> Index:
+        """Unit images of the known queries, made when first asked for. Memory: their number times the dimensions."""
+        return unit_index(self.map_keys([Query(key) for key in self.queries.keys]))
 
     @cached_property
     def _doc_index(self) -> Index:
-        return self.index_over(unit_images(self.images_), self.scorable_, self.doc_cells_)
+        return make_index(unit_images(self.images), self.scorable)
 
-    def unit_document(self, number: int) -> Images:
-        return unit_images(self.images_[[number]])
+    def similar_image(self, image: Image) -> Image:
+        """A query's image as the query index takes it."""
+        return unit_image(image)
+
+    def document_image(self, number: int) -> Image:
+        """A document's image as the document index takes it."""
+        return unit_image(row_image(self.images, number))
+
+    def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
+        """By cosine of query images."""
+        asked = self.query(query)
+        image = self.image(asked)
+        if not is_mapped(image):
+            return []
+        depth = k + 1 if min_clicks <= 1 else len(self.queries)
+        items, scores = self._query_index.search(self.similar_image(image), depth)
+        keys, clicks = self.queries.keys, self.queries.clicks
+        near = ((keys[i], s, clicks[i]) for i, s in zip(items.tolist(), scores.tolist(), strict=True))
+        return [(edge_name(key), s) for key, s, n in near if key != asked.key and n >= min_clicks and s > NOISE][:k]
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
         """By cosine of document images."""
-        (number,) = self.doc_numbers([doc_id])
-        ranking = _rankings(self.doc_ids_, *self._doc_index.search(self.unit_document(number), k + 1))[0]
-        return Ranking(tuple(hit for hit in ranking if hit.doc_id != doc_id and hit.score > NOISE)[:k])
-
-    # --- files -----------------------------------------------------------------------------------
-
-    def _write_cells(self, writer: PartWriter) -> None:
-        for name in ("doc_cells", "query_cells"):
-            cells: Cells | None = getattr(self, name + "_")
-            if cells is not None:
-                cells.write(writer, name)
-
-    def _read_cells(self, artifact: Artifact) -> None:
-        self.doc_cells_, self.query_cells_ = (Cells.read(artifact, name) for name in ("doc_cells", "query_cells"))
-
-    def _write_queries(self, writer: PartWriter) -> None:
-        writer.strings("queries", self.query_keys_)
-        writer.array("query_clicks", self.query_clicks_)
-
-    def _read_queries(self, artifact: Artifact) -> None:
-        self.query_keys_ = artifact.strings("queries")
-        self.query_clicks_ = artifact.array("query_clicks")
+        number = self.catalogue.number(doc_id)
+        ranking = self.ranking(self._doc_index.search(self.document_image(number), k + 1))
+        return Ranking(tuple(hit for hit in ranking if hit.doc_id != doc_id and hit.score > NOISE)[:k], self.title)
 
 
-def make_index(images: Images, scorable: Array) -> Index:
-    return SparseIndex(images) if sparse.issparse(images) else DenseIndex(images, scorable)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedImages(FittedSFunction):
+    """An S-function whose document images are kept."""
+
+    images: Images
+    scorable: Array
+    index: Index = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._derive(index=self._make_index())
+
+    def _make_index(self) -> Index:
+        return make_index(self.images, self.scorable)
+
+
+# --- images of one query -------------------------------------------------------------------------
+
+
+def is_mapped(image: Image) -> bool:
+    """Whether the query has an image at all. A weight of 0 leaves it mapped."""
+    if isinstance(image, list):
+        return any(is_mapped(block) for block in image)
+    return bool(image) if isinstance(image, Row) else bool(image.any())
+
+
+def image_norm(image: Image) -> float:
+    if isinstance(image, list):
+        return float(np.sqrt(sum(image_norm(block) ** 2 for block in image)))
+    values = image.values if isinstance(image, Row) else image
+    return float(np.sqrt(np.dot(values, values)))
+
+
+def scaled_image(image: Image, factor: float) -> Image:
+    if isinstance(image, list):
+        return [scaled_image(block, factor) for block in image]
+    return image.scaled(factor) if isinstance(image, Row) else image * image.dtype.type(factor)
+
+
+def unit_image(image: Image) -> Image:
+    norm = image_norm(image)
+    dense = not isinstance(image, Row | list)
+    return scaled_image(image, 1 / norm) if norm > (NOISE if dense else 0.0) else scaled_image(image, 0.0)
+
+
+def row_image(images: Images, number: int) -> Image:
+    return row_of(images, number) if sparse.issparse(images) else images[number]
+
+
+# --- images of many --------------------------------------------------------------------------------
+
+
+def blocks_of(images: Any) -> list[Images]:
+    return images if isinstance(images, list) else [images]
 
 
 def stack_rows(blocks: list[Images]) -> Images:
     if sparse.issparse(blocks[0]):
         return sparse.csr_array(sparse.vstack(blocks, format="csr"))
     return np.concatenate(blocks)
+
+
+def beside(blocks: Sequence[Images]) -> Images:
+    """Maps side by side: dense where all are, else sparse."""
+    if len(blocks) == 1:
+        return blocks[0]
+    if any(sparse.issparse(block) for block in blocks):
+        return sparse.csr_array(sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr"))
+    return np.concatenate(blocks, axis=1)
+
+
+def scaled_rows(images: Images, scale: Array) -> Images:
+    if sparse.issparse(images):
+        # Entry by entry: a product of matrices would drop rows times 0, and a mapped query would count as unmapped.
+        out = images.copy()
+        out.data = out.data * np.repeat(scale, np.diff(out.indptr))
+        return out
+    return images * scale[:, None].astype(images.dtype)
 
 
 def row_norms(images: Images) -> Array:
@@ -192,14 +227,16 @@ def unit_images(images: Images) -> Images:
     """Rows of length 1; rows of length 0 stay. A dense row of rounding errors alone (an item outside the kept
     dimensions) counts as one of length 0: at full length it would look like some arbitrary other."""
     norms = row_norms(images)
-    if sparse.issparse(images):
-        return sparse.csr_array(sparse.diags_array(1 / np.where(norms > 0, norms, 1.0)) @ images)
-    scale = np.where(norms > NOISE, 1 / np.maximum(norms, NOISE), 0.0)
-    return images * scale[:, None].astype(images.dtype)
+    long = norms > (0.0 if sparse.issparse(images) else NOISE)
+    return scaled_rows(images, np.where(long, 1 / np.where(long, norms, 1.0), 0.0).astype(np.float32))
 
 
-def _rankings(doc_ids: Sequence[str], items: Array, scores: Array, counts: Array) -> list[Ranking]:
-    return [
-        Ranking(tuple(Hit(doc_ids[i], float(s)) for i, s in zip(row[:n], values[:n], strict=True)))
-        for row, values, n in zip(items, scores, counts, strict=True)
-    ]
+def unit_index(images: Any) -> Index:
+    """An index of images at length 1. Several blocks of one map have a length together."""
+    if not isinstance(images, list):
+        units = unit_images(images)
+        return make_index(units, row_norms(units) > 0)
+    norms = np.sqrt(np.sum([row_norms(block) ** 2 for block in images], axis=0))
+    there = norms > 0
+    scale = np.where(there, 1 / np.where(there, norms, 1.0), 0.0).astype(np.float32)
+    return StackedIndex([make_index(scaled_rows(block, scale), there) for block in images], there)

@@ -8,17 +8,15 @@ The colon takes all to its right. A few names are short for longer specs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from clickbridge.errors import SettingError
-from clickbridge.models.base import MODELS, WRAPPERS, Model, model_class
-from clickbridge.models.sfunction import SFunction
-from clickbridge.models.wrapper import Wrapper
-
-RESERVED_WRAPPERS = ("mart", "rrf", "robust", "online")
-SHORT_FOR = {"robust-bm25": "robust:bm25", "mart": "mart:bm25+pls+rmls", "online": "online:given"}
+from clickbridge.models.composite import Composite, Wrapper
+from clickbridge.models.model import Model
+from clickbridge.models.registry import MODELS, SHORT_FOR, SUMS, WRAPPERS, model_class
+from clickbridge.settings import addressed
 
 
 @dataclass(frozen=True)
@@ -37,30 +35,54 @@ def parse_spec(text: str) -> Spec:
     text = SHORT_FOR.get(text.strip(), text.strip())
     wrapper, colon, rest = text.partition(":")
     if colon:
-        if wrapper not in RESERVED_WRAPPERS:
-            raise SettingError(f"no wrapper {wrapper!r} in {text!r}; there are {', '.join(RESERVED_WRAPPERS)}")
         if wrapper not in WRAPPERS:
-            raise SettingError(f"{wrapper}: is not in this version of clickbridge; see `clickbridge models`")
+            raise SettingError(f"no wrapper {wrapper!r} in {text!r}; there are {', '.join(WRAPPERS)}")
         return Spec(wrapper=wrapper, inner=parse_spec(rest))
     names = tuple(name.strip() for name in text.split("+"))
     for name in names:
         if name not in MODELS:
-            raise SettingError(f"no model {name!r} in {text!r}; there are {', '.join(MODELS)}")
+            wrappers = ", ".join(f"{wrapper}:SPEC" for wrapper in WRAPPERS)
+            raise SettingError(f"no model {name!r} in {text!r}; there are {', '.join(MODELS)}, and {wrappers}")
     if len(set(names)) != len(names):
         raise SettingError(f"{text!r} names a model twice: set its weight with --set weights= instead")
     return Spec(names)
 
 
-def build_model(spec: str | Spec, settings: Mapping[str, Any] | None = None) -> Model:
-    """An unfitted model. A setting reaches every component that has it; `bm25.k1` addresses one."""
+def added(one: Model, two: Model) -> Model:
+    """one + two. Sums with weights still to be learned are taken apart: a + b + c is one sum of three."""
+    return _sum_of([part for model in (one, two) for part in _summands(model)])
+
+
+def _summands(model: Model) -> list[Model]:
+    open_sum = model.name in SUMS and isinstance(model, Composite) and model.weights == "auto"
+    return list(model.parts) if open_sum else [model]
+
+
+def _sum_of(parts: Sequence[Model]) -> Model:
+    """S-functions are added by their maps, others list by list."""
+    kind = model_class("sum" if all("maps" in part.abilities() for part in parts) else "linear")
+    assert issubclass(kind, Composite)
+    return kind(parts)
+
+
+def build_model(spec: str | Spec, settings: Mapping[str, Any] | None = None, **more: Any) -> Model:
+    """An unfitted model from a spec, as "bm25+pls" or "robust:bm25".
+
+    `settings`, or keywords, reach every component that has them; `bm25.k1` addresses one.
+
+    >>> build_model("pls", dim=10)
+    PLS(dim=10)
+    >>> build_model("bm25+pls", {"bm25.k1": 2, "dim": 10})
+    Sum(parts=[BM25(k1=2.0), PLS(dim=10)])
+    """
     parsed = parse_spec(spec) if isinstance(spec, str) else spec
     components = build_components(parsed)
-    for key, value in (settings or {}).items():
-        owner, _, name = key.rpartition(".")
-        taking = [c for c in components if name in c.setting_names() and owner in ("", c.name)]
+    for key, value in {**(settings or {}), **more}.items():
+        taking = [(c, name) for c in components if (name := addressed(key, c.name, c.setting_names()))]
         if not taking:
-            raise SettingError(f"no part of {parsed} has the setting {key!r}")
-        for component in taking:
+            known = ", ".join(dict.fromkeys(name for c in components for name in c.setting_names()))
+            raise SettingError(f"no part of {parsed} has the setting {key!r}; there are {known}")
+        for component, name in taking:
             component.set_params(**{name: value})
     return components[-1]
 
@@ -69,10 +91,7 @@ def build_components(spec: Spec) -> list[Model]:
     """Every model that a spec is made of, unfitted; the last one holds the others."""
     if spec.wrapper is None:
         parts = [model_class(name)() for name in spec.names]
-        if len(parts) == 1:
-            return parts
-        composite = "sum" if all(isinstance(part, SFunction) for part in parts) else "linear"
-        return [*parts, model_class(composite)(parts)]  # type: ignore[call-arg]
+        return parts if len(parts) == 1 else [*parts, _sum_of(parts)]
     assert spec.inner is not None
     kind = model_class(spec.wrapper)
     assert issubclass(kind, Wrapper)

@@ -1,14 +1,13 @@
 """Supervised semantic indexing (Bai et al. 2009; a baseline of 13): f(q, d) = q' (U' V + I) d.
 
 The identity matches equal words, as the vector space model does; the low-rank part learns which different ones
-belong together, from preferences and a margin: sum of max(0, 1 - f(q, d+) + f(q, d-)).
+belong together, from clicked and unclicked documents and a margin: sum of max(0, 1 - f(q, d+) + f(q, d-)).
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from clickbridge.models.factors import FACTOR_SETTINGS, FactorModel
+from clickbridge.models.factor_training import Objective
+from clickbridge.models.factors import FactorModel, FactorSettings
 
 
 class SSI(FactorModel):
@@ -17,9 +16,10 @@ class SSI(FactorModel):
     name = "ssi"
     about = "supervised semantic indexing: margin ranking over pairs"
     paper = "13 6.1.1"
-    settings: ClassVar[tuple[str, ...]] = FACTOR_SETTINGS
-    defaults: ClassVar[dict[str, object]] = {"dim": 100, "learning_rate": 0.03}
 
-    @property
-    def _loss(self) -> str:
-        return "hinge"
+    def objective(self) -> Objective:
+        s: FactorSettings = self.settings
+        return Objective(
+            loss="hinge", pairwise=True, biases=False, matching=True, decay=0.0,
+            dim=s.dim, rate=s.learning_rate, negatives=s.negatives, seed=s.seed,
+        )  # fmt: skip

@@ -11,8 +11,22 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.models.factors import FACTOR_SETTINGS, FactorModel
+from clickbridge.models.factor_training import Objective
+from clickbridge.models.factors import FactorModel, FactorSettings
+from clickbridge.settings import setting, settings
+
+
+@settings
+class SVDFeatureSettings(FactorSettings):
+    training: str = setting(
+        "pairwise",
+        "logistic loss over pairs, or squared or logistic over documents",
+        choices=("pairwise", "squared", "logistic"),
+    )
+    global_features: str = setting(
+        "match", "features of the pair: matches of equal features, or none", choices=("match", "none")
+    )
+    decay: float = setting(0.01, "how strongly factors are drawn to 0", 0, 1000)
 
 
 class SVDFeature(FactorModel):
@@ -21,27 +35,12 @@ class SVDFeature(FactorModel):
     name = "svdfeature"
     about = "feature-based matrix factorisation"
     paper = "13 6.1.1"
-    settings: ClassVar[tuple[str, ...]] = ("training", "global_features", "decay", *FACTOR_SETTINGS)
-    defaults: ClassVar[dict[str, object]] = {"dim": 100, "learning_rate": 0.03, "decay": 0.01}
+    Settings: ClassVar[type[FactorSettings]] = SVDFeatureSettings
 
-    training: str
-    global_features: str
-    decay: float
-    biases = True
-
-    def _prepare(self, graph: ClickGraph) -> None:
-        super()._prepare(graph)
-        if self.global_features == "none":
-            self.matches_, self._translated = [], []
-
-    @property
-    def _loss(self) -> str:
-        return "squared" if self.training == "squared" else "logistic"
-
-    @property
-    def _shrink(self) -> float:
-        return self.decay
-
-    @property
-    def _pairwise(self) -> bool:
-        return self.training == "pairwise"
+    def objective(self) -> Objective:
+        s: SVDFeatureSettings = self.settings
+        return Objective(
+            loss="squared" if s.training == "squared" else "logistic",
+            pairwise=s.training == "pairwise", biases=True, matching=s.global_features == "match", decay=s.decay,
+            dim=s.dim, rate=s.learning_rate, negatives=s.negatives, seed=s.seed,
+        )  # fmt: skip

@@ -13,12 +13,12 @@ convex function whose gradient is Lipschitz with 1/sigma + (1/N_1 + 1/N_2) / 2: 
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from clickbridge.engines.base import Engine, default_engine
 from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]
@@ -137,7 +137,7 @@ def em_step(
     alpha: float,
     beta: float,
     steps: int = 200,
-    threads: int = 0,
+    engine: Engine | None = None,
 ) -> tuple[float, Array, Array]:
     """One round of EM over pairs (a[i], b[i]). `theta` and `dual` change in place; returns the penalised bound
     of the parameters that came in (with the best q for them), and the new phi of both sides, words by topics."""
@@ -152,8 +152,7 @@ def em_step(
         state = theta, phi_a, phi_b, sigma, alpha, dual
         return float(_pairs(left, right, weight, *span, *state, steps, *counts[i], longest))
 
-    with ThreadPoolExecutor(threads or None) as pool:
-        total = sum(pool.map(work, range(CHUNKS)))
+    total = sum((engine or default_engine()).map(work, range(CHUNKS)))
     prior = (beta - 1) * sum(float(np.log(np.maximum(phi, TINY)).sum()) for phi in (phi_a, phi_b)) if beta > 1 else 0.0
     new = [normalised(np.sum([c[side] for c in counts], axis=0) + (beta - 1)) for side in (0, 1)]
     return total + prior, new[0], new[1]

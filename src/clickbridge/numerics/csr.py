@@ -6,16 +6,18 @@ about nnz(a) * k * size; rows are shared out to threads by non-zeros.
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from clickbridge.engines.base import Engine, default_engine
 from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]
+FEW = 10_000
+"""Non-zeros: with fewer, to wake a thread takes longer than it saves."""
 
 
 @kernel
@@ -40,31 +42,32 @@ def rows_times(indptr, indices, data, dense, start, stop, out, first):  # type: 
             p += 1
 
 
-def csr_times_dense(a: sparse.csr_array, dense: Array, out: Array | None = None, threads: int = 0) -> Array:
-    """`a @ dense`, into `out` where it is given."""
+def csr_times_dense(a: sparse.csr_array, dense: Array, engine: Engine | None = None) -> Array:
+    """`a @ dense`; a few rows here and now, more where the engine wants."""
+    if a.indptr[-1] < FEW:
+        return product(a, dense)
+    return (engine or default_engine()).times(a, dense)
+
+
+def product(a: sparse.csr_array, dense: Array, engine: Engine | None = None) -> Array:
+    """`a @ dense` in this process, by the engine's threads if there is one."""
     if a.shape[1] != dense.shape[0]:
         raise ValueError(f"shapes {a.shape} and {dense.shape} do not fit")
-    if out is None:
-        out = np.empty((a.shape[0], dense.shape[1]), dtype=dense.dtype)
-    data = a.data.astype(dense.dtype, copy=False)
-    bounds = nonzero_bounds(a.indptr, threads or os.cpu_count() or 1)
-    if len(bounds) == 2:
-        rows_times(a.indptr, a.indices, data, dense, 0, a.shape[0], out, 0)
+    out = np.empty((a.shape[0], dense.shape[1]), dtype=dense.dtype)
+    indptr, indices, data = a.indptr, a.indices, a.data.astype(dense.dtype, copy=False)
+    bounds = [0, len(out)] if engine is None else nonzero_bounds(indptr, engine.threads)
+    if engine is None or len(bounds) == 2:
+        rows_times(indptr, indices, data, dense, 0, len(out), out, 0)
         return out
-    with ThreadPoolExecutor(len(bounds) - 1) as pool:
-        jobs = [
-            pool.submit(rows_times, a.indptr, a.indices, data, dense, bounds[i], bounds[i + 1], out, 0)
-            for i in range(len(bounds) - 1)
-        ]
-        for job in jobs:
-            job.result()
+    for _ in engine.map(lambda part: rows_times(indptr, indices, data, dense, *part, out, 0), pairwise(bounds)):
+        pass
     return out
 
 
 def nonzero_bounds(indptr: Array, parts: int) -> list[int]:
     """Row numbers that cut a matrix into parts with about equal non-zeros."""
     n_rows, nnz = len(indptr) - 1, int(indptr[-1])
-    if parts <= 1 or nnz < 10_000:
+    if parts <= 1 or nnz < FEW:
         return [0, n_rows]
     cuts = np.searchsorted(indptr, [nnz * i // parts for i in range(1, parts)])
     return [0, *(int(c) for c in np.unique(cuts) if 0 < c < n_rows), n_rows]

@@ -11,13 +11,12 @@ lists, so that large blocks move at a fraction of the bandwidth that a stream wo
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from clickbridge.engines.base import Engine, default_engine
 from clickbridge.numerics.threads import kernel, over_rows
 
 Array = np.ndarray[Any, Any]
@@ -26,6 +25,8 @@ PARTS = 4
 Each needs a K v of its own."""
 LEAST_PLACES = 1 << 18
 """Fewer places than this are one stretch."""
+LEAST_WORK = 1 << 18
+"""Additions: with fewer, to wake a second thread takes longer than it saves."""
 
 
 @kernel
@@ -45,16 +46,16 @@ def _spread(indptr, pages, v, first, last, out):  # type: ignore[no-untyped-def]
                 row[t] += c[t]
 
 
-def spread(indptr: Array, pages: Array, scale: Array, v: Array, threads: int = 0) -> Array:
+def spread(indptr: Array, pages: Array, scale: Array, v: Array, engine: Engine | None = None) -> Array:
     """K v for a block v of columns; list k shows `pages[indptr[k]:indptr[k + 1]]`."""
     scale = scale.astype(v.dtype, copy=False)[:, None]
     scaled = v * scale
     parts = PARTS if len(pages) >= LEAST_PLACES else 1
-    threads = threads or os.cpu_count() or 1
+    engine = engine or default_engine()
     width, n_lists = v.shape[1], len(indptr) - 1
     stretches = [(n_lists * i // parts, n_lists * (i + 1) // parts) for i in range(parts)]
     # More threads than stretches take columns apart.
-    columns = max(1, min(-(-threads // parts), width // 16))
+    columns = max(1, min(-(-engine.threads // parts), width // 16)) if len(pages) * width >= LEAST_WORK else 1
     bounds = [width * i // columns for i in range(columns + 1)]
     sums = [np.empty_like(v) for _ in stretches]
     jobs = [(a, b, *c, out) for (a, b), out in zip(stretches, sums, strict=True) for c in pairwise(bounds)]
@@ -63,12 +64,8 @@ def spread(indptr: Array, pages: Array, scale: Array, v: Array, threads: int = 0
         a, b, first, last, out = job
         _spread(indptr[a : b + 1], pages, scaled, first, last, out)
 
-    if threads == 1 or len(jobs) == 1:
-        for job in jobs:
-            work(job)
-    else:
-        with ThreadPoolExecutor(min(threads, len(jobs))) as pool:
-            list(pool.map(work, jobs))
+    for _ in engine.map(work, jobs):
+        pass
     for more in sums[1:]:
         sums[0] += more
     sums[0] *= scale
@@ -125,8 +122,8 @@ def _list_means(indptr, pages, rows, start, stop, out):  # type: ignore[no-untyp
         mean /= max(indptr[k + 1] - indptr[k], 1)
 
 
-def list_means(indptr: Array, pages: Array, rows: Array, threads: int = 0) -> Array:
+def list_means(indptr: Array, pages: Array, rows: Array, engine: Engine | None = None) -> Array:
     """The mean of the rows of each list's pages; zeros for an empty list."""
     out = np.empty((len(indptr) - 1, rows.shape[1]), dtype=rows.dtype)
-    over_rows(len(out), threads, lambda a, b: _list_means(indptr, pages, rows, a, b, out))
+    over_rows(len(out), engine, lambda a, b: _list_means(indptr, pages, rows, a, b, out))
     return out

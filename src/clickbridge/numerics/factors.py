@@ -5,19 +5,23 @@ Batches keep many threads exact: in a batch all scores are taken from the same f
 samples), then every thread applies all steps of the batch, in order, to its own latent columns. The result
 does not depend on the number of threads. Steps shrink by AdaGrad, one sum of squares for each row of a factor:
 rare features need longer steps than common ones.
+
+Decay is implicit: after a step, w becomes w / (1 + step * shrink). AdaGrad's step is rate / |gradients so far|, which
+has no bound where a sample says nothing of a row (two documents of the same features, or of none). There the explicit
+w (1 - step * shrink) turns sign and grows without end; the implicit one shrinks whatever the step is. The gradient's
+own part of a step is `rate` long at most, so factors grow no faster than the samples of a row.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from clickbridge.engines.base import Engine, default_engine
 from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]
@@ -149,10 +153,10 @@ def _step_row(matrix, row, slope, other, size, rate, shrink, factor, squares, lo
         feature, value = indices[p], slope * data[p]
         squares[feature] += value * value * size
         step = rate / np.sqrt(squares[feature] + 1e-8)
-        keep, move = np.float32(1.0 - step * shrink), np.float32(step * value)
+        keep, move = np.float32(1.0 / (1.0 + step * shrink)), np.float32(step * value)
         image = factor[feature, low:high]
         for c in range(len(image)):
-            image[c] = keep * image[c] - move * other[c]
+            image[c] = keep * (image[c] - move * other[c])
 
 
 @kernel
@@ -177,7 +181,8 @@ def _step_bias(matrix, row, slope, rate, shrink, bias, squares):  # type: ignore
     for p in range(indptr[row], indptr[row + 1]):
         gradient, feature = slope * data[p], indices[p]
         squares[feature] += gradient * gradient
-        bias[feature] -= rate / np.sqrt(squares[feature] + 1e-8) * (gradient + shrink * bias[feature])
+        step = rate / np.sqrt(squares[feature] + 1e-8)
+        bias[feature] = (bias[feature] - step * gradient) / (1.0 + step * shrink)
 
 
 @kernel
@@ -212,12 +217,13 @@ class Descent:
         rate: float = 0.1,
         shrink: float = 0.0,
         biases: bool = True,
-        threads: int = 0,
+        engine: Engine | None = None,
     ) -> None:
         self.x, self.y = _parts(x), _parts(y)
         self.factors, self.loss = factors, LOSSES[loss]
         self.rate, self.shrink, self.biases = rate, shrink, biases
-        self.threads = max(1, min(threads or os.cpu_count() or 1, factors.u.shape[1]))
+        self.engine = engine or default_engine()
+        self.threads = max(1, min(self.engine.threads, factors.u.shape[1]))
         if BATCH * factors.u.shape[1] * (_mean_row(x) + 2 * _mean_row(y)) < LEAST_WORK:
             self.threads = 1
         # One copy a thread: all hold the same numbers, and no thread reads another's half-done sums.
@@ -231,14 +237,13 @@ class Descent:
         width = self.factors.u.shape[1]
         a, b = (np.zeros((BATCH, width), dtype=np.float32) for _ in range(2))
         slope = np.zeros(BATCH)
-        with ThreadPoolExecutor(self.threads) as pool:
-            for first in range(0, len(samples), BATCH):
-                self._batch(pool, samples, first, min(first + BATCH, len(samples)), a, b, slope)
+        for first in range(0, len(samples), BATCH):
+            self._batch(samples, first, min(first + BATCH, len(samples)), a, b, slope)
         self.epochs += 1
         for mean, value in zip(self.mean.arrays, self.factors.arrays, strict=True):
             mean += (value - mean) / self.epochs
 
-    def _batch(self, pool: Any, s: Samples, first: int, stop: int, a: Array, b: Array, slope: Array) -> None:
+    def _batch(self, s: Samples, first: int, stop: int, a: Array, b: Array, slope: Array) -> None:
         n, f, rows = stop - first, self.factors.arrays, s.arrays
 
         def forward(_: int, low: int, high: int) -> None:
@@ -248,21 +253,20 @@ class Descent:
             steps = self.rate, self.shrink, self._squares[thread]
             _apply(self.x, self.y, f, rows, first, n, a, b, slope, *steps, low, high)
 
-        _share(pool, self.threads, n, forward)
-        _share(pool, self.threads, f[0].shape[1], apply)
+        self._share(n, forward)
+        self._share(f[0].shape[1], apply)
         if self.biases:
             steps = self.rate, self.shrink, self._bias_squares
             _apply_biases(self.x, self.y, f, rows, first, n, slope, *steps)
 
-
-def _share(pool: Any, threads: int, n: int, work: Callable[[int, int, int], None]) -> None:
-    """Calls `work(thread, start, stop)` over a partition of n."""
-    if threads == 1:
-        work(0, 0, n)
-        return
-    bounds = [n * i // threads for i in range(threads + 1)]
-    for job in [pool.submit(work, i, bounds[i], bounds[i + 1]) for i in range(threads)]:
-        job.result()
+    def _share(self, n: int, work: Callable[[int, int, int], None]) -> None:
+        """Calls `work(thread, start, stop)` over a partition of n."""
+        if self.threads == 1:
+            work(0, 0, n)
+            return
+        bounds = [n * i // self.threads for i in range(self.threads + 1)]
+        for _ in self.engine.map(lambda i: work(i, bounds[i], bounds[i + 1]), range(self.threads)):
+            pass
 
 
 def _mean_row(matrix: sparse.csr_array) -> float:

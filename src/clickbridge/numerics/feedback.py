@@ -10,20 +10,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clickbridge.numerics.table import add_at, mixed, value_at
+from clickbridge.numerics.table import add_at, crowded, mixed, value_at
 from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]
 NEGLIGIBLE = 1e-9
 """A cluster with less than this probability is passed over."""
 EVERY, ABOVE, RESIDUAL = 0, 1, 2
-"""Pairs of a page: clicked over every unclicked result; over those above it; all pairs, less what ranks foretell."""
+"""Pairs of a page: clicked over every unclicked result; over those above it; all, less what the ranks explain."""
 OF_QUERY = 0xFFFFFFFF
 """In the place of a page number: the query's own count of clicked pages."""
 
 
+def read_only(values: Array) -> Array:
+    """Read-only and plain, as arrays mapped from a file are: a compiled loop is then needed in one version alone."""
+    out = np.ascontiguousarray(values).view(np.ndarray)
+    out.setflags(write=False)
+    return out
+
+
 class Layout(NamedTuple):
-    """Flat arrays: of pages (component, start in z), of components (all others)."""
+    """Flat arrays: of pages (component, start in z), of components, and of later pages, whose numbers go on behind
+    the others; they are apart so that a page can be added without a copy of all."""
 
     component: Array
     start: Array
@@ -36,6 +44,10 @@ class Layout(NamedTuple):
     centres: Array
     weight_start: Array
     slot_start: Array
+    later_component: Array = read_only(np.empty(0, dtype=np.int32))
+    later_start: Array = read_only(np.empty(0, dtype=np.int64))
+    later_z: Array = read_only(np.empty(0, dtype=np.float32))
+    later_z_tilde: Array = read_only(np.empty(0, dtype=np.float32))
 
 
 @kernel
@@ -43,7 +55,7 @@ def pair_labels(clicked, kind, rates, out):  # type: ignore[no-untyped-def]
     """G y of one page of results: for each result, its won less its lost pairs."""
     n = len(clicked)
     if kind == RESIDUAL:
-        # y_ab = (c_a - c_b) - (p_a - p_b) over all pairs: what the ranks alone foretell teaches nothing.
+        # y_ab = (c_a - c_b) - (p_a - p_b) over all pairs: what the ranks alone explain teaches nothing.
         total = 0.0
         for i in range(n):
             out[i] = clicked[i] - rates[min(i, len(rates) - 1)]
@@ -63,14 +75,38 @@ def pair_labels(clicked, kind, rates, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _query_vector(pages, top, c, layout, query):  # type: ignore[no-untyped-def]
+def labels_of_lists(indptr, clicked, kind, rates, out):  # type: ignore[no-untyped-def]
+    """`pair_labels` of pages end to end."""
+    for e in range(len(indptr) - 1):
+        pair_labels(clicked[indptr[e] : indptr[e + 1]], kind, rates, out[indptr[e] : indptr[e + 1]])
+
+
+@kernel
+def _places(pages, component, start, later_component, later_start, kinds, begins):  # type: ignore[no-untyped-def]
+    """Component and place in z of each page of a list; for a later page -1 less its place in `later_z`."""
+    for i in range(len(pages)):
+        later = pages[i] - len(component)
+        if pages[i] < 0:
+            kinds[i] = -1
+        elif later < 0:
+            kinds[i], begins[i] = component[pages[i]], start[pages[i]]
+        else:
+            kinds[i], begins[i] = later_component[later], -1 - later_start[later]
+
+
+@kernel
+def _row(z, later, begin, d):  # type: ignore[no-untyped-def]
+    return z[begin : begin + d] if begin >= 0 else later[-1 - begin : -1 - begin + d]
+
+
+@kernel
+def _query_vector(kinds, begins, top, c, z, later, query):  # type: ignore[no-untyped-def]
     """Eq. (25) over the list's first pages, as a mean; how many of them lie in component c."""
     members = 0
     query[:] = 0.0
-    for i in range(min(top, len(pages))):
-        if pages[i] >= 0 and layout.component[pages[i]] == c:
-            s = layout.start[pages[i]]
-            row = layout.z[s : s + len(query)]
+    for i in range(min(top, len(kinds))):
+        if kinds[i] == c:
+            row = _row(z, later, begins[i], len(query))
             members += 1
             for t in range(len(query)):
                 query[t] += row[t]
@@ -79,15 +115,15 @@ def _query_vector(pages, top, c, layout, query):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _cluster_shares(pages, top, c, layout, query, out):  # type: ignore[no-untyped-def]
+def _cluster_shares(kinds, begins, top, c, layout, query, out):  # type: ignore[no-untyped-def]
     """P(k | q) of eq. (26) by log-sum-exp. Centres stand side by side, dimension by dimension: the inner loop is
     over clusters, each with a sum of its own, which compiles to wide instructions and keeps the order of sums."""
     n = len(out)
     if n == 1:
         out[0] = 1.0
         return
-    if _query_vector(pages, top, c, layout, query) == 0:
-        _query_vector(pages, len(pages), c, layout, query)
+    if _query_vector(kinds, begins, top, c, layout.z, layout.later_z, query) == 0:
+        _query_vector(kinds, begins, len(kinds), c, layout.z, layout.later_z, query)
     far = np.zeros(n, np.float32)
     for t in range(len(query)):
         s = layout.centre_start[c] + t * n
@@ -104,12 +140,12 @@ def _cluster_shares(pages, top, c, layout, query, out):  # type: ignore[no-untyp
 
 
 @kernel
-def _first_of_component(pages, i, layout):  # type: ignore[no-untyped-def]
+def _first_of_component(kinds, i):  # type: ignore[no-untyped-def]
     """Whether place i is the first of its component in the list."""
-    if pages[i] < 0 or layout.component[pages[i]] < 0:
+    if kinds[i] < 0:
         return False
     for j in range(i):  # noqa: SIM110 (a compiled loop)
-        if pages[j] >= 0 and layout.component[pages[j]] == layout.component[pages[i]]:
+        if kinds[j] == kinds[i]:
             return False
     return True
 
@@ -117,15 +153,18 @@ def _first_of_component(pages, i, layout):  # type: ignore[no-untyped-def]
 @kernel
 def latent_scores(indptr, pages, top, layout, weights, evidence, scale, shrink, out):  # type: ignore[no-untyped-def]
     """f(x | q) of eq. (23) for lists end to end, each cluster's share over its evidence plus `shrink`."""
+    where = layout.component, layout.start, layout.later_component, layout.later_start
     for e in range(len(indptr) - 1):
         shown = pages[indptr[e] : indptr[e + 1]]
+        kinds, begins = np.empty(len(shown), np.int64), np.empty(len(shown), np.int64)
+        _places(shown, *where, kinds, begins)
         for i in range(len(shown)):
-            if not _first_of_component(shown, i, layout):
+            if not _first_of_component(kinds, i):
                 continue
-            c = layout.component[shown[i]]
+            c = kinds[i]
             d = layout.dims[c]
             shares, u = np.empty(layout.n_clusters[c]), np.zeros(d)
-            _cluster_shares(shown, top, c, layout, np.empty(d, np.float32), shares)
+            _cluster_shares(kinds, begins, top, c, layout, np.empty(d, np.float32), shares)
             for k in range(len(shares)):
                 seen = evidence[layout.slot_start[c] + k]
                 if shares[k] > NEGLIGIBLE and seen != 0.0:
@@ -135,9 +174,8 @@ def latent_scores(indptr, pages, top, layout, weights, evidence, scale, shrink, 
                     for t in range(d):
                         u[t] += factor * row[t]
             for j in range(i, len(shown)):
-                if shown[j] >= 0 and layout.component[shown[j]] == c:
-                    s = layout.start[shown[j]]
-                    z = layout.z[s : s + d]
+                if kinds[j] == c:
+                    z = _row(layout.z, layout.later_z, begins[j], d)
                     total = 0.0
                     for t in range(d):
                         total += u[t] * z[t]
@@ -160,20 +198,22 @@ def own_scores(indptr, pages, queries, keys, values, scale, shrink, out):  # typ
 @kernel
 def learn_latent(indptr, pages, top, labels, amounts, layout, weights, evidence):  # type: ignore[no-untyped-def]
     """Eq. (24) for events end to end: u_k += P(k | q) sum over pages of y_i z~_i, and k's evidence."""
+    where = layout.component, layout.start, layout.later_component, layout.later_start
     for e in range(len(indptr) - 1):
         shown = pages[indptr[e] : indptr[e + 1]]
         y = labels[indptr[e] : indptr[e + 1]]
+        kinds, begins = np.empty(len(shown), np.int64), np.empty(len(shown), np.int64)
+        _places(shown, *where, kinds, begins)
         for i in range(len(shown)):
-            if not _first_of_component(shown, i, layout):
+            if not _first_of_component(kinds, i):
                 continue
-            c = layout.component[shown[i]]
+            c = kinds[i]
             d = layout.dims[c]
             shares, step = np.empty(layout.n_clusters[c]), np.zeros(d)
-            _cluster_shares(shown, top, c, layout, np.empty(d, np.float32), shares)
+            _cluster_shares(kinds, begins, top, c, layout, np.empty(d, np.float32), shares)
             for j in range(i, len(shown)):
-                if shown[j] >= 0 and layout.component[shown[j]] == c and y[j] != 0.0:
-                    s = layout.start[shown[j]]
-                    z = layout.z_tilde[s : s + d]
+                if kinds[j] == c and y[j] != 0.0:
+                    z = _row(layout.z_tilde, layout.later_z_tilde, begins[j], d)
                     for t in range(d):
                         step[t] += y[j] * z[t]
             for k in range(len(shares)):
@@ -187,12 +227,49 @@ def learn_latent(indptr, pages, top, labels, amounts, layout, weights, evidence)
 
 
 @kernel
-def learn_own(indptr, pages, labels, amounts, queries, keys, values):  # type: ignore[no-untyped-def]
-    """Adds each event to the table; how many keys are new. The table must have room."""
-    new = 0
-    for e in range(len(indptr) - 1):
-        new += add_at(keys, values, mixed(queries[e], OF_QUERY), amounts[e])
+def learn_own(indptr, pages, labels, amounts, queries, first, keys, values, used):  # type: ignore[no-untyped-def]
+    """Adds events from `first` on to the table until the next one might crowd it: (the event that comes next, keys in
+    use). The caller then makes room."""
+    for e in range(first, len(indptr) - 1):
+        if crowded(used + indptr[e + 1] - indptr[e] + 1, len(keys)):
+            return e, used
+        used += add_at(keys, values, mixed(queries[e], OF_QUERY), amounts[e])
         for p in range(indptr[e], indptr[e + 1]):
             if pages[p] >= 0 and labels[p] != 0.0:
-                new += add_at(keys, values, mixed(queries[e], pages[p]), amounts[e] * labels[p])
-    return new
+                used += add_at(keys, values, mixed(queries[e], pages[p]), amounts[e] * labels[p])
+    return len(indptr) - 1, used
+
+
+@kernel
+def listed_pages(order, items, numbers, more, out):  # type: ignore[no-untyped-def]
+    """Page numbers of items in that order. The first items are documents of a catalogue, those behind it are in
+    `more`; -1 is a document nobody knows, and has the last place of `numbers`."""
+    n = len(numbers) - 1
+    for r in range(len(order)):
+        item = items[order[r]]
+        out[r] = numbers[item] if item < n else more[item - n]
+
+
+@kernel
+def blended(indptr, order, pages, given, latent, queries, keys, values, scale, how, prior, out):  # type: ignore[no-untyped-def]
+    """The score of every row of lists end to end: log rate of its rank, latent and own part. `order` puts rows by
+    falling `given` score; `pages` and `latent` are in that order; `how` is (weight of latent, of own, shrink)."""
+    longest = len(prior)
+    for e in range(len(indptr) - 1):
+        seen = value_at(keys, values, mixed(queries[e], OF_QUERY))
+        for p in range(indptr[e], indptr[e + 1]):
+            rank = p - indptr[e]
+            total = 0.0
+            if seen != 0.0 and pages[p] >= 0:
+                won = value_at(keys, values, mixed(queries[e], pages[p]))
+                total = how[1] * (won * scale / (max(seen, 0.0) * scale + how[2]))
+            if how[0] != 0.0:
+                total = how[0] * latent[p] + total
+            # Below the longest list the rate goes on falling as 1 / r.
+            if rank < longest:
+                total += prior[rank]
+            else:
+                total += prior[longest - 1] - np.log((rank + 1) / longest)
+            row = order[p]
+            # What the inner model cannot score has no score here either.
+            out[row] = total if given[row] != -np.inf else -np.inf

@@ -1,6 +1,7 @@
-"""Kernels between chosen rows of sparse matrices: small dense blocks out of large sparse data.
+"""Kernels between chosen rows of sparse matrices: small dense blocks out of large sparse data, and the rows that are
+nearest to one.
 
-One loop serves all: the entries of one side are chained by column, those of the other walk the chains, so that the
+The entries of one side are put in order by column, as a small inverted index, and those of the other look them up: the
 work is the entries that meet, not all that might. What two entries add is their product (dot products, cosines), or
 the Jensen-Shannon term of two shares p and q,
 
@@ -16,79 +17,207 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from clickbridge.numerics.threads import kernel
+from clickbridge.numerics.row import Row
+from clickbridge.numerics.threads import kernel, unsigned
+from clickbridge.numerics.topk import best_first, sift_down, sift_up
 
 Array = np.ndarray[Any, Any]
 DOT, JENSEN_SHANNON = 0, 1
+FIRST = np.zeros(1, dtype=np.int64)
+NONE = np.empty(0, dtype=np.int64)
+
+
+@kernel
+def _by_column(indptr, indices, rows, width):  # type: ignore[no-untyped-def]
+    """Columns that the rows have, numbered from 1 as they come; where the entries of each begin; and the number of the
+    column of each entry, row after row."""
+    size = 0
+    for i in range(len(rows)):
+        size += indptr[rows[i] + 1] - indptr[rows[i]]
+    numbers, starts, column_of = np.zeros(width, np.int32), np.zeros(size + 2, np.int32), np.empty(size, np.int32)
+    seen = at = 0
+    for i in range(len(rows)):
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            number = numbers[indices[p]]
+            if number == 0:
+                seen += 1
+                number = numbers[indices[p]] = seen
+            starts[number + 1] += 1
+            column_of[at] = number
+            at += 1
+    for number in range(1, seen + 2):
+        starts[number] += starts[number - 1]
+    return numbers, starts, column_of
+
+
+@kernel
+def _share(x, y):  # type: ignore[no-untyped-def]
+    """The Jensen-Shannon term."""
+    if x <= 0.0 or y <= 0.0:
+        return 0.0
+    return (x * np.log((x + y) / x) + y * np.log((x + y) / y)) / (2 * np.log(2.0))
+
+
+# The loops below take no slices of arrays: a slice costs more than the few entries that it is of.
+
+
+@kernel
+def _square(indptr, indices, data, rows, others, width, term, out, beside):  # type: ignore[no-untyped-def]
+    """Rows with themselves, and others with them. A row meets those before it and itself: half the work."""
+    numbers, starts, column_of = _by_column(indptr, indices, rows, width)
+    ends, holders, values = starts.copy(), np.empty(len(column_of), np.uint32), np.empty(len(column_of), np.float64)
+    at = 0
+    for i in range(len(rows)):
+        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            number, x = column_of[at], np.float64(data[p])
+            end = ends[number]
+            holders[end], values[end] = i, x
+            ends[number] = end + 1
+            at += 1
+            if term == DOT:
+                for q in range(starts[number], end + 1):
+                    out[i, holders[q]] += x * values[q]
+            else:
+                for q in range(starts[number], end + 1):
+                    out[i, holders[q]] += _share(x, values[q])
+    for i in range(len(rows)):
+        for j in range(i):
+            out[j, i] = out[i, j]
+    _look_up(indptr, indices, data, others, numbers, starts, ends, holders, values, term, beside)
+
+
+@kernel
+def _look_up(  # type: ignore[no-untyped-def]
+    indptr, indices, data, rows, numbers, starts, ends, holders, values, term, out
+):
+    """Rows with those whose entries are in order by column."""
+    for j in range(len(rows)):
+        for p in range(indptr[rows[j]], indptr[rows[j] + 1]):
+            number, x = numbers[indices[p]], np.float64(data[p])
+            if number == 0:
+                continue
+            if term == DOT:
+                for q in range(starts[number], ends[number]):
+                    out[j, holders[q]] += x * values[q]
+            else:
+                for q in range(starts[number], ends[number]):
+                    out[j, holders[q]] += _share(x, values[q])
 
 
 @kernel
 def _block(  # type: ignore[no-untyped-def]
-    a_indptr, a_indices, a_data, a_rows, b_indptr, b_indices, b_data, b_rows, term, symmetric, head, out
+    a_indptr, a_indices, a_data, a_rows, b_indptr, b_indices, b_data, b_rows, width, term, out
 ):
-    """`head` has the last entry of each column, or -1, and is left as it came: -1 everywhere."""
-    size = 0
-    for i in range(len(a_rows)):
-        size += a_indptr[a_rows[i] + 1] - a_indptr[a_rows[i]]
-    row, value, before = np.empty(size, np.int32), np.empty(size, np.float64), np.empty(size, np.int32)
-    used = 0 if symmetric else _chain(a_indptr, a_indices, a_data, a_rows, 0, len(a_rows), 0, head, row, value, before)
-    for j in range(len(b_rows)):
-        if symmetric:
-            used = _chain(a_indptr, a_indices, a_data, a_rows, j, j + 1, used, head, row, value, before)
-        for p in range(b_indptr[b_rows[j]], b_indptr[b_rows[j] + 1]):
-            y, at = np.float64(b_data[p]), head[b_indices[p]]
-            while at >= 0:
-                x = value[at]
-                if term == DOT:
-                    out[row[at], j] += x * y
-                elif x > 0.0 and y > 0.0:
-                    out[row[at], j] += (x * np.log((x + y) / x) + y * np.log((x + y) / y)) / (2 * np.log(2.0))
-                at = before[at]
+    """out[j, i] = the kernel of b's row j and a's row i; a's are inverted."""
+    numbers, starts, column_of = _by_column(a_indptr, a_indices, a_rows, width)
+    ends, holders, values = starts.copy(), np.empty(len(column_of), np.uint32), np.empty(len(column_of), np.float64)
+    at = 0
     for i in range(len(a_rows)):
         for p in range(a_indptr[a_rows[i]], a_indptr[a_rows[i] + 1]):
-            head[a_indices[p]] = -1
-    if symmetric:
-        for i in range(len(a_rows)):
-            for j in range(i):
-                out[i, j] = out[j, i]
-
-
-@kernel
-def _chain(indptr, indices, data, rows, start, stop, used, head, row, value, before):  # type: ignore[no-untyped-def]
-    """Entries of some rows, each joined to the one that its column had before."""
-    for i in range(start, stop):
-        for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            row[used], value[used], before[used] = i, data[p], head[indices[p]]
-            head[indices[p]] = used
-            used += 1
-    return used
+            end = ends[column_of[at]]
+            holders[end], values[end] = i, a_data[p]
+            ends[column_of[at]] = end + 1
+            at += 1
+    _look_up(b_indptr, b_indices, b_data, b_rows, numbers, starts, ends, holders, values, term, out)
 
 
 def rows_kernel(a: sparse.csr_array, a_rows: Array, b: sparse.csr_array, b_rows: Array, term: int = DOT) -> Array:
-    """out[i, j] = sum over shared columns of term(a[a_rows[i]], b[b_rows[j]]); rows with themselves: half the work."""
-    if a.shape[1] != b.shape[1]:
-        raise ValueError(f"rows of {a.shape[1]} and {b.shape[1]} columns have no kernel")
-    out = np.zeros((len(a_rows), len(b_rows)))
-    one, two = (np.ascontiguousarray(rows, dtype=np.int64) for rows in (a_rows, b_rows))
-    symmetric = a is b and a_rows is b_rows
-    left, right = ((m.indptr, m.indices, m.data) for m in (a, b))
-    _block(*left, one, *right, two, term, symmetric, np.full(a.shape[1], -1, dtype=np.int32), out)
-    return out
+    """out[i, j] = sum over shared columns of term(a[a_rows[i]], b[b_rows[j]]). Rows with themselves cost half; of two
+    sets the smaller is best given first."""
+    width = a.shape[1]
+    if width != b.shape[1]:
+        raise ValueError(f"rows of {width} and {b.shape[1]} columns have no kernel")
+    if a is b and a_rows is b_rows:
+        return square_kernel(a, a_rows, NONE, term)[0]
+    one = np.ascontiguousarray(a_rows, dtype=np.int64)
+    two = np.ascontiguousarray(b_rows, dtype=np.int64)
+    out = np.zeros((len(two), len(one)))
+    left, right = ((m.indptr, unsigned(m.indices), m.data) for m in (a, b))
+    _block(*left, one, *right, two, width, term, out)
+    return np.ascontiguousarray(out.T)
+
+
+def square_kernel(a: sparse.csr_array, rows: Array, others: Array, term: int = DOT) -> tuple[Array, Array]:
+    """Rows with themselves, and each of `others` with these rows: what both take is done once."""
+    one, two = (np.ascontiguousarray(numbers, dtype=np.int64) for numbers in (rows, others))
+    out, beside = np.zeros((len(one), len(one))), np.zeros((len(two), len(one)))
+    _square(a.indptr, unsigned(a.indices), a.data, one, two, a.shape[1], term, out, beside)
+    return out, beside
+
+
+def row_kernel(row: Row, b: sparse.csr_array, b_rows: Array) -> Array:
+    """Dot products of one row with chosen rows of a matrix."""
+    two = np.ascontiguousarray(b_rows, dtype=np.int64)
+    out = np.zeros((len(two), 1))
+    one = np.array([0, len(row.columns)]), unsigned(row.columns), row.values, FIRST
+    _block(*one, b.indptr, unsigned(b.indices), b.data, two, b.shape[1], DOT, out)
+    return out[:, 0]
+
+
+# --- dense rows ------------------------------------------------------------------------------------
 
 
 @kernel
-def _square(matrix, rows, out):  # type: ignore[no-untyped-def]
-    for i in range(len(rows)):
-        one = matrix[rows[i]]
-        for j in range(len(rows)):
-            out[i, j] = one[rows[j]]
+def _dense_block(a, columns, out):  # type: ignore[no-untyped-def]
+    for i in range(len(a)):
+        line = out[i]
+        for k in range(a.shape[1]):
+            x, other = a[i, k], columns[k]
+            for j in range(len(other)):
+                line[j] += x * other[j]
 
 
-def square_of(matrix: Array, rows: Array) -> Array:
-    """matrix[rows][:, rows] in one pass, of a square matrix."""
-    numbers = np.ascontiguousarray(rows, dtype=np.int64)
-    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(matrix):
-        raise IndexError(f"rows must be from 0 to {len(matrix) - 1}")
-    out = np.empty((len(numbers), len(numbers)), dtype=matrix.dtype)
-    _square(np.ascontiguousarray(matrix), numbers, out)
+def dense_kernel(a: Array, b: Array) -> Array:
+    """a @ b.T in float64. Not a matrix product, whose rounding depends on its shape: here every sum has one order,
+    whatever rows stand beside it."""
+    out = np.zeros((len(a), len(b)))
+    _dense_block(a.astype(np.float64), np.ascontiguousarray(b.T, dtype=np.float64), out)
     return out
+
+
+# --- the nearest rows ------------------------------------------------------------------------------
+
+
+@kernel
+def _nearest(columns, values, indptr, holders, weights, among, items, scores):  # type: ignore[no-untyped-def]
+    n_items = len(among)
+    total, seen = np.zeros(n_items, np.float64), np.zeros(n_items, np.uint8)
+    touched = np.empty(n_items, np.int32)
+    n_touched = 0
+    for p in range(len(columns)):
+        weight, first, end = np.float64(values[p]), indptr[columns[p]], indptr[columns[p] + 1]
+        here, there = holders[first:end], weights[first:end]
+        for j in range(len(here)):
+            holder = here[j]
+            if not seen[holder]:
+                seen[holder] = 1
+                touched[n_touched] = holder
+                n_touched += 1
+            total[holder] += weight * there[j]
+    size = 0
+    for t in range(n_touched):
+        item = touched[t]
+        score = total[item]
+        if not among[item]:
+            continue
+        if size < len(scores):
+            scores[size], items[size] = score, item
+            sift_up(scores, items, size)
+            size += 1
+        elif score > scores[0] or (score == scores[0] and item < items[0]):
+            scores[0], items[0] = score, item
+            sift_down(scores, items, size, 0)
+    best_first(scores, items, size)
+    return size
+
+
+def nearest_rows(row: Row, inverted: sparse.csr_array, k: int, among: Array) -> tuple[Array, Array]:
+    """The k rows of largest dot product with `row`, of those that share a column with it and that the mask `among`
+    names, best first, ties to the lower number. `inverted` has a row for each column."""
+    k = min(k, len(among))
+    items, scores = np.empty(k, dtype=np.int64), np.empty(k)
+    if not k:
+        return items, scores
+    lists = inverted.indptr, unsigned(inverted.indices), inverted.data
+    size = _nearest(unsigned(row.columns), row.values, *lists, among, items, scores)
+    return items[:size], scores[:size]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from clickbridge.numerics.svd import orthonormal
+from clickbridge.engines.base import Engine, default_engine
 
 Array = np.ndarray[Any, Any]
 ROWS = 8192
@@ -42,21 +42,27 @@ def fewest_rows(rank: int) -> int:
 
 
 def leading_eigenpairs(
-    product: Callable[[Array], Array], n: int, rank: int, *, tolerance: float, seed: int = 0
+    product: Callable[[Array], Array],
+    n: int,
+    rank: int,
+    *,
+    tolerance: float,
+    seed: int = 0,
+    engine: Engine | None = None,
 ) -> tuple[Array, Array, float]:
     """The `rank` largest eigenvalues (falling), their vectors as columns, and the largest ||K v - lambda v||, in
     float32; n must be `fewest_rows(rank)` or more. Stops at the tolerance or after MOST_RESTARTS."""
     width, most = block_width(rank), basis_width(rank)
-    rng = np.random.default_rng(seed)
+    engine, rng = engine or default_engine(), np.random.default_rng(seed)
     basis = np.empty((n, most), dtype=np.float32)
     small = np.zeros((most, most))
     size, restarts = 0, 0
-    fresh = orthonormal(rng.standard_normal((n, width)).astype(np.float32))[0]
+    fresh = engine.orthonormal(rng.standard_normal((n, width)).astype(np.float32))[0]
     while True:
         last = slice(size, size + width)
         basis[:, last] = fresh
         size += width
-        fresh, coupling, inner = _extend(basis[:, :size], product(fresh), rng)
+        fresh, coupling, inner = _extend(basis[:, :size], product(fresh), rng, engine)
         small[:size, last] = inner
         small[last, :size] = inner.T
         full = size + width > most
@@ -77,13 +83,13 @@ def leading_eigenpairs(
             size = kept
 
 
-def _extend(basis: Array, image: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+def _extend(basis: Array, image: Array, rng: np.random.Generator, engine: Engine) -> tuple[Array, Array, Array]:
     """(Q, B, V' image) of image = V (V' image) + Q B, with Q as wide as the image and orthogonal to V. Twice: what
     rounding leaves of V in the difference is large where the difference is small."""
     width = image.shape[1]
     inner = basis.T @ image
     image -= basis @ inner
-    found, upper = orthonormal(image)
+    found, upper = engine.orthonormal(image)
     again = basis.T @ found
     # A direction that lies in V after all is what rounding left of nothing.
     outside = np.linalg.norm(again, axis=0) < 0.9
@@ -97,7 +103,7 @@ def _extend(basis: Array, image: Array, rng: np.random.Generator) -> tuple[Array
         found = np.hstack([found, extra])
         upper = np.vstack([upper, np.zeros((extra.shape[1], width), dtype=upper.dtype)])
         again = np.hstack([again, np.zeros((len(again), extra.shape[1]), dtype=again.dtype)])
-    fresh, corrected = orthonormal(found)
+    fresh, corrected = engine.orthonormal(found)
     return fresh, corrected.astype(np.float64) @ upper, inner + again.astype(np.float64) @ upper
 
 

@@ -17,17 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import linalg, sparse
 
-from clickbridge.numerics.csr import csr_times_dense
-from clickbridge.numerics.rows import (
-    BLOCK_ROWS,
-    Maps,
-    SparseRows,
-    block_product,
-    compressed,
-    over_blocks,
-    row_blocks,
-    stacked,
-)
+from clickbridge.engines.base import Engine, default_engine
+from clickbridge.numerics.rows import BLOCK_ROWS, Maps, SparseRows, block_product, compressed, row_blocks, stacked
 from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]
@@ -55,7 +46,7 @@ class Rows(Protocol):
 
     blocks: list[tuple[int, int]]
 
-    def load(self, maps: Maps) -> None: ...
+    def load(self, maps: Maps, engine: Engine) -> None: ...
 
     def block(self, start: int, stop: int, out: Array) -> Array:
         """Rows of W L, not to be written to; `out` has room for them."""
@@ -69,7 +60,7 @@ class FormedRows:
         self._w = w
         self.blocks = row_blocks(w.indptr)
 
-    def load(self, maps: Maps) -> None:
+    def load(self, maps: Maps, engine: Engine) -> None:
         self._maps = maps
 
     def block(self, start: int, stop: int, out: Array) -> Array:
@@ -84,21 +75,21 @@ class FactoredRows:
         self._outer, self._middle, self._inner, self._tile = outer, middle, inner, tile
         self.blocks = row_blocks(outer.indptr)
 
-    def load(self, maps: Maps) -> None:
+    def load(self, maps: Maps, engine: Engine) -> None:
         width = maps.shape[1]
         if self._tile >= width:
             whole = maps.dense() if isinstance(maps, SparseRows) else maps
-            self._omega = self._through(whole)
+            self._omega = self._through(whole, engine)
             return
         self._omega = np.empty((self._outer.shape[0], width), dtype=np.float32)
         for start in range(0, width, self._tile):
             stop = min(start + self._tile, width)
             part = maps.dense(start, stop) if isinstance(maps, SparseRows) else maps[:, start:stop]
-            self._omega[:, start:stop] = self._through(np.ascontiguousarray(part))
+            self._omega[:, start:stop] = self._through(np.ascontiguousarray(part), engine)
 
-    def _through(self, part: Array) -> Array:
+    def _through(self, part: Array, engine: Engine) -> Array:
         for matrix in (self._inner, self._middle, self._outer):
-            part = csr_times_dense(matrix, part)
+            part = engine.times(matrix, part)
         return part
 
     def block(self, start: int, stop: int, out: Array) -> Array:
@@ -113,11 +104,18 @@ class Half:
     alignment: Array
 
 
-def half_iteration(rows: Rows, maps: Maps, how: Shrinkage, *, keep_dense: bool = False, threads: int = 0) -> Half:
+def half_iteration(
+    rows: Rows, maps: Maps, how: Shrinkage, *, keep_dense: bool = False, engine: Engine | None = None
+) -> Half:
     """New rows of one side. `keep_dense` keeps the result as a dense array (the dense plan)."""
+    return (engine or default_engine()).half(rows, maps, how, keep_dense)
+
+
+def half_by_blocks(rows: Rows, maps: Maps, how: Shrinkage, keep_dense: bool, engine: Engine) -> Half:
+    """The same in this process, blocks of rows by the engine's threads."""
     width = maps.shape[1]
-    rows.load(maps)
-    turn = decorrelation(_gram(rows, width, threads), how.decorrelate) if how.decorrelate else None
+    rows.load(maps, engine)
+    turn = decorrelation(_gram(rows, width, engine), how.decorrelate) if how.decorrelate else None
 
     def work(bounds: tuple[int, int]) -> tuple[Maps, Array]:
         raw, turned, new = (np.empty((ROWS_AT_ONCE, width), dtype=np.float32) for _ in range(3))
@@ -131,7 +129,7 @@ def half_iteration(rows: Rows, maps: Maps, how: Shrinkage, *, keep_dense: bool =
             parts.append(made.copy() if keep_dense else compressed(made))
         return (np.concatenate(parts) if keep_dense else stacked(parts, width)), alignment
 
-    made = list(over_blocks(rows.blocks, threads, work))
+    made = list(engine.map(work, rows.blocks))
     parts: list[Any] = [part for part, _ in made]
     alignment = np.sum([a for _, a in made], axis=0) if made else np.zeros(width)
     if keep_dense:
@@ -139,13 +137,13 @@ def half_iteration(rows: Rows, maps: Maps, how: Shrinkage, *, keep_dense: bool =
     return Half(stacked(parts, width), alignment)
 
 
-def _gram(rows: Rows, width: int, threads: int) -> Array:
+def _gram(rows: Rows, width: int, engine: Engine) -> Array:
     def work(bounds: tuple[int, int]) -> Array:
         block = rows.block(*bounds, np.empty((BLOCK_ROWS, width), dtype=np.float32))
         return block.T @ block
 
     total = np.zeros((width, width))
-    for part in over_blocks(rows.blocks, threads, work):
+    for part in engine.map(work, rows.blocks):
         total += part
     return total
 

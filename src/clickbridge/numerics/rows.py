@@ -1,4 +1,4 @@
-"""Sparse rows of bounded width, and the loops over blocks of rows that make them.
+"""Sparse rows of bounded width, and the blocks of rows that make them.
 
 A map L has a row for each feature and `width` latent dimensions, few of them used: int16 column numbers
 (where the width allows) and float32 values, 6 bytes a number.
@@ -6,9 +6,6 @@ A map L has a row for each feature and `width` latent dimensions, few of them us
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -119,16 +116,6 @@ def row_blocks(indptr: Array, most: int = BLOCK_ROWS) -> list[tuple[int, int]]:
         heavy = int(np.searchsorted(indptr, indptr[bounds[-1]] + share, side="right")) - 1
         bounds.append(min(max(heavy, bounds[-1] + 1), bounds[-1] + most, n_rows))
     return list(pairwise(bounds))
-
-
-def over_blocks(blocks: list[tuple[int, int]], threads: int, work: Callable[[tuple[int, int]], Any]) -> Iterator[Any]:
-    """`work` on every block by a pool of threads; results in the order of the blocks."""
-    threads = min(threads or os.cpu_count() or 1, max(len(blocks), 1))
-    if threads <= 1:
-        yield from map(work, blocks)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        yield from pool.map(work, blocks)
 
 
 def block_product(a: sparse.csr_array, maps: Maps, start: int, stop: int, out: Array) -> Array:

@@ -1,27 +1,29 @@
 """Block randomised SVD of an operator that is only known by its products (Halko, Martinsson, Tropp 2011).
 
-Orthonormalisation is by Cholesky QR: one symmetric product and one triangular solve, 2 n k^2 operations at
-the speed of BLAS, where Householder QR needs twice as many at a fraction of it.
+Products and orthonormalisation are the engine's: the operator brings it along.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import linalg, sparse
-from scipy.linalg import blas
 
-from clickbridge.numerics.csr import csr_times_dense
+from clickbridge.engines.base import Engine, default_engine
 
 Array = np.ndarray[Any, Any]
 OVERSAMPLE = 50
 POWER_STEPS = 4
+WELL_CONDITIONED = 0.1
+"""Least over largest diagonal of a triangular factor from which on one pass of Cholesky QR leaves rounding alone."""
 
 
 class Operator(Protocol):
     shape: tuple[int, int]
+    engine: Engine
 
     def forward(self, v: Array) -> Array: ...
 
@@ -31,8 +33,16 @@ class Operator(Protocol):
 class ProductOperator:
     """A' M B, never formed: `forward(v)` is A'(M(B v)). The transposes are made once."""
 
-    def __init__(self, a: sparse.csr_array, middle: sparse.csr_array, b: sparse.csr_array, dtype: Any) -> None:
+    def __init__(
+        self,
+        a: sparse.csr_array,
+        middle: sparse.csr_array,
+        b: sparse.csr_array,
+        dtype: Any,
+        engine: Engine | None = None,
+    ) -> None:
         self.shape = (a.shape[1], b.shape[1])
+        self.engine = engine or default_engine()
         self.most_rank = min(*a.shape, *b.shape)
         self._forward = [_csr(m, dtype) for m in (b, middle, a.T)]
         self._adjoint = [_csr(m, dtype) for m in (a, middle.T, b.T)]
@@ -42,31 +52,32 @@ class ProductOperator:
         return sum(int(m.nnz) for m in self._forward)
 
     def forward(self, v: Array) -> Array:
-        return _chain(self._forward, v)
+        return _chain(self.engine, self._forward, v)
 
     def adjoint(self, u: Array) -> Array:
-        return _chain(self._adjoint, u)
+        return _chain(self.engine, self._adjoint, u)
 
 
 class MatrixOperator:
     """An explicit sparse matrix."""
 
-    def __init__(self, matrix: sparse.csr_array, dtype: Any) -> None:
+    def __init__(self, matrix: sparse.csr_array, dtype: Any, engine: Engine | None = None) -> None:
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+        self.engine = engine or default_engine()
         self._matrix, self._transpose = _csr(matrix, dtype), _csr(matrix.T, dtype)
 
     def forward(self, v: Array) -> Array:
-        return csr_times_dense(self._matrix, v)
+        return self.engine.times(self._matrix, v)
 
     def adjoint(self, u: Array) -> Array:
-        return csr_times_dense(self._transpose, u)
+        return self.engine.times(self._transpose, u)
 
 
 class CorrectedOperator:
     """An operator minus left @ right', a correction of low rank (centring)."""
 
     def __init__(self, inner: Operator, left: Array, right: Array) -> None:
-        self.shape = inner.shape
+        self.shape, self.engine = inner.shape, inner.engine
         self._inner, self._left, self._right = inner, left, right
 
     def forward(self, v: Array) -> Array:
@@ -83,15 +94,18 @@ def _csr(matrix: Any, dtype: Any) -> sparse.csr_array:
     return out
 
 
-def _chain(matrices: list[sparse.csr_array], block: Array) -> Array:
+def _chain(engine: Engine, matrices: list[sparse.csr_array], block: Array) -> Array:
     for matrix in matrices:
-        block = csr_times_dense(matrix, block)
+        block = engine.times(matrix, block)
     return block
+
+
+Product = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
 class SVD:
-    """u diag(s) v'; `residual` is the largest ||A v_i - s_i u_i|| over s_1."""
+    """u diag(s) v'; `residual` is the largest ||A v_i - s_i u_i||, or ||A' u_i - s_i v_i||, over s_1."""
 
     u: Array
     s: Array
@@ -116,117 +130,53 @@ def randomised_svd(
     rank, width = min(rank, most), min(rank + oversample, most)
     if width == 0:
         return SVD(np.zeros((n, 0), dtype), np.zeros(0, dtype), np.zeros((m, 0), dtype), 0.0)
-    block = np.random.default_rng(seed).standard_normal((m, width)).astype(dtype)
+    block = np.random.default_rng(seed).standard_normal((m, width), dtype=dtype)
     if start is not None:
         block[:, : min(start.shape[1], width)] = start[:, :width]
-    u = orthonormal(operator.forward(block))[0]
-    for _ in range(power_steps):
-        v = orthonormal(operator.adjoint(u))[0]
-        u = orthonormal(operator.forward(v))[0]
-    u = orthonormal(u)[0]
-    # A' u = v r, and the small r gives the rest: A ~ u (v r)' = u r' v'.
-    v, r = orthonormal(operator.adjoint(u))
-    v, r2 = orthonormal(v)
-    small_u, s, small_vt = linalg.svd((r2 @ r).T.astype(np.float64))
+    # Both sides span the same space; only the smaller one is made orthonormal at every step, which is most of the work.
+    if n <= m:
+        small, large = _iterate(operator, operator.forward, operator.adjoint, operator.forward(block), power_steps)
+        u, s, v = _triplets(operator, small, large, rank, dtype)
+        residual = _residual(operator.forward, u, s, v)
+    else:
+        small, large = _iterate(operator, operator.adjoint, operator.forward, block, power_steps + 1)
+        v, s, u = _triplets(operator, small, large, rank, dtype)
+        residual = _residual(operator.adjoint, v, s, u)
+    return SVD(*_signed(u, s, v), residual)
+
+
+def _iterate(operator: Operator, to_small: Product, to_large: Product, block: Array, steps: int) -> tuple[Array, Array]:
+    """An orthonormal block of the smaller side, and its image on the larger one: simultaneous iteration."""
+    small = _orthonormal(operator, block)[0]
+    for _ in range(steps):
+        small = _orthonormal(operator, to_small(to_large(small)))[0]
+    return small, to_large(small)
+
+
+def _triplets(operator: Operator, small: Array, image: Array, rank: int, dtype: Any) -> tuple[Array, Array, Array]:
+    """image = v r, and the little r gives the rest: A ~ small (v r)' = small r' v'."""
+    large, r = _orthonormal(operator, image)
+    left, s, right = linalg.svd(r.T.astype(np.float64))
     kept = int(np.count_nonzero(s > s[0] * _TINY[np.dtype(dtype)])) if len(s) and s[0] > 0 else 0
     k = min(rank, kept)
-    u, v = (u @ small_u[:, :k].astype(dtype)), (v @ small_vt[:k].T.astype(dtype))
-    u, v = fix_signs(u, v)
-    s = s[:k].astype(dtype)
-    return SVD(u, s, v, _residual(operator, u, s, v))
+    return small @ left[:, :k].astype(dtype), s[:k].astype(dtype), large @ right[:k].T.astype(dtype)
+
+
+def _orthonormal(operator: Operator, block: Array) -> tuple[Array, Array]:
+    """(q, r) with q r = block. A product leaves columns as long as the squares of their singular values: at equal
+    lengths one pass of Cholesky QR in single precision is mostly enough. May overwrite the block."""
+    lengths = np.sqrt(np.einsum("ij,ij->j", block, block, dtype=np.float64))
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    block /= lengths.astype(block.dtype)
+    q, r = operator.engine.orthonormal(block)
+    diagonal = np.abs(np.diag(r))
+    if len(diagonal) and diagonal.min() < WELL_CONDITIONED * diagonal.max():
+        q, again = operator.engine.orthonormal(q)
+        r = again @ r
+    return q, (r * lengths).astype(block.dtype)
 
 
 _TINY = {np.dtype(np.float32): 2e-6, np.dtype(np.float64): 1e-13}
-
-
-def orthonormal(block: Array) -> tuple[Array, Array]:
-    """(q, r) with q r = block and q'q = 1, by Cholesky QR. May overwrite the block.
-
-    One pass squares the condition number. A small block for which that is too much gets a pass in double
-    precision first (a float64 one: Householder QR), which also drops columns that depend on others; a large
-    one is divided by a factor of its shifted Gram matrix, which brings the condition down, as often as
-    needed (Fukaya et al. 2020).
-    """
-    block = np.ascontiguousarray(block)
-    if not block.any():
-        return np.zeros((len(block), 0), block.dtype), np.zeros((0, block.shape[1]), block.dtype)
-    solve = blas.strsm if block.dtype == np.float32 else blas.dtrsm
-    unit = float(np.finfo(block.dtype).eps)
-    total = np.eye(block.shape[1])
-    for _ in range(MOST_PASSES):
-        gram = _gram(block)
-        sound = True
-        try:
-            r = linalg.cholesky(gram)
-            diagonal = np.diag(r)
-            sound = bool(diagonal.min() > diagonal.max() * np.sqrt(unit) * SAFETY)
-        except linalg.LinAlgError:
-            sound = False
-        if not sound and block.size * block.shape[1] <= SMALL:
-            if block.dtype == np.float64:
-                return _householder(block, total)
-            block, r = _in_double(block)
-            total = r @ total
-            continue
-        if not sound:
-            shift = SAFETY * unit * float(np.trace(gram))
-            r = linalg.cholesky(gram + np.eye(len(gram)) * shift)
-        # q r = block is r' q' = block': block' is the Fortran-ordered view of the C-ordered block.
-        block = np.ascontiguousarray(
-            solve(1.0, np.asfortranarray(r.astype(block.dtype)), block.T, trans_a=1, overwrite_b=1).T
-        )
-        total = r @ total
-        if sound:
-            return block, total.astype(block.dtype)
-    return _householder(block, total)
-
-
-MOST_PASSES, SAFETY, SMALL = 4, 10.0, 2e10
-
-
-def _in_double(block: Array) -> tuple[Array, Array]:
-    """One pass in float64, back in float32. Directions under a millionth of the largest are dropped: they
-    are rounding errors of a float32 block."""
-    wide = block.astype(np.float64)
-    gram = _gram(wide)
-    try:
-        r = linalg.cholesky(gram)
-        diagonal = np.diag(r)
-        if diagonal.min() > diagonal.max() * 1e-6:
-            q = blas.dtrsm(1.0, np.asfortranarray(r), wide.T, trans_a=1, overwrite_b=1).T
-            return np.ascontiguousarray(q, dtype=block.dtype), r
-    except linalg.LinAlgError:
-        pass  # not of full rank: by eigenvectors, below
-    values, vectors = linalg.eigh(gram)
-    keep = values > values[-1] * 1e-12
-    roots = np.sqrt(values[keep])
-    q = wide @ (vectors[:, keep] / roots)
-    return np.ascontiguousarray(q, dtype=block.dtype), (vectors[:, keep] * roots).T
-
-
-def _householder(block: Array, total: Array) -> tuple[Array, Array]:
-    q, r = np.linalg.qr(block)
-    keep, least = _independent(r)
-    if np.abs(r[~keep]).max(initial=0.0) > least:
-        # A dependent column stands before independent ones, which lean on its arbitrary direction: pivot.
-        q, pivoted, columns = linalg.qr(block, mode="economic", pivoting=True)
-        keep, _ = _independent(pivoted)
-        r = np.empty_like(pivoted)
-        r[:, columns] = pivoted
-    return np.ascontiguousarray(q[:, keep]), (r[keep] @ total).astype(block.dtype)
-
-
-def _independent(r: Array) -> tuple[Array, float]:
-    """Which columns add a direction of their own, and the least that counts as one."""
-    diagonal = np.abs(np.diag(r))
-    least = float(diagonal.max()) * 100 * float(np.finfo(r.dtype).eps)
-    return diagonal > least, least
-
-
-def _gram(block: Array) -> Array:
-    syrk = blas.ssyrk if block.dtype == np.float32 else blas.dsyrk
-    upper = syrk(1.0, block.T).astype(np.float64)
-    return np.triu(upper) + np.triu(upper, 1).T
 
 
 def fix_signs(u: Array, v: Array) -> tuple[Array, Array]:
@@ -238,8 +188,14 @@ def fix_signs(u: Array, v: Array) -> tuple[Array, Array]:
     return u * signs, v * signs
 
 
-def _residual(operator: Operator, u: Array, s: Array, v: Array) -> float:
+def _signed(u: Array, s: Array, v: Array) -> tuple[Array, Array, Array]:
+    u, v = fix_signs(u, v)
+    return u, s, v
+
+
+def _residual(to_small: Product, small: Array, s: Array, large: Array) -> float:
+    """The larger side is the image of the smaller one, so that the other product tells how far off they are."""
     if not len(s):
         return 0.0
-    difference = operator.forward(np.ascontiguousarray(v)) - u * s
+    difference = to_small(np.ascontiguousarray(large)) - small * s
     return float(np.max(np.linalg.norm(difference, axis=0)) / s[0])

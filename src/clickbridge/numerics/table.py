@@ -1,6 +1,7 @@
 """An open-addressing table from 64-bit keys to numbers, for compiled loops: two flat arrays, 0 is an empty key.
 
-The caller keeps it at most 5/8 full (`room_for`). Keys are hashes already, so a key's own bits choose its place.
+The caller keeps it at most 5/8 full (`crowded`, `room_for`). Keys are hashes already, so a key's own bits choose its
+place.
 """
 
 from __future__ import annotations
@@ -54,10 +55,19 @@ def add_at(keys, values, key, amount):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _move(keys, values, new_keys, new_values):  # type: ignore[no-untyped-def]
+def crowded(used, size):  # type: ignore[no-untyped-def]
+    """Whether so many keys are too many for a table of that size."""
+    return used * 8 > size * 5
+
+
+@kernel
+def _move(keys, values, least, new_keys, new_values):  # type: ignore[no-untyped-def]
+    """Into another table, but for numbers below `least`; how many there are."""
+    used = 0
     for i in range(len(keys)):
-        if keys[i] != np.uint64(0):
-            add_at(new_keys, new_values, keys[i], values[i])
+        if keys[i] != np.uint64(0) and abs(values[i]) >= least:
+            used += add_at(new_keys, new_values, keys[i], values[i])
+    return used
 
 
 def empty_table(size: int = SMALLEST) -> tuple[Array, Array]:
@@ -67,13 +77,20 @@ def empty_table(size: int = SMALLEST) -> tuple[Array, Array]:
 def room_for(keys: Array, values: Array, used: int, more: int) -> tuple[Array, Array]:
     """The same table, or a larger copy if `more` new keys would crowd it."""
     size = len(keys)
-    while (used + more) * 8 > size * 5:
+    while crowded(used + more, size):
         size *= 2
     if size == len(keys):
         return keys, values
     new = empty_table(size)
-    _move(keys, values, *new)
+    _move(keys, values, 0.0, *new)
     return new
+
+
+def without_small(keys: Array, values: Array, least: float) -> tuple[Array, Array, int]:
+    """The table without the numbers below `least`, no larger than it must be, and how many keys are left."""
+    left = int(np.count_nonzero((keys != 0) & (np.abs(values) >= least)))
+    new = room_for(*empty_table(), 0, left)
+    return *new, int(_move(keys, values, least, *new))
 
 
 def packed(keys: Array, values: Array) -> tuple[Array, Array]:
@@ -85,5 +102,5 @@ def packed(keys: Array, values: Array) -> tuple[Array, Array]:
 
 def unpacked(keys: Array, values: Array) -> tuple[Array, Array]:
     table = room_for(*empty_table(), 0, len(keys))
-    _move(np.asarray(keys), np.asarray(values), *table)
+    _move(np.array(keys), np.array(values), 0.0, *table)
     return table

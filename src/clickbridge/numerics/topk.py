@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from clickbridge.engines.base import Engine
 from clickbridge.numerics.threads import kernel, over_rows, unsigned
 
 Array = np.ndarray[Any, Any]
@@ -19,7 +20,7 @@ def _before(score_a, item_a, score_b, item_b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sift_down(scores, items, size, at):  # type: ignore[no-untyped-def]
+def sift_down(scores, items, size, at):  # type: ignore[no-untyped-def]
     """Restores the heap whose root is the hit that stands last."""
     while True:
         worst, child = at, 2 * at + 1
@@ -34,20 +35,31 @@ def _sift_down(scores, items, size, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def sift_up(scores, items, at):  # type: ignore[no-untyped-def]
+    """Restores the heap after a new leaf."""
+    while at > 0:
+        up = (at - 1) // 2
+        if not _before(scores[up], items[up], scores[at], items[at]):
+            return
+        scores[at], scores[up] = scores[up], scores[at]
+        items[at], items[up] = items[up], items[at]
+        at = up
+
+
+@kernel
+def best_first(scores, items, size):  # type: ignore[no-untyped-def]
+    """The heap in order; behind it, places without a hit."""
+    for last in range(size - 1, 0, -1):
+        scores[0], scores[last] = scores[last], scores[0]
+        items[0], items[last] = items[last], items[0]
+        sift_down(scores, items, last, 0)
+    for place in range(size, len(scores)):
+        scores[place], items[place] = -np.inf, -1
+
+
+@kernel
 def _search(  # type: ignore[no-untyped-def]
-    q_indptr,
-    q_indices,
-    q_data,
-    inv_indptr,
-    inv_items,
-    inv_weights,
-    n_items,
-    k,
-    start,
-    stop,
-    items,
-    scores,
-    counts,
+    q_indptr, q_indices, q_data, inv_indptr, inv_items, inv_weights, n_items, start, stop, items, scores, counts
 ):
     total = np.zeros(n_items, dtype=np.float64)
     seen = np.zeros(n_items, dtype=np.uint8)
@@ -65,56 +77,40 @@ def _search(  # type: ignore[no-untyped-def]
                     touched[n_touched] = holder
                     n_touched += 1
                 total[holder] += weight * weights[j]
-        size = 0
+        best, numbers, size = scores[row], items[row], 0
         for t in range(n_touched):
             item, score = touched[t], total[touched[t]]
             total[item], seen[item] = 0.0, 0
-            if size < k:
-                # Grow the heap: sift the new leaf up.
-                at = size
-                scores[row, at], items[row, at] = score, item
+            if size < len(best):
+                best[size], numbers[size] = score, item
+                sift_up(best, numbers, size)
                 size += 1
-                while at > 0:
-                    up = (at - 1) // 2
-                    if not _before(scores[row, up], items[row, up], scores[row, at], items[row, at]):
-                        break
-                    scores[row, at], scores[row, up] = scores[row, up], scores[row, at]
-                    items[row, at], items[row, up] = items[row, up], items[row, at]
-                    at = up
-            elif size > 0 and _before(score, item, scores[row, 0], items[row, 0]):
-                scores[row, 0], items[row, 0] = score, item
-                _sift_down(scores[row], items[row], size, 0)
+            elif _before(score, item, best[0], numbers[0]):
+                best[0], numbers[0] = score, item
+                sift_down(best, numbers, size, 0)
+        best_first(best, numbers, size)
         counts[row] = size
-        for last in range(size - 1, 0, -1):
-            scores[row, 0], scores[row, last] = scores[row, last], scores[row, 0]
-            items[row, 0], items[row, last] = items[row, last], items[row, 0]
-            _sift_down(scores[row], items[row], last, 0)
 
 
 def sparse_topk(
-    queries: sparse.csr_array, inverted: sparse.csr_array, k: int, threads: int = 0
+    queries: sparse.csr_array, inverted: sparse.csr_array, k: int, engine: Engine | None = None
 ) -> tuple[Array, Array, Array]:
     """For each row of `queries` the k best columns of `queries @ inverted`, among those it touches.
 
     `inverted` has a row for each feature. Returns (items, scores, counts); ties go to the lower number.
     """
-    if queries.shape[1] != inverted.shape[0]:
-        raise ValueError(f"{queries.shape[1]} columns do not fit an inverted matrix of {inverted.shape[0]} rows")
-    n_rows, n_items = queries.shape[0], inverted.shape[1]
+    n_rows, n_features = queries.shape
+    if n_features != inverted.shape[0]:
+        raise ValueError(f"{n_features} columns do not fit an inverted matrix of {inverted.shape[0]} rows")
+    n_items = inverted.shape[1]
     k = min(k, n_items)
-    items = np.full((n_rows, k), -1, dtype=np.int32)
-    scores = np.full((n_rows, k), -np.inf, dtype=np.float64)
+    items = np.empty((n_rows, k), dtype=np.int32)
+    scores = np.empty((n_rows, k), dtype=np.float64)
     counts = np.zeros(n_rows, dtype=np.int64)
     if k > 0:
-        q, inv = (
-            (queries.indptr, queries.indices, queries.data),
-            (inverted.indptr, unsigned(inverted.indices), inverted.data),
-        )
-        over_rows(
-            n_rows,
-            threads,
-            lambda start, stop: _search(*q, *inv, n_items, k, start, stop, items, scores, counts),
-        )
+        q = queries.indptr, queries.indices, queries.data
+        inv = inverted.indptr, unsigned(inverted.indices), inverted.data
+        over_rows(n_rows, engine, lambda a, b: _search(*q, *inv, n_items, a, b, items, scores, counts))
     return items, scores, counts
 
 
@@ -137,27 +133,14 @@ def _dots(  # type: ignore[no-untyped-def]
             wide[a_indices[p]] = 0.0
 
 
-def paired_dots(a: sparse.csr_array, b: sparse.csr_array, indptr: Array, columns: Array, threads: int = 0) -> Array:
+def paired_dots(
+    a: sparse.csr_array, b: sparse.csr_array, indptr: Array, columns: Array, engine: Engine | None = None
+) -> Array:
     """Dot products of row i of `a` with rows `columns[indptr[i]:indptr[i + 1]]` of `b`, end to end."""
-    if a.shape[1] != b.shape[1]:
-        raise ValueError(f"rows of {a.shape[1]} and {b.shape[1]} columns have no dot product")
+    n_rows, width = a.shape
+    if width != b.shape[1]:
+        raise ValueError(f"rows of {width} and {b.shape[1]} columns have no dot product")
     out = np.zeros(len(columns), dtype=np.float64)
-    over_rows(
-        a.shape[0],
-        threads,
-        lambda start, stop: _dots(
-            a.indptr,
-            a.indices,
-            a.data,
-            b.indptr,
-            unsigned(b.indices),
-            b.data,
-            a.shape[1],
-            indptr,
-            columns,
-            start,
-            stop,
-            out,
-        ),
-    )
+    one, two = (a.indptr, a.indices, a.data), (b.indptr, unsigned(b.indices), b.data)
+    over_rows(n_rows, engine, lambda start, stop: _dots(*one, *two, width, indptr, columns, start, stop, out))
     return out

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from clickbridge.engines.base import Engine
 from clickbridge.numerics.threads import kernel, over_rows
 
 Array = np.ndarray[Any, Any]
@@ -62,7 +63,7 @@ def _walk(indptr, indices, data, out_weight, starts, stay, steps, threshold, fir
 
 
 def backward_walk(
-    weights: sparse.csr_array, starts: Array, stay: float, steps: int, threshold: float, threads: int = 0
+    weights: sparse.csr_array, starts: Array, stay: float, steps: int, threshold: float, engine: Engine | None = None
 ) -> sparse.csr_array:
     """Row i: where a walk that is at `starts[i]` after `steps` steps is likely to have begun, not normalised.
 
@@ -76,15 +77,10 @@ def backward_walk(
     how = (starts.astype(np.int64), stay, steps, threshold)
     totals = np.zeros(n_rows + 1, dtype=np.int64)
     none, nothing = np.empty(0, np.int32), np.empty(0)
-    over_rows(n_rows, threads, lambda a, b: _walk(*graph, *how, a, b, totals, none, nothing), 16)
+    over_rows(n_rows, engine, lambda a, b: _walk(*graph, *how, a, b, totals, none, nothing), 16)
     totals = np.cumsum(totals)
     columns, values = np.empty(max(totals[-1], 1), np.int32), np.empty(max(totals[-1], 1))
-    over_rows(
-        n_rows,
-        threads,
-        lambda a, b: _walk(*graph, *how, a, b, totals, columns, values),
-        16,
-    )
+    over_rows(n_rows, engine, lambda a, b: _walk(*graph, *how, a, b, totals, columns, values), 16)
     out = sparse.csr_array((values[: totals[-1]], columns[: totals[-1]], totals), shape=(n_rows, n))
     out.sort_indices()
     return out

@@ -16,6 +16,8 @@ import numpy as np
 
 from clickbridge.errors import SettingError
 from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.io.values import stored
+from clickbridge.numerics.ragged import Ragged
 
 Array = np.ndarray[Any, Any]
 SHRINKS = (1.0, 4.0, 16.0)
@@ -23,6 +25,7 @@ GRID = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.2, 1.6, 2.4)
 """A weight times the part's root mean square over the held-back lists; priors are logarithms."""
 
 
+@stored
 @dataclass(frozen=True)
 class Blend:
     latent: float
@@ -41,10 +44,10 @@ class Blend:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One list of held-back clicks after the other: ranks start at 0 in each."""
+class ClickedLists:
+    """Lists with held-back clicks, in their incoming order, end to end."""
 
-    indptr: Array
+    ragged: Ragged
     clicked: Array
     prior: Array
     """log rate of each result's incoming rank."""
@@ -52,39 +55,37 @@ class Trial:
     """How often each list with these clicks came."""
 
     def __len__(self) -> int:
-        return len(self.indptr) - 1
+        return len(self.ragged)
 
-    @property
-    def length(self) -> Array:
-        return np.diff(self.indptr)
-
-    def take(self, keep: Array) -> Trial:
-        shown = np.repeat(keep, self.length)
-        indptr = np.concatenate([[0], np.cumsum(self.length[keep])])
-        return Trial(indptr, self.clicked[shown], self.prior[shown], self.amounts[keep])
+    def take(self, keep: Array) -> ClickedLists:
+        rows = self.ragged.kept_rows(keep)
+        return ClickedLists(self.ragged.take(keep), self.clicked[rows], self.prior[rows], self.amounts[keep])
 
     def any_in_list(self, values: Array) -> Array:
-        total = np.concatenate([[0], np.cumsum(values != 0)])
-        return total[self.indptr[1:]] > total[self.indptr[:-1]]
+        return self.ragged.sums(values != 0) > 0
 
     def ranks(self, scores: Array) -> Array:
         """The rank, from 1, of each result by these scores; ties keep the incoming order."""
-        of_list = np.repeat(np.arange(len(self)), self.length)
-        places = np.lexsort((np.arange(len(scores)), -scores, of_list))
         out = np.empty(len(scores))
-        out[places] = np.arange(len(scores)) - np.repeat(self.indptr[:-1], self.length) + 1
+        out[self.ragged.order(scores)] = self.ragged.places + 1
         return out
 
     def of_clicks(self, values: Array) -> Array:
         """Each list's mean over its clicked results."""
-        starts = self.indptr[:-1]
-        return np.add.reduceat(values * self.clicked, starts) / np.add.reduceat(self.clicked, starts)
+        return self.ragged.sums(values * self.clicked) / self.ragged.sums(self.clicked)
 
     def mean(self, values: Array) -> tuple[float, float]:
         """The mean over lists, each as often as it came, and its standard error."""
         total = self.amounts.sum()
         mean = float(self.amounts @ values / total)
         return mean, float(np.sqrt(np.sum((self.amounts * (values - mean)) ** 2)) / total)
+
+
+def log_rates(rates: Array, ranks: Array) -> Array:
+    """log rate of ranks counted from 0; below the longest list it goes on falling as 1 / r."""
+    longest = len(rates)
+    beyond = np.maximum(ranks + 1, longest) / longest
+    return np.log(rates)[np.minimum(ranks, longest - 1)] - np.log(beyond)
 
 
 class Learned(NamedTuple):
@@ -95,30 +96,30 @@ class Learned(NamedTuple):
     """What was done."""
 
 
-def learn_blend(trial: Trial, parts: dict[float, tuple[Array, Array]], fallback: Blend) -> Learned:
+def learn_blend(lists: ClickedLists, parts: dict[float, tuple[Array, Array]], fallback: Blend) -> Learned:
     """The blend that serves held-back clicks best.
 
     `parts` has (latent, own) for each shrink. The latent part is weighed where it stands alone, on queries that
     taught nothing by themselves; then the own part on all. Tuned together, own memory would hide what the latent
     part does for new queries.
     """
-    n = len(trial)
+    n = len(lists)
     if n < MIN_USABLE:
-        words = f"{n} usable held-back lists are too few to learn the blend: {_words(fallback)}"
+        words = f"{n} lists can be held back, {MIN_USABLE} are needed to learn the blend: {_words(fallback)}"
         return Learned(fallback, 0.0, words)
-    new = ~trial.any_in_list(next(iter(parts.values()))[1])
-    alone = trial.take(new)
+    new = ~lists.any_in_list(next(iter(parts.values()))[1])
+    alone = lists.take(new)
     tried = []
     for shrink, (latent, own) in parts.items():
         a = 0.0
         if len(alone) >= MIN_USABLE:
-            part = latent[np.repeat(new, trial.length)]
+            part = latent[lists.ragged.kept_rows(new)]
             a = gentlest([_tried(alone, Blend(w, 0.0, shrink), w * part) for w in _weights(part)])[0].latent
-        tried += [_tried(trial, Blend(a, b, shrink), a * latent + b * own) for b in _weights(own)]
+        tried += [_tried(lists, Blend(a, b, shrink), a * latent + b * own) for b in _weights(own)]
     best, gain = gentlest(tried)
     if gain == 0.0:
         return Learned(best, 0.0, f"no blend improved {n} held-back lists: the incoming order stays")
-    before, _ = trial.mean(trial.of_clicks(trial.ranks(trial.prior)))
+    before, _ = lists.mean(lists.of_clicks(lists.ranks(lists.prior)))
     words = (
         f"{_words(best)}; mean rank of clicks {before:.3f} to {before - gain:.3f} on {n} held-back lists, "
         f"{len(alone)} of them of new queries"
@@ -139,10 +140,10 @@ class Tried(NamedTuple):
     """Places that a result moves on average."""
 
 
-def _tried(trial: Trial, blend: Blend, learned: Array) -> Tried:
-    incoming, ranks = trial.ranks(trial.prior), trial.ranks(trial.prior + learned)
-    gains = trial.of_clicks(incoming - ranks)
-    return Tried(blend, *trial.mean(gains), float(np.abs(ranks - incoming).mean()))
+def _tried(lists: ClickedLists, blend: Blend, learned: Array) -> Tried:
+    incoming, ranks = lists.ranks(lists.prior), lists.ranks(lists.prior + learned)
+    gains = lists.of_clicks(incoming - ranks)
+    return Tried(blend, *lists.mean(gains), float(np.abs(ranks - incoming).mean()))
 
 
 def gentlest(tried: list[Tried]) -> tuple[Blend, float]:

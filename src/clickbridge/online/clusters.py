@@ -6,13 +6,11 @@ beta = 1000 belongs to its N; here it is relative: beta = hardness / mean square
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
+from clickbridge.engines.base import Engine, default_engine
 from clickbridge.numerics.diffusion import list_means
 
 Array = np.ndarray[Any, Any]
@@ -23,13 +21,19 @@ MOST_ROUNDS = 50
 LEAST_GAIN = 1e-4
 
 
-def query_vectors(indptr: Array, pages: Array, z: Array, threads: int = 0) -> Array:
+def query_vectors(indptr: Array, pages: Array, z: Array, engine: Engine | None = None) -> Array:
     """Eq. (25), divided by the number of pages: a row for each list that shows one."""
-    return list_means(indptr, pages, z, threads)
+    return list_means(indptr, pages, z, engine)
 
 
 def soft_k_means(
-    points: Array, n_clusters: int, hardness: float, *, seed: int = 0, rounds: int = MOST_ROUNDS, threads: int = 0
+    points: Array,
+    n_clusters: int,
+    hardness: float,
+    *,
+    seed: int = 0,
+    rounds: int = MOST_ROUNDS,
+    engine: Engine | None = None,
 ) -> tuple[Array, float]:
     """(centres, beta). Stops when the free energy -(1/beta) sum log sum exp(-beta d^2) falls no further."""
     n_clusters = min(n_clusters, len(points))
@@ -41,7 +45,7 @@ def soft_k_means(
     beta = hardness / spread if spread > 1e-9 * size else 1.0 / (size or 1.0)
     before = np.inf
     for _ in range(rounds):
-        centres, energy = step(points, centres, beta, threads)
+        centres, energy = step(points, centres, beta, engine)
         if before - energy <= LEAST_GAIN * abs(before) and np.isfinite(before):
             break
         before = energy
@@ -69,7 +73,7 @@ def _squared(points: Array, centres: Array) -> Array:
     return np.maximum(out, 0.0, out=out)
 
 
-def step(points: Array, centres: Array, beta: float, threads: int = 0) -> tuple[Array, float]:
+def step(points: Array, centres: Array, beta: float, engine: Engine | None = None) -> tuple[Array, float]:
     """One round of (26) and (27): new centres, and the free energy of the old ones. A cluster that nobody is
     near keeps its centre."""
     sums = np.zeros(centres.shape, dtype=np.float64)
@@ -82,7 +86,7 @@ def step(points: Array, centres: Array, beta: float, threads: int = 0) -> tuple[
         return shares.T @ chunk, shares.sum(axis=0, dtype=np.float64), float(logs.sum())
 
     # The parts are added in their order, so the result does not depend on the number of threads.
-    for s, m, e in _over_chunks(len(points), threads, part):
+    for s, m, e in (engine or default_engine()).map(part, range(0, len(points), CHUNK)):
         sums += s
         mass += m
         energy -= e / beta
@@ -106,14 +110,3 @@ def responsibilities(points: Array, centres: Array, beta: float) -> tuple[Array,
     shares /= total
     own = np.einsum("ij,ij->i", points, points, dtype=np.float64)
     return shares, highest[:, 0].astype(np.float64) + np.log(total[:, 0].astype(np.float64)) - beta * own
-
-
-def _over_chunks(
-    n: int, threads: int, part: Callable[[int], tuple[Array, Array, float]]
-) -> list[tuple[Array, Array, float]]:
-    starts = range(0, n, CHUNK)
-    workers = min(threads or os.cpu_count() or 1, len(starts))
-    if workers <= 1:
-        return [part(first) for first in starts]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(part, starts))

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from clickbridge.engines.base import Engine
 from clickbridge.numerics.diffusion import components, spread
 from clickbridge.numerics.lanczos import fewest_rows, leading_eigenpairs
+from clickbridge.numerics.ragged import Ragged
 from clickbridge.numerics.svd import fix_signs
 
 Array = np.ndarray[Any, Any]
@@ -25,12 +27,28 @@ Array = np.ndarray[Any, Any]
 class Lists:
     """Result lists end to end: list k shows `pages[indptr[k]:indptr[k + 1]]`, each page once."""
 
-    indptr: Array
+    ragged: Ragged
     pages: Array
     n_pages: int
 
+    @property
+    def indptr(self) -> Array:
+        return self.ragged.indptr
+
     def __len__(self) -> int:
-        return len(self.indptr) - 1
+        return len(self.ragged)
+
+    def take(self, lists: Array) -> tuple[Ragged, Array]:
+        """The given lists by number, and their pages."""
+        ragged, rows = self.ragged.rows_of(lists)
+        return ragged, self.pages[rows]
+
+    def first_pages(self) -> Array:
+        """The first page of each list; -1 for an empty one."""
+        first = np.full(len(self), -1, dtype=np.int64)
+        filled = self.ragged.lengths > 0
+        first[filled] = self.pages[self.indptr[:-1][filled]]
+        return first
 
 
 @dataclass(frozen=True)
@@ -58,30 +76,32 @@ def keep_frequent(lists: Lists, min_lists: int) -> Lists:
     """Only pages that at least `min_lists` lists show (09, Section 4: more than ten)."""
     counts = np.bincount(lists.pages, minlength=lists.n_pages)
     keep = counts[lists.pages] >= min_lists
-    ends = np.concatenate([[0], np.cumsum(keep)])
-    return Lists(ends[lists.indptr], lists.pages[keep], lists.n_pages)
+    lengths = lists.ragged.sums(keep).astype(np.int64)
+    return Lists(Ragged.of_lengths(lengths), lists.pages[keep], lists.n_pages)
 
 
-def scales(lists: Lists) -> tuple[Array, Array, Array]:
+def scales(lists: Lists, engine: Engine | None = None) -> tuple[Array, Array, Array]:
     """(1 / (sqrt(d_i) ||x_i||), ||x_i||, d_i); zeros for a page in no list."""
     norms = np.sqrt(np.bincount(lists.pages, minlength=lists.n_pages).astype(np.float64))
     inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     # d_i of eq. (11) is K 1 before normalisation.
-    degrees = spread(lists.indptr, lists.pages, inverse, np.ones((lists.n_pages, 1)))[:, 0]
+    degrees = spread(lists.indptr, lists.pages, inverse, np.ones((lists.n_pages, 1)), engine)[:, 0]
     scale = np.divide(inverse, np.sqrt(degrees), out=np.zeros_like(norms), where=degrees > 0)
     return scale, norms, degrees
 
 
-def decompose(lists: Lists, rank: int, *, tolerance: float = 1e-3, seed: int = 0, threads: int = 0) -> Spectrum:
+def decompose(
+    lists: Lists, rank: int, *, tolerance: float = 1e-3, seed: int = 0, engine: Engine | None = None
+) -> Spectrum:
     """The spaces of all components, each of at most `rank` dimensions."""
-    scale, norms, degrees = scales(lists)
+    scale, norms, degrees = scales(lists, engine)
     found = []
     for pages, part in _parts(lists):
         local = scale[pages]
         if len(pages) <= rank:
-            found.append(Space(pages, *_whole(part, local), 0.0))
+            found.append(Space(pages, *_whole(part, local, engine), 0.0))
         else:
-            found.append(Space(pages, *leading(part, local, rank, tolerance=tolerance, seed=seed, threads=threads)))
+            found.append(Space(pages, *leading(part, local, rank, tolerance=tolerance, seed=seed, engine=engine)))
     return Spectrum(found, norms, degrees)
 
 
@@ -89,9 +109,8 @@ def _parts(lists: Lists) -> Iterator[tuple[Array, Lists]]:
     """Each component's pages and its lists, renumbered."""
     component = components(lists.indptr, lists.pages, lists.n_pages)
     n = int(component.max(initial=-1)) + 1
-    length = np.diff(lists.indptr)
-    first = np.minimum(lists.indptr[:-1], max(len(lists.pages) - 1, 0))
-    of_list = np.where(length > 0, component[lists.pages[first]] if len(lists.pages) else -1, -1)
+    first = lists.first_pages()
+    of_list = np.where(first >= 0, component[first], -1) if lists.n_pages else first
     by_list, by_page = np.argsort(of_list, kind="stable"), np.argsort(component, kind="stable")
     list_ends = np.searchsorted(of_list[by_list], np.arange(n + 1))
     page_ends = np.searchsorted(component[by_page], np.arange(n + 1))
@@ -100,31 +119,30 @@ def _parts(lists: Lists) -> Iterator[tuple[Array, Lists]]:
         pages = by_page[page_ends[c] : page_ends[c + 1]]
         local[pages] = np.arange(len(pages))
         mine = by_list[list_ends[c] : list_ends[c + 1]]
-        indptr = np.concatenate([[0], np.cumsum(length[mine])])
-        shown = np.repeat(lists.indptr[mine] - indptr[:-1], length[mine]) + np.arange(indptr[-1])
-        yield pages, Lists(indptr, local[lists.pages[shown]], len(pages))
+        ragged, shown = lists.take(mine)
+        yield pages, Lists(ragged, local[shown], len(pages))
 
 
-def _whole(lists: Lists, scale: Array, threads: int = 1) -> tuple[Array, Array]:
+def _whole(lists: Lists, scale: Array, engine: Engine | None) -> tuple[Array, Array]:
     """Every eigenpair of a small component."""
-    k = spread(lists.indptr, lists.pages, scale, np.eye(lists.n_pages), threads=threads)
+    k = spread(lists.indptr, lists.pages, scale, np.eye(lists.n_pages), engine)
     values, vectors = np.linalg.eigh((k + k.T) / 2)
     vectors = fix_signs(vectors[:, ::-1], vectors[:, ::-1])[0]
     return np.clip(values[::-1], 0.0, 1.0), vectors
 
 
 def leading(
-    lists: Lists, scale: Array, rank: int, *, tolerance: float = 1e-3, seed: int = 0, threads: int = 0
+    lists: Lists, scale: Array, rank: int, *, tolerance: float = 1e-3, seed: int = 0, engine: Engine | None = None
 ) -> tuple[Array, Array, float]:
     """The first `rank` eigenpairs and the largest ||K v - lambda v||: block Lanczos in float32, or all of them where
     K is no larger than its basis."""
     n = lists.n_pages
     if n < fewest_rows(rank):
-        values, vectors = _whole(lists, scale, threads)
+        values, vectors = _whole(lists, scale, engine)
         return values[:rank], vectors[:, :rank].astype(np.float32), 0.0
 
     def product(v: Array) -> Array:
-        return spread(lists.indptr, lists.pages, scale, v, threads=threads)
+        return spread(lists.indptr, lists.pages, scale, v, engine)
 
-    values, vectors, residual = leading_eigenpairs(product, n, rank, tolerance=tolerance, seed=seed)
+    values, vectors, residual = leading_eigenpairs(product, n, rank, tolerance=tolerance, seed=seed, engine=engine)
     return np.clip(values, 0.0, 1.0), fix_signs(vectors, vectors)[0], residual

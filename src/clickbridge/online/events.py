@@ -7,8 +7,9 @@ list that the inner model makes for its query, with the clicked document at the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -16,18 +17,20 @@ import numpy as np
 
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.parts import Clicks, Impressions, Pairs
-from clickbridge.models.base import Model
+from clickbridge.models.candidates import Candidates, Query
+from clickbridge.models.fitted import Fitted
+from clickbridge.numerics.ragged import Ragged
 from clickbridge.online.eigen import Lists
-from clickbridge.types import ResultList
 
 Array = np.ndarray[Any, Any]
+NOTHING = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Events:
     """Event e showed `docs[indptr[e]:indptr[e + 1]]`, in that order; `amounts` is how often it happened."""
 
-    indptr: Array
+    ragged: Ragged
     docs: Array
     clicked: Array
     amounts: Array
@@ -36,49 +39,44 @@ class Events:
     user: Array
 
     def __len__(self) -> int:
-        return len(self.amounts)
+        return len(self.ragged)
+
+    @property
+    def indptr(self) -> Array:
+        return self.ragged.indptr
+
+    @cached_property
+    def ordering(self) -> Array:
+        """Events on which something was clicked, and something not: others order nothing."""
+        hits = self.ragged.sums(self.clicked > 0)
+        return (hits > 0) & (hits < self.ragged.lengths)
 
     def with_clicks(self) -> Events:
-        """Only events on which something was clicked, and something not: others order nothing."""
-        total = np.concatenate([[0], np.cumsum(self.clicked > 0)])
-        hits = total[self.indptr[1:]] - total[self.indptr[:-1]]
-        return self.take((hits > 0) & (hits < np.diff(self.indptr)))
+        """Only events that order something."""
+        return self.take(self.ordering)
 
     def take(self, keep: Array) -> Events:
-        length = np.diff(self.indptr)
-        shown = np.repeat(keep, length)
-        indptr = np.concatenate([[0], np.cumsum(length[keep], dtype=np.int64)])
+        rows = self.ragged.kept_rows(keep)
+        ragged = self.ragged.take(keep)
         return Events(
-            indptr, self.docs[shown], self.clicked[shown], self.amounts[keep], self.query[keep], self.user[keep]
+            ragged, self.docs[rows], self.clicked[rows], self.amounts[keep], self.query[keep], self.user[keep]
         )
 
-    def in_order(self, model: Model, graph: ClickGraph) -> Events:
-        """The same events, each in the order that the model gives its documents."""
-        ids, keys = graph.doc_ids, graph.query_keys
-        lists = [
-            ResultList("", keys[int(query)], [ids[d] for d in self.docs[first:last]])
-            for query, (first, last) in zip(self.query, pairwise(self.indptr), strict=True)
-        ]
-        scores = model.score_lists(lists)
-        places = [np.argsort(-own, kind="stable") + first for own, first in zip(scores, self.indptr[:-1], strict=True)]
-        order = np.concatenate(places) if places else np.empty(0, dtype=np.int64)
+    def in_order(self, inner: Fitted, keys: Sequence[str]) -> Events:
+        """The same events, each in the order that the model gives its documents; `keys` are those of all queries."""
+        asked = [Query(keys[number]) for number in self.query.tolist()]
+        order = self.ragged.order(inner.scores(Candidates(asked, self.ragged, self.docs)))
         return replace(self, docs=self.docs[order], clicked=self.clicked[order])
 
 
-def searches(model: Model) -> bool:
-    """Whether the model finds documents by itself; `given` and what is built on it alone do not."""
-    inner = getattr(model, "parts", [])
-    return type(model).rank is not Model.rank and all(searches(part) for part in inner)
-
-
-def events_of(graph: ClickGraph, found: dict[int, Array], top: int) -> Events:
+def events_of(graph: ClickGraph, found: Lists, top: int) -> Events:
     """All that happened in a GRAPH: pages in the order of their time, then clicks without a page."""
     alone = graph.clicks if graph.clicks is not None or graph.impressions is not None else graph.pairs
     return events_from(graph.impressions, alone, found, top)
 
 
 def events_from(
-    pages: Impressions | None, alone: Clicks | Pairs | None, found: dict[int, Array], top: int, reachable: bool = False
+    pages: Impressions | None, alone: Clicks | Pairs | None, found: Lists, top: int, reachable: bool = False
 ) -> Events:
     """Clicks `alone` happen on the lists of `found`; with `reachable`, one that its list lacks is no click."""
     parts = []
@@ -91,87 +89,102 @@ def events_from(
 
 def _shown(pages: Impressions, top: int) -> Events:
     order = np.arange(len(pages)) if pages.time is None else np.argsort(pages.time, kind="stable")
-    length = np.minimum(np.diff(pages.indptr)[order], top)
-    indptr = np.concatenate([[0], np.cumsum(length, dtype=np.int64)])
-    shown = np.repeat(pages.indptr[order] - indptr[:-1], length) + np.arange(indptr[-1])
+    ragged, rows = Ragged(pages.indptr).rows_of(order, top)
     user = np.zeros(len(pages), dtype=np.uint64) if pages.user is None else pages.user
     return Events(
-        indptr,
-        pages.doc[shown].astype(np.int64),
-        pages.clicked[shown].astype(np.float64),
+        ragged,
+        pages.doc[rows].astype(np.int64),
+        pages.clicked[rows].astype(np.float64),
         np.ones(len(pages)),
         pages.query[order].astype(np.int64),
         user[order],
     )
 
 
-def _clicked(alone: Clicks | Pairs, found: dict[int, Array], reachable: bool) -> Events:
-    nothing = np.empty(0, dtype=np.int64)
+def _clicked(alone: Clicks | Pairs, found: Lists, reachable: bool) -> Events:
     when = getattr(alone, "time", None)
     user = getattr(alone, "user", None)
     order = np.arange(len(alone)) if when is None else np.argsort(when, kind="stable")
-    docs, flags, ends = [], [], [0]
-    for q, doc in zip(alone.query[order].tolist(), alone.doc[order].tolist(), strict=True):
-        listed = found.get(q, nothing)
-        if not reachable and doc not in listed:
-            listed = np.append(listed, doc)
-        docs.append(listed)
-        flags.append(listed == doc)
-        ends.append(ends[-1] + len(listed))
+    query, doc = alone.query[order].astype(np.int64), alone.doc[order].astype(np.int64)
+    ragged, docs = found.take(query)
+    hits = docs == doc[ragged.owner]
+    if not reachable:
+        ragged, docs, hits = _with_last(ragged, docs, hits, doc, ragged.sums(hits) == 0)
     return Events(
-        np.array(ends, dtype=np.int64),
-        np.concatenate([nothing, *docs]),
-        np.concatenate([np.empty(0), *flags]),
+        ragged,
+        docs,
+        hits.astype(np.float64),
         alone.clicks[order].astype(np.float64),
-        alone.query[order].astype(np.int64),
+        query,
         np.zeros(len(alone), dtype=np.uint64) if user is None else user[order],
     )
 
 
+def _with_last(ragged: Ragged, docs: Array, hits: Array, doc: Array, lacking: Array) -> tuple[Ragged, Array, Array]:
+    """Lists with the clicked document at the end of those that lack it."""
+    out = Ragged.of_lengths(ragged.lengths + lacking)
+    rows = np.ones(out.n_rows, dtype=bool)
+    ends = out.indptr[1:][lacking] - 1
+    rows[ends] = False
+    all_docs, all_hits = np.empty(out.n_rows, dtype=np.int64), np.ones(out.n_rows, dtype=bool)
+    all_docs[rows], all_docs[ends] = docs, doc[lacking]
+    all_hits[rows] = hits
+    return out, all_docs, all_hits
+
+
 def _joined(parts: list[Events]) -> Events:
     if not parts:
-        none = np.empty(0, dtype=np.int64)
-        return Events(np.zeros(1, dtype=np.int64), none, np.empty(0), np.empty(0), none, none.astype(np.uint64))
-    lengths = np.concatenate([np.diff(part.indptr) for part in parts])
+        none = np.empty(0)
+        return Events(Ragged(np.zeros(1, dtype=np.int64)), NOTHING, none, none, NOTHING, NOTHING.astype(np.uint64))
     rest = (
         np.concatenate([getattr(part, n) for part in parts]) for n in ("docs", "clicked", "amounts", "query", "user")
     )
-    return Events(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), *rest)
+    return Events(Ragged.of_lengths(np.concatenate([part.ragged.lengths for part in parts])), *rest)
 
 
-def found_lists(graph: ClickGraph, inner: Model, top: int) -> dict[int, Array]:
-    """The inner model's first documents for every query of the GRAPH. Where it cannot search, the log's pages are
-    the lists, and where the log has none, what was clicked for a query, most clicked first."""
-    if not searches(inner):
-        return {} if graph.impressions is not None else _clicked_lists(graph.pairs, top)
-    number = {doc_id: i for i, doc_id in enumerate(graph.doc_ids)}
-    keys = list(graph.query_keys)
-    out = {}
-    for q, ranking in enumerate(inner.rank_many(keys, top)):
-        out[q] = np.array([number[d] for d in ranking.doc_ids if d in number], dtype=np.int64)
-    return out
+# --- lists -----------------------------------------------------------------------------------------
 
 
-def _clicked_lists(pairs: Pairs, top: int) -> dict[int, Array]:
+def found_lists(graph: ClickGraph, inner: Fitted, top: int) -> Lists:
+    """The inner model's first documents, a list for every query of the GRAPH. Where it cannot search, the log's pages
+    are the lists, and where the log has none, what was clicked for a query, most clicked first."""
+    if "search" in inner.abilities:
+        found = [items for items, _ in inner.search_many([Query(key) for key in graph.query_keys], top)]
+        return Lists(
+            Ragged.of_lengths([len(items) for items in found]),
+            np.concatenate([NOTHING, *found]).astype(np.int64),
+            graph.n_docs,
+        )
+    if graph.impressions is not None:
+        return Lists(Ragged(np.zeros(graph.n_queries + 1, dtype=np.int64)), NOTHING, graph.n_docs)
+    return _clicked_lists(graph, top)
+
+
+def _clicked_lists(graph: ClickGraph, top: int) -> Lists:
+    pairs = graph.pairs
     by_clicks = np.lexsort((pairs.doc, -pairs.clicks, pairs.query))
-    query, doc = pairs.query[by_clicks], pairs.doc[by_clicks].astype(np.int64)
-    starts = np.flatnonzero(np.diff(query, prepend=-1))
-    return {int(query[a]): doc[a : min(b, a + top)] for a, b in pairwise([*starts, len(query)])}
+    every = Ragged.of_lengths(np.bincount(pairs.query, minlength=graph.n_queries))
+    ragged, rows = every.rows_of(np.arange(graph.n_queries), top)
+    return Lists(ragged, pairs.doc[by_clicks][rows].astype(np.int64), graph.n_docs)
 
 
-def distinct_lists(pages: Impressions | None, found: Iterable[Array], n_docs: int, top: int) -> Lists:
+def distinct_lists(pages: Impressions | None, found: Lists, top: int) -> Lists:
     """Every list once, however often it was shown: a popular query must not count as many."""
     shown = [] if pages is None else (pages.doc[a:b] for a, b in pairwise(pages.indptr))
+    own = (found.pages[a:b] for a, b in pairwise(found.indptr))
     # As they came first: most pages are shown again and again in one order.
-    orders = {listed[:top].tobytes(): listed[:top] for listed in (*shown, *found)}
+    orders = {listed[:top].tobytes(): listed[:top] for listed in (*shown, *own)}
     unique: dict[bytes, Array] = {}
     for listed in orders.values():
         # A page twice on one list is there once.
         once = np.unique(listed.astype(np.int64))
         if len(once):
             unique.setdefault(once.tobytes(), once)
-    ends = np.cumsum([0, *(len(v) for v in unique.values())])
-    return Lists(ends, np.concatenate([np.empty(0, dtype=np.int64), *unique.values()]), n_docs)
+    lengths = [len(listed) for listed in unique.values()]
+    return Lists(Ragged.of_lengths(lengths), np.concatenate([NOTHING, *unique.values()]), found.n_pages)
+
+
+# --- who asked -------------------------------------------------------------------------------------
 
 
 def query_hashes(keys: Sequence[str]) -> Array:

@@ -1,7 +1,7 @@
 """What `fit` leaves and clicks do not change: every page's z, its image z~ = U z, and the query clusters.
 
 Pages that come later are folded in by their first list (Nystrom): z(x) = Lambda^-1 sum_j K(x, j) z_j. They are
-part of the state, not of the projection, and are marked as such.
+part of the state, not of the projection.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.numerics.feedback import Layout
+from clickbridge.engines.base import Engine
+from clickbridge.io.values import stored
+from clickbridge.numerics.feedback import Layout, read_only
 from clickbridge.online.clusters import query_vectors, soft_k_means
 from clickbridge.online.eigen import Lists, Space, Spectrum, decompose, keep_frequent
 from clickbridge.online.weights import click_to_weight, latent
@@ -25,6 +26,7 @@ LEAST_EIGENVALUE = 1e-3
 """Directions with less are noise to a page folded in: 1 / lambda would blow them up."""
 
 
+@stored
 @dataclass(frozen=True)
 class Shape:
     """The settings of the projection."""
@@ -41,7 +43,8 @@ class Shape:
     tolerance: float = 1e-3
 
 
-@dataclass(frozen=True)
+@stored
+@dataclass(frozen=True, eq=False)
 class Projection:
     layout: Layout
     spaces: Mapping[str, Array]
@@ -62,24 +65,24 @@ class Projection:
         """Stands for all of it: a state that another projection made is known by it."""
         digest = hashlib.sha256(repr(self.shape).encode())
         for values in (*self.layout, *self.spaces.values()):
-            digest.update(np.ascontiguousarray(values).tobytes())
+            digest.update(np.ascontiguousarray(values).data)
         return digest.hexdigest()
 
-    @cached_property
-    def _matrices(self) -> dict[int, Array]:
-        return {}
-
     def matrix(self, component: int) -> Array:
-        """U of a component, made again when a page is folded in."""
-        if component not in self._matrices:
-            ends = np.concatenate([[0], np.cumsum(self.layout.dims)])
-            here = slice(ends[component], ends[component + 1])
-            values, w = self.spaces["values"][here], self.spaces["w"][here]
-            self._matrices[component] = _matrix(values, w, int(self.spaces["sizes"][component]), self.shape)
-        return self._matrices[component]
+        """U of a component."""
+        here = slice(*self._ends[component : component + 2])
+        values, w = self.spaces["values"][here], self.spaces["w"][here]
+        return _matrix(values, w, int(self.spaces["sizes"][component]), self.shape)
 
-    def fold_in(self, listed: Array, layout: Layout) -> tuple[int, Array, Array] | None:
-        """(component, z, z~) of a new page from the known pages of one list; None where none is known."""
+    @cached_property
+    def _ends(self) -> Array:
+        """Where each component's eigenvalues begin, and the last one's end."""
+        return np.concatenate([[0], np.cumsum(self.layout.dims)])
+
+    def fold_in(self, listed: Array) -> tuple[int, Array, Array] | None:
+        """(component, z, z~) of a new page from the pages of one list that the projection knows; None where it knows
+        none. It follows from the list alone: not from what was learned, nor from pages folded in before."""
+        layout = self.layout
         known = listed[(listed >= 0) & (listed < self.n_pages)]
         known = known[layout.component[known] >= 0]
         if not len(known):
@@ -91,71 +94,86 @@ class Projection:
         # node of the graph: its similarity to itself, which would outweigh the others, is left out.
         k = 1.0 / self.spaces["norms"][mates]
         k = k / np.sqrt(k.sum() * self.spaces["degrees"][mates])
-        d = int(layout.dims[c])
-        rows = layout.z[layout.start[mates][:, None] + np.arange(d)]
-        begin = int(layout.dims[:c].sum())
-        values = self.spaces["values"][begin : begin + d]
+        rows = layout.z[layout.start[mates][:, None] + np.arange(int(layout.dims[c]))]
+        values = self.spaces["values"][slice(*self._ends[c : c + 2])]
         z = np.where(values > LEAST_EIGENVALUE, k @ rows / np.maximum(values, LEAST_EIGENVALUE), 0.0)
         return c, z.astype(np.float32), (self.matrix(c) @ z).astype(np.float32)
 
-    def write(self, writer: PartWriter) -> None:
-        for name, values in (*self.layout._asdict().items(), *self.spaces.items()):
-            writer.array(f"projection.{name}", values)
+    # --- files -----------------------------------------------------------------------------------
 
-    @staticmethod
-    def read(artifact: Artifact, shape: Shape, residual: float) -> Projection:
-        layout = Layout(*(artifact.array(f"projection.{name}") for name in Layout._fields))
-        spaces = {name: artifact.array(f"projection.{name}") for name in _SPACES}
-        return Projection(Layout(*map(frozen, layout)), spaces, shape, residual)
+    def to_stored(self) -> dict[str, Any]:
+        layout = {name: getattr(self.layout, name) for name in _LAYOUT}
+        return {"layout": layout, "spaces": dict(self.spaces), "shape": self.shape, "residual": self.residual}
+
+    @classmethod
+    def from_stored(cls, value: Mapping[str, Any]) -> Projection:
+        layout = Layout(**{name: read_only(value["layout"][name]) for name in _LAYOUT})
+        spaces = {name: value["spaces"][name] for name in _SPACES}
+        _check(layout, spaces)
+        return cls(layout, spaces, value["shape"], float(value["residual"]))
 
 
+_LAYOUT = [name for name in Layout._fields if not name.startswith("later_")]
 _SPACES = ("sizes", "values", "w", "norms", "degrees")
 
 
-def frozen(values: Array) -> Array:
-    """Read-only and plain, as arrays mapped from a file are: compiled loops need one version alone."""
-    out = np.ascontiguousarray(values).view(np.ndarray)
-    out.setflags(write=False)
-    return out
+def _check(layout: Layout, spaces: Mapping[str, Array]) -> None:
+    """Compiled loops do not look where they read: whatever a file says must lie within its arrays."""
+    dims, clusters, n = layout.dims, layout.n_clusters, len(layout.component)
+    placed = layout.component >= 0
+    sound = [
+        len(layout.start) == n,
+        len({len(dims), len(clusters), *(len(a) for a in layout[6:8]), *(len(a) for a in layout[9:11])}) == 1,
+        bool((dims >= 0).all() and (clusters >= 1).all()),
+        bool((layout.component < len(dims)).all()),
+        len(layout.z) == len(layout.z_tilde),
+    ]
+    if all(sound):
+        ends = layout.start[placed] + dims[layout.component[placed]]
+        sound += [
+            bool((layout.start >= 0).all() and (ends <= len(layout.z)).all()),
+            np.array_equal(layout.centre_start, _starts(clusters * dims)),
+            np.array_equal(layout.weight_start, _starts(clusters * dims)),
+            np.array_equal(layout.slot_start, _starts(clusters)),
+            len(layout.centres) == int((clusters * dims).sum()),
+            len(spaces["values"]) == len(spaces["w"]) == int(dims.sum()),
+            len(spaces["norms"]) == len(spaces["degrees"]) == n,
+        ]
+    if not all(sound):
+        raise ValueError("a projection whose arrays do not fit together")
 
 
 def _matrix(values: Array, w: Array, n: int, shape: Shape) -> Array:
     return click_to_weight(values, w, n, shape.alpha, form=shape.form, tau=shape.tau, smoothness=shape.smoothness)
 
 
-def project(lists: Lists, shape: Shape, threads: int = 0) -> Projection:
+def project(lists: Lists, shape: Shape, engine: Engine | None = None) -> Projection:
     """Section 3.1 and Section 3.2.4 of the paper: spaces, images, clusters."""
     lists = keep_frequent(lists, shape.min_lists) if shape.min_lists > 1 else lists
-    spectrum = decompose(lists, shape.rank, tolerance=shape.tolerance, seed=shape.seed, threads=threads)
+    spectrum = decompose(lists, shape.rank, tolerance=shape.tolerance, seed=shape.seed, engine=engine)
     images = [latent(s.values, s.vectors, shape.alpha).astype(np.float32) for s in spectrum.spaces]
     sums = [z.sum(axis=0, dtype=np.float64) for z in images]
     turned = [
         (z @ _matrix(s.values, w, len(s.pages), shape).astype(np.float32))
         for s, z, w in zip(spectrum.spaces, images, sums, strict=True)
     ]
-    clusters = [_clusters(s, z, lists, shape, threads) for s, z in zip(spectrum.spaces, images, strict=True)]
+    clusters = [_clusters(s, z, lists, shape, engine) for s, z in zip(spectrum.spaces, images, strict=True)]
     residual = max((s.residual for s in spectrum.spaces), default=0.0)
     layout = _layout(spectrum.spaces, images, turned, clusters, lists.n_pages)
     return Projection(layout, _spaces(spectrum, sums), shape, residual)
 
 
-def _clusters(space: Space, z: Array, lists: Lists, shape: Shape, threads: int) -> tuple[Array, float]:
+def _clusters(space: Space, z: Array, lists: Lists, shape: Shape, engine: Engine | None) -> tuple[Array, float]:
     """Centres of a component's queries. A component that was decomposed whole tells its pages apart without."""
     if len(space.pages) <= shape.rank or shape.n_clusters == 1:
         return np.zeros((1, z.shape[1]), dtype=np.float32), 1.0
     local = np.full(lists.n_pages, -1, dtype=np.int64)
     local[space.pages] = np.arange(len(space.pages))
-    length = np.diff(lists.indptr)
-    first = np.minimum(lists.indptr[:-1], len(lists.pages) - 1)
-    mine = np.flatnonzero((length > 0) & (local[lists.pages[first]] >= 0))
-    if len(mine) == len(lists):
-        indptr, pages = lists.indptr, local[lists.pages]
-    else:
-        indptr = np.concatenate([[0], np.cumsum(length[mine])])
-        shown = np.repeat(lists.indptr[mine] - indptr[:-1], length[mine]) + np.arange(indptr[-1])
-        pages = local[lists.pages[shown]]
-    points = query_vectors(indptr, pages, z, threads)
-    return soft_k_means(points, shape.n_clusters, shape.hardness, seed=shape.seed, threads=threads)
+    first = lists.first_pages()
+    mine = np.flatnonzero((first >= 0) & (local[first] >= 0))
+    ragged, shown = (lists.ragged, lists.pages) if len(mine) == len(lists) else lists.take(mine)
+    points = query_vectors(ragged.indptr, local[shown], z, engine)
+    return soft_k_means(points, shape.n_clusters, shape.hardness, seed=shape.seed, engine=engine)
 
 
 def _spaces(spectrum: Spectrum, sums: list[Array]) -> dict[str, Array]:
@@ -196,7 +214,7 @@ def _layout(
         weight_start=_starts(counts * dims),
         slot_start=_starts(counts),
     )
-    return Layout(*map(frozen, layout))
+    return Layout(*map(read_only, layout))
 
 
 def _starts(sizes: Array) -> Array:

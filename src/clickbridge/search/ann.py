@@ -7,7 +7,7 @@ the largest inner product, which does not change with the item's length: the cel
 unit images, so one set serves ranking and similarity alike.
 
 What is kept in a file are two plain arrays, the directions and each item's cell. FAISS's own lists are
-filled from them when first searched, which takes one pass over the images: no opaque file, no file that
+filled from them when a model is made or loaded, which takes one pass over the images: no opaque file, no file that
 repeats the images, and none that depends on the version of FAISS. A graph index (HNSW) could not be kept so.
 """
 
@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from clickbridge.errors import NotSupported
-from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.search.index import DenseIndex
+from clickbridge.io.values import stored
+from clickbridge.search.index import DenseIndex, Found
 
 Array = np.ndarray[Any, Any]
 LEAST_ITEMS = 20_000
@@ -43,23 +42,13 @@ def faiss() -> Any:
     return library
 
 
-@dataclass(frozen=True)
+@stored
+@dataclass(frozen=True, eq=False)
 class Cells:
     """`centres` has a unit row a cell; `of_item` says which cell each item is in, -1 for one that is hidden."""
 
     centres: Array
     of_item: Array
-
-    def write(self, writer: PartWriter, prefix: str) -> None:
-        writer.array(prefix + ".centres", self.centres)
-        writer.array(prefix + ".of_item", self.of_item)
-
-    @classmethod
-    def read(cls, artifact: Artifact, prefix: str) -> Cells | None:
-        """None where none were written."""
-        if f"{prefix}.centres.npy" not in artifact.manifest["files"]:
-            return None
-        return cls(artifact.array(prefix + ".centres"), artifact.array(prefix + ".of_item"))
 
 
 def learn_cells(rows: Callable[[Array], Array], there: Array, seed: int) -> Cells:
@@ -84,12 +73,16 @@ class AnnIndex(DenseIndex):
     """A dense index whose search looks only into the share `probe` of the cells. Scores are exact; only which
     items are looked at is approximate. A query for which that finds too few is searched exactly."""
 
-    def __init__(self, images: Array, scorable: Array | None, cells: Cells, probe: float) -> None:
+    def __init__(self, images: Array, scorable: Array, cells: Cells, probe: float) -> None:
         super().__init__(images, scorable)
         self.cells, self.probe = cells, probe
+        self._lists = self._fill()
 
-    @cached_property
-    def _lists(self) -> Any:
+    def __reduce__(self) -> Any:
+        """By what it is made of: FAISS's own lists are filled again."""
+        return AnnIndex, (self.images, self.scorable, self.cells, self.probe)
+
+    def _fill(self) -> Any:
         library = faiss()
         n_cells, width = self.cells.centres.shape
         directions = library.IndexFlatIP(width)
@@ -118,19 +111,21 @@ class AnnIndex(DenseIndex):
             count += np.bincount(cell[there], minlength=n_cells)
         return (total / np.maximum(count, 1)).astype(np.float32)
 
-    def search(self, queries: Array, k: int) -> tuple[Array, Array, Array]:
-        if k >= self.probe * self.n_items or not len(queries):
-            return super().search(queries, k)
-        near = self._lists.search(np.ascontiguousarray(queries, dtype=np.float32), k)[1]
-        found = near >= 0
-        items = np.where(found, near, 0)
-        indptr = np.arange(0, near.size + 1, k)
-        scores = np.where(found, self.score(queries, indptr, items.ravel()).reshape(near.shape), -np.inf)
-        order = np.lexsort((items, -scores), axis=1)
-        items = np.take_along_axis(np.where(found, items, -1), order, axis=1).astype(np.int32)
-        values, counts = np.take_along_axis(scores, order, axis=1), found.sum(axis=1)
-        few = counts < k
-        if few.any():
-            items[few], values[few], counts[few] = super().search(queries[few], k)
-        counts[~self.mapped(queries)] = 0
-        return items, values, counts
+    def search(self, image: Array, k: int) -> Found:
+        return self.search_many(image[None, :], k)[0]
+
+    def search_many(self, images: Array, k: int) -> list[Found]:
+        if k >= self.probe * self.n_items or not len(images):
+            return super().search_many(images, k)
+        near = self._lists.search(np.ascontiguousarray(images, dtype=np.float32), k)[1]
+        out: list[Found] = []
+        for image, found in zip(images, near, strict=True):
+            if not image.any():
+                out.append((np.empty(0, dtype=np.int64), np.empty(0)))
+            elif found.min() < 0:
+                out.append(super().search(image, k))
+            else:
+                scores = self.score(image, found)
+                order = np.lexsort((found, -scores))
+                out.append((found[order], scores[order]))
+        return out

@@ -1,171 +1,213 @@
 """Indexes of document images with exact top-k: sparse, dense, and several side by side.
 
-An index takes query images of its own kind: a sparse matrix, a dense one, or one for each index in a stack.
+An index takes the image of one query: a sparse `Row`, a dense vector, or one for each index in a stack. One query
+is the common case and allocates little; `search_many` takes a matrix of images and searches in blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
-from clickbridge.numerics.topk import paired_dots, sparse_topk
+from clickbridge.engines.base import default_engine
+from clickbridge.numerics.row import Row, gathered, segment_sums
+from clickbridge.numerics.topk import sparse_topk
 
 Array = np.ndarray[Any, Any]
+Found = tuple[Array, Array]
+"""Item numbers and their scores, best first, ties to the lower number."""
 BLOCK = 1 << 26
 """Scores held at once by a blocked search."""
+FEW_TERMS = 32
+"""Up to so many features of a query, the items are looked up in the features' lists; above, the other way round."""
+MANY_ITEMS = 512
+"""From so many items on, a list is scored by the feature lists as a whole."""
 
 
 class Index(Protocol):
     n_items: int
 
-    def search(self, queries: Any, k: int) -> tuple[Array, Array, Array]: ...
+    def score(self, image: Any, items: Array) -> Array:
+        """Scores of given items."""
+        ...
 
-    def score(self, queries: Any, indptr: Array, items: Array) -> Array: ...
+    def add_all(self, image: Any, scale: float, total: Array, found: Array) -> None:
+        """Adds `scale` times the score of every item that has one to `total`, and marks it in `found`."""
+        ...
 
-    def all_scores(self, queries: Any) -> Array: ...
+    def search(self, image: Any, k: int) -> Found: ...
 
-    def rows(self, queries: Any, start: int, stop: int) -> Any: ...
-
-    def mapped(self, queries: Any) -> Array: ...
+    def search_many(self, images: Any, k: int) -> list[Found]: ...
 
 
 class SparseIndex:
-    """Images are the rows of a sparse matrix. The inverted form is made on the first search."""
+    """Images are the rows of a sparse matrix. An item is found if it shares a feature with the query."""
 
-    def __init__(self, images: sparse.csr_array, threads: int = 0) -> None:
+    def __init__(self, images: sparse.csr_array) -> None:
         self.images = images
-        self.threads = threads
         self.n_items = int(images.shape[0])
+        self.inverted = sparse.csr_array(images.T.tocsr())
+        self.inverted.sort_indices()
 
-    @cached_property
-    def _inverted(self) -> sparse.csr_array:
-        return sparse.csr_array(self.images.T.tocsr())
+    def score(self, image: Row, items: Array) -> Array:
+        if len(items) > MANY_ITEMS:
+            total, found = np.zeros(self.n_items), np.zeros(self.n_items, dtype=bool)
+            self.add_all(image, 1.0, total, found)
+            return total[items]
+        if len(image.columns) <= FEW_TERMS:
+            return self._by_terms(image, items)
+        wide = np.zeros(self.images.shape[1])
+        wide[image.columns] = image.values
+        entries, begins = gathered(self.images.indptr, items)
+        return segment_sums(wide[self.images.indices[entries]] * self.images.data[entries], begins)
 
-    def search(self, queries: sparse.csr_array, k: int) -> tuple[Array, Array, Array]:
-        """(items, scores, counts) of the k best images that share a feature with each query row."""
-        return sparse_topk(queries, self._inverted, k, self.threads)
+    def _by_terms(self, image: Row, items: Array) -> Array:
+        total = np.zeros(len(items))
+        indptr, holders, weights = self.inverted.indptr, self.inverted.indices, self.inverted.data
+        for column, value in zip(image.columns.tolist(), image.values.tolist(), strict=True):
+            first, end = indptr[column], indptr[column + 1]
+            if first == end:
+                continue
+            place = np.searchsorted(holders[first:end], items)
+            place = np.minimum(place, end - first - 1) + first
+            total += value * np.where(holders[place] == items, weights[place].astype(np.float64), 0.0)
+        return total
 
-    def score(self, queries: sparse.csr_array, indptr: Array, items: Array) -> Array:
-        """Scores of given items, list after list."""
-        return paired_dots(queries, self.images, indptr, items, self.threads)
+    def add_all(self, image: Row, scale: float, total: Array, found: Array) -> None:
+        indptr, holders, weights = self.inverted.indptr, self.inverted.indices, self.inverted.data
+        for column, value in zip(image.columns.tolist(), image.values.tolist(), strict=True):
+            first, end = indptr[column], indptr[column + 1]
+            here = holders[first:end]
+            total[here] += (scale * value) * weights[first:end].astype(np.float64)
+            found[here] = True
 
-    def all_scores(self, queries: sparse.csr_array) -> Array:
-        """A dense row of scores for each query; -inf for what shares no feature with it."""
-        product = sparse.csr_array(queries @ self._inverted)
-        out = np.full(product.shape, -np.inf, dtype=np.float32)
-        out[np.repeat(np.arange(product.shape[0]), np.diff(product.indptr)), product.indices] = product.data
-        return out
+    def search(self, image: Row, k: int) -> Found:
+        total, found = np.zeros(self.n_items), np.zeros(self.n_items, dtype=bool)
+        self.add_all(image, 1.0, total, found)
+        return best(total, found, k)
 
-    def rows(self, queries: sparse.csr_array, start: int, stop: int) -> sparse.csr_array:
-        return queries[start:stop]
-
-    def mapped(self, queries: sparse.csr_array) -> Array:
-        """Which queries have an image at all."""
-        return np.diff(queries.indptr) > 0
+    def search_many(self, images: sparse.csr_array, k: int) -> list[Found]:
+        items, scores, counts = sparse_topk(images, self.inverted, k)
+        return [(i[:n], s[:n]) for i, s, n in zip(items, scores, counts, strict=True)]
 
 
 class DenseIndex:
-    """Images are the rows of a dense matrix; blocks of BLAS products, never all pairs at once."""
+    """Images are the rows of a dense matrix. Every scorable item is found by a query that has an image."""
 
-    def __init__(self, images: Array, scorable: Array | None = None) -> None:
+    def __init__(self, images: Array, scorable: Array) -> None:
         self.images = images
         self.n_items = len(images)
-        self._hidden = None if scorable is None or scorable.all() else ~scorable
+        self.scorable = scorable
 
-    def search(self, queries: Array, k: int) -> tuple[Array, Array, Array]:
-        return blocked_search(self, queries, len(queries), k)
+    def score(self, image: Array, items: Array) -> Array:
+        # Not a matrix product, whose rounding depends on its shape: a score must not depend on the list. It runs on
+        # one thread, too; waking a second one costs more than a whole query.
+        return np.einsum("ij,j->i", self.images[items], image).astype(np.float64)
 
-    def score(self, queries: Array, indptr: Array, items: Array) -> Array:
-        rows = np.repeat(np.arange(len(queries)), np.diff(indptr))
-        out = np.empty(len(items))
-        step = max(BLOCK // 16 // max(self.images.shape[1], 1), 1)
-        for start in range(0, len(items), step):
-            part = slice(start, start + step)
-            out[part] = np.einsum("ij,ij->i", queries[rows[part]], self.images[items[part]])
-        return out
+    def add_all(self, image: Array, scale: float, total: Array, found: Array) -> None:
+        if image.any():
+            # In double precision, as the score of a list is made of those of its parts.
+            scores = np.multiply(np.einsum("ij,j->i", self.images, image), scale, dtype=np.float64)
+            np.add(total, scores, out=total, where=self.scorable)
+            np.logical_or(found, self.scorable, out=found)
 
-    def all_scores(self, queries: Array) -> Array:
-        scores = queries @ self.images.T
-        if self._hidden is not None:
-            scores[:, self._hidden] = -np.inf
+    def search(self, image: Array, k: int) -> Found:
+        if not image.any():
+            return best(np.empty(0), np.empty(0, dtype=bool), k)
+        return best(np.einsum("ij,j->i", self.images, image), self.scorable, k)
+
+    def search_many(self, images: Array, k: int) -> list[Found]:
+        items, scores = default_engine().top_k(images, self.images, k, None if self.scorable.all() else ~self.scorable)
+        counts = np.where(images.any(axis=1), np.isfinite(scores).sum(axis=1), 0)
+        return [(i[:n], s[:n]) for i, s, n in zip(items, scores, counts.tolist(), strict=True)]
+
+    def _block(self, images: Array) -> Array:
+        scores = images @ self.images.T
+        scores[:, ~self.scorable] = -np.inf
+        scores[~images.any(axis=1)] = -np.inf
         return scores
-
-    def rows(self, queries: Array, start: int, stop: int) -> Array:
-        return queries[start:stop]
-
-    def mapped(self, queries: Array) -> Array:
-        return np.asarray(queries.any(axis=1))
 
 
 class StackedIndex:
-    """The sum of several indexes over the same items."""
+    """The sum of several indexes over the same items; an image is a list with one for each. `scorable` marks the
+    items that may be found at all."""
 
     def __init__(self, parts: Sequence[Index], scorable: Array) -> None:
         self.parts = list(parts)
         self.n_items = self.parts[0].n_items
-        self._hidden = ~scorable
+        self.scorable = scorable
 
-    def search(self, queries: list[Any], k: int) -> tuple[Array, Array, Array]:
-        return blocked_search(self, queries, len(self.mapped(queries)), k)
+    def score(self, image: Sequence[Any], items: Array) -> Array:
+        total = np.zeros(len(items))
+        for part, own in zip(self.parts, image, strict=True):
+            total += part.score(own, items)
+        return total
 
-    def score(self, queries: list[Any], indptr: Array, items: Array) -> Array:
-        return np.sum([p.score(q, indptr, items) for p, q in zip(self.parts, queries, strict=True)], axis=0)
+    def add_all(self, image: Sequence[Any], scale: float, total: Array, found: Array) -> None:
+        own = np.zeros(self.n_items, dtype=bool)
+        for part, block in zip(self.parts, image, strict=True):
+            part.add_all(block, scale, total, own)
+        found |= own & self.scorable
 
-    def all_scores(self, queries: list[Any]) -> Array:
-        total = np.zeros((len(self.mapped(queries)), self.n_items), dtype=np.float32)
+    def search(self, image: Sequence[Any], k: int) -> Found:
+        total, found = np.zeros(self.n_items), np.zeros(self.n_items, dtype=bool)
+        self.add_all(image, 1.0, total, found)
+        return best(total, found, k)
+
+    def search_many(self, images: Sequence[Any], k: int) -> list[Found]:
+        return blocked_search(
+            lambda a, b: self._block([block[a:b] for block in images]), images[0].shape[0], self.n_items, k
+        )
+
+    def _block(self, images: Sequence[Any]) -> Array:
+        total = np.zeros((images[0].shape[0], self.n_items), dtype=np.float32)
         found = np.zeros(total.shape, dtype=bool)
-        for part, query in zip(self.parts, queries, strict=True):
-            scores = part.all_scores(query)
+        for part, own in zip(self.parts, images, strict=True):
+            scores = all_scores(part, own)
             finite = np.isfinite(scores)
             np.add(total, scores, out=total, where=finite)
             found |= finite
-        found[:, self._hidden] = False
+        found[:, ~self.scorable] = False
         total[~found] = -np.inf
         return total
 
-    def rows(self, queries: list[Any], start: int, stop: int) -> list[Any]:
-        return [p.rows(q, start, stop) for p, q in zip(self.parts, queries, strict=True)]
 
-    def mapped(self, queries: list[Any]) -> Array:
-        return np.logical_or.reduce([p.mapped(q) for p, q in zip(self.parts, queries, strict=True)])
+def all_scores(index: Any, images: Any) -> Array:
+    """A dense row of scores for each query image; -inf for what is not found."""
+    if not isinstance(index, SparseIndex):
+        return index._block(images)
+    product = sparse.csr_array(images @ index.inverted)
+    out = np.full(product.shape, -np.inf, dtype=np.float32)
+    out[np.repeat(np.arange(product.shape[0]), np.diff(product.indptr)), product.indices] = product.data
+    return out
 
 
-def blocked_search(index: Index, queries: Any, n_queries: int, k: int) -> tuple[Array, Array, Array]:
-    """Exact top-k from dense rows of scores, a block of queries at a time; ties go to the lower number.
-    What has no finite score is not found; neither is anything for a query without an image."""
-    k = min(k, index.n_items)
-    items = np.full((n_queries, k), -1, dtype=np.int32)
-    values = np.full((n_queries, k), -np.inf)
-    counts = np.zeros(n_queries, dtype=np.int64)
-    if k == 0:
-        return items, values, counts
-    mapped = index.mapped(queries)
-    step = max(BLOCK // max(index.n_items, 1), 1)
+def best(scores: Array, found: Array, k: int) -> Found:
+    """The k largest among the items that are found."""
+    there = np.flatnonzero(found)
+    values = scores[there]
+    if k < len(there):
+        # Everything above the k-th value is in; of those equal to it, the lowest numbers.
+        kth = np.partition(values, len(values) - k)[len(values) - k]
+        above, equal = np.flatnonzero(values > kth), np.flatnonzero(values == kth)
+        chosen = np.concatenate([above, equal[: k - len(above)]])
+        there, values = there[chosen], values[chosen]
+    order = np.lexsort((there, -values))
+    return there[order], values[order].astype(np.float64)
+
+
+def blocked_search(block: Any, n_queries: int, n_items: int, k: int) -> list[Found]:
+    """Exact top-k from dense rows of scores, a block of queries at a time."""
+    step = max(BLOCK // max(n_items, 1), 1)
+    out: list[Found] = []
     for start in range(0, n_queries, step):
-        stop = min(start + step, n_queries)
-        scores = index.all_scores(index.rows(queries, start, stop))
-        items[start:stop], values[start:stop] = top_of_rows(scores, k)
-        counts[start:stop] = np.isfinite(values[start:stop]).sum(axis=1)
-    counts[~mapped] = 0
-    return items, values, counts
+        scores = block(start, min(start + step, n_queries))
+        out += [best(row, np.isfinite(row), k) for row in scores]
+    return out
 
 
-def top_of_rows(scores: Array, k: int) -> tuple[Array, Array]:
-    """Columns and values of each row's k largest, ties to the lower column."""
-    n_columns = scores.shape[1]
-    if k < n_columns:
-        # Everything above the k-th value is in; of those equal to it, the lowest columns.
-        kth = -np.partition(-scores, k - 1, axis=1)[:, k - 1 : k]
-        above, equal = scores > kth, scores == kth
-        room = k - above.sum(axis=1, keepdims=True)
-        chosen = above | (equal & (np.cumsum(equal, axis=1) <= room))
-        columns = np.nonzero(chosen)[1].reshape(len(scores), k)
-    else:
-        columns = np.tile(np.arange(n_columns), (len(scores), 1))
-    values = np.take_along_axis(scores, columns, axis=1)
-    order = np.argsort(-values, axis=1, kind="stable")
-    return np.take_along_axis(columns, order, axis=1), np.take_along_axis(values, order, axis=1)
+def make_index(images: Any, scorable: Array) -> Index:
+    return SparseIndex(images) if sparse.issparse(images) else DenseIndex(images, scorable)

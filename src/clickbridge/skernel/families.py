@@ -14,16 +14,18 @@ correct it; without it (product) a pair that nothing known resembles scores 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from clickbridge.errors import SettingError
+from clickbridge.numerics.points import EXPONENTIAL, GEOMETRIC, LINE, inner_values, points_gram, sums_over_points
 
 Array = np.ndarray[Any, Any]
-FAMILIES = ("product", "linear", "exponential", "geometric")
+FORMS = {"product": LINE, "linear": LINE, "exponential": EXPONENTIAL, "geometric": GEOMETRIC}
+FAMILIES = tuple(FORMS)
 
 
 class Inner(Protocol):
@@ -33,43 +35,69 @@ class Inner(Protocol):
 
 
 @dataclass(frozen=True)
-class PowerSeries:
-    """sum_i c_i (k_X k_Y)^i, given by its first coefficients, or by its sum and radius of convergence."""
+class Family:
+    """A family by its name; rho weighs likeness against g itself."""
 
-    coefficients: tuple[float, ...] = ()
-    total: Callable[[Array], Array] | None = None
-    radius: float = np.inf
+    name: str
+    rho: float = 1.0
 
     def __post_init__(self) -> None:
-        if any(c < 0 or not np.isfinite(c) for c in self.coefficients):
-            raise SettingError(f"coefficients of an S-kernel must be finite and not negative; got {self.coefficients}")
+        if self.name not in FORMS:
+            raise SettingError(f"family must be {', '.join(FAMILIES)}; got {self.name!r}")
+
+    @property
+    def form(self) -> tuple[int, float, float]:
+        """The inner part as compiled loops take it."""
+        if self.name == "product":
+            return LINE, 0.0, 1.0
+        return FORMS[self.name], 1.0, float(self.rho)
+
+    def __call__(self, k_x: Array, k_y: Array) -> Array:
+        product = np.asarray(k_x * k_y)
+        self._check(float(np.abs(product).max(initial=0.0)))
+        return inner_values(*self.form, product)
+
+    def _check(self, largest: float) -> None:
+        if self.name == "geometric" and self.rho * largest >= 1:
+            raise SettingError(
+                f"the series converges below {1 / self.rho:g}; the kernels reach {largest:.4g}: use a smaller rho"
+            )
+
+    def gram(self, k_x: Array, x_of: Array, k_y: Array, y_of: Array, g: Array) -> Array:
+        """The Gram matrix of points that share few x and y: point p is (x_of[p], y_of[p]) with the factor g[p]."""
+        self._check_both(k_x, k_y)
+        return points_gram(*self.form, k_x, x_of, k_y, y_of, g)
+
+    def sums(self, k_x: Array, k_y: Array, y_of: Array, weights: Array) -> Array:
+        """For each row of `k_y` the sum over points of inner(k_x[p], k_y[row, y_of[p]]) weights[p]."""
+        self._check_both(k_x, k_y)
+        return sums_over_points(*self.form, k_x, k_y, y_of, weights)
+
+    def _check_both(self, k_x: Array, k_y: Array) -> None:
+        if self.name == "geometric":
+            self._check(float(np.abs(k_x).max(initial=0.0) * np.abs(k_y).max(initial=0.0)))
+
+
+def family(name: str, rho: float = 1.0) -> Family:
+    """A family by its name."""
+    return Family(name, rho)
+
+
+@dataclass(frozen=True)
+class PowerSeries:
+    """sum_i c_i (k_X k_Y)^i, of finitely many terms."""
+
+    coefficients: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        check_coefficients(self.coefficients)
 
     def __call__(self, k_x: Array, k_y: Array) -> Array:
         product = k_x * k_y
-        if self.radius < np.inf and np.any(np.abs(product) >= self.radius):
-            largest = float(np.abs(product).max())
-            raise SettingError(
-                f"the series converges below {self.radius:g}; the kernels reach {largest:.4g}: use a smaller rho"
-            )
-        if self.total is not None:
-            return self.total(product)
         out = np.zeros(product.shape)
         for c in reversed(self.coefficients):  # Horner
             out = out * product + c
         return out
-
-
-def family(name: str, rho: float = 1.0) -> PowerSeries:
-    """A family by its name; rho weighs likeness against g itself."""
-    if name == "product":
-        return PowerSeries((0.0, 1.0))
-    if name == "linear":
-        return PowerSeries((1.0, rho))
-    if name == "exponential":
-        return PowerSeries(total=lambda z: np.exp(rho * z))
-    if name == "geometric":
-        return PowerSeries(total=lambda z: 1 / (1 - rho * z), radius=1 / rho if rho > 0 else np.inf)
-    raise SettingError(f"family must be {', '.join(FAMILIES)}; got {name!r}")
 
 
 @dataclass(frozen=True)
@@ -79,13 +107,17 @@ class MultipleKernels:
     coefficients: Sequence[float]
 
     def __post_init__(self) -> None:
-        if any(c < 0 or not np.isfinite(c) for c in self.coefficients):
-            raise SettingError(f"coefficients of an S-kernel must be finite and not negative; got {self.coefficients}")
+        check_coefficients(self.coefficients)
 
     def __call__(self, k_x: Array, k_y: Array) -> Array:
         if not len(k_x) == len(k_y) == len(self.coefficients):
             raise ValueError(f"{len(self.coefficients)} coefficients for {len(k_x)} and {len(k_y)} kernels")
         return np.einsum("i,i...,i...->...", np.asarray(self.coefficients), k_x, k_y)
+
+
+def check_coefficients(coefficients: Sequence[float]) -> None:
+    if any(c < 0 or not np.isfinite(c) for c in coefficients):
+        raise SettingError(f"coefficients of an S-kernel must be finite and not negative; got {tuple(coefficients)}")
 
 
 def s_kernel(inner: Inner, g: Array, g_other: Array, k_x: Array, k_y: Array) -> Array:

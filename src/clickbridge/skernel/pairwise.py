@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from clickbridge.models.base import Array, query_of
-from clickbridge.skernel.model import KERNEL_SETTINGS, KernelModel
-from clickbridge.types import ResultList
+from clickbridge.models.candidates import Query
+from clickbridge.models.explain import explanation
+from clickbridge.models.fitted import Array, Fitted
+from clickbridge.skernel.kernel_model import FittedKernel, KernelModel
+from clickbridge.types import Explanation
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedPairwise(FittedKernel):
+    """g is 1 for every document that has a row."""
+
+    def point_factors(self, points: Array) -> Array:
+        return np.ones(len(points))
+
+    def factors(self, query: Query, items: Array) -> Array:
+        return np.where((items >= 0) & self.documents.present[items], 1.0, -np.inf)
+
+    def _resembles(self, query: Query) -> bool:
+        return len(self.kernel.neighbours(self.asked(query), 1)[0]) > 0
+
+    def without_neighbours(self, query: Query, items: Array) -> Array:
+        """Where known queries resemble it, but none of them prefers anything: what is learned from nothing is 0."""
+        if not self._resembles(query):
+            return super().without_neighbours(query, items)
+        return np.where(np.isfinite(self.factors(query, items)), 0.0, -np.inf)
+
+    def explain_without_neighbours(self, query: str, doc_id: str, k: int) -> Explanation:
+        if not self._resembles(self.query(query)):
+            return super().explain_without_neighbours(query, doc_id, k)
+        return explanation(query, doc_id, [], k)
 
 
 class Pairwise(KernelModel):
@@ -17,18 +45,4 @@ class Pairwise(KernelModel):
     name = "pairwise"
     about = "pairwise kernel: preferences of similar queries alone"
     paper = "11R 7.2"
-    settings = KERNEL_SETTINGS
-
-    def point_factors(self, points: Array) -> Array:
-        return np.ones(len(points))
-
-    def list_factors(self, lists: Sequence[ResultList]) -> list[Array]:
-        present, number = self.documents.present, self._doc_numbers.get
-        known = ([number(d, -1) for d in result.results] for result in lists)
-        return [np.array([1.0 if n >= 0 and present[n] else -np.inf for n in row]) for row in known]
-
-    def without_neighbours(self, result: ResultList) -> Array:
-        """Known queries resemble it, but none of them prefers anything: what is learned from nothing is 0."""
-        if not len(self.kernel_.neighbours(query_of(result), 1)[0]):
-            return super().without_neighbours(result)
-        return np.where(np.isfinite(self.list_factors([result])[0]), 0.0, -np.inf)
+    fitted_type: ClassVar[type[Fitted]] = FittedPairwise

@@ -9,156 +9,137 @@ is (11) with alpha_p the summed theta of the preferences that a point is in; g i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from clickbridge.errors import SettingError
-from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.models.algebra import Sum
-from clickbridge.models.base import Array, Model
-from clickbridge.models.sfunction import SFunction, unit_images
-from clickbridge.models.wrapper import Wrapper
-from clickbridge.skernel.families import PowerSeries, family
-from clickbridge.skernel.model import BASE, KERNEL_SETTINGS, KernelModel
-from clickbridge.skernel.neighbourhood import Training
-from clickbridge.types import Ranking, ResultList
+from clickbridge.io.values import stored
+from clickbridge.models.algebra import FittedSum
+from clickbridge.models.candidates import Query
+from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper
+from clickbridge.models.fitted import Array, Fitted
+from clickbridge.models.model import Model
+from clickbridge.models.sfunction import FittedSFunction
+from clickbridge.models.study import Study
+from clickbridge.search.index import Found, Index
+from clickbridge.settings import setting, settings
+from clickbridge.skernel.base_scores import BaseScores, above_zero, image_blocks, references, score_points
+from clickbridge.skernel.document_kernel import DocumentKernel
+from clickbridge.skernel.families import FAMILIES
+from clickbridge.skernel.kernel_model import FittedKernel, KernelModel, KernelSettings
+from clickbridge.skernel.neighbourhood import Neighbourhood
+from clickbridge.skernel.training_data import Material
+from clickbridge.skernel.tuning import Choice, KernelChoices
+from clickbridge.types import Explanation
 
+BASE = "base"
+"""The document kernel that is the cosine of the base model's own images."""
 POOL, POOL_FACTOR, OTHERS, EACH = 100, 5, 10, 20
 """Candidates of a search: of the query, and of its nearest neighbours."""
-REFERENCES = 256
-"""Documents whose least score is taken for a query's zero, where the base can be negative."""
+
+
+@settings
+class RobustSettings(KernelSettings):
+    epsilon: str = setting("auto", "robust: what a score of 0 counts, in mean scores; auto: hold_back")
+    family: str = setting(
+        "auto",
+        "robust: the family of the S-kernel; product is eq. (8); auto: hold_back",
+        choices=("auto", *FAMILIES),
+    )
+    rho: str = setting("auto", "robust: how much likeness counts against the base itself; auto: hold_back")
+    prior: str = setting(
+        "auto", "robust: how much of the base the learned function corrects; 0 is the paper's; auto: hold_back"
+    )
+
+
+@stored
+@dataclass(frozen=True, kw_only=True)
+class RobustChoices(KernelChoices, PartsChoices):
+    """What the base chose, and the kernels and constants around it."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedRobust(FittedKernel, FittedWrapper):
+    """A base S-function with what multiplies it: g is its score plus epsilon."""
+
+    settings: RobustSettings
+    base_scores: BaseScores
+    base: FittedSFunction = field(init=False, repr=False)
+    references: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._derive(base=self.parts[0], references=references(len(self.catalogue)))
+        super().__post_init__()
+
+    def _document_kernel(self) -> DocumentKernel:
+        return super()._document_kernel() if self.doc_rows is not None else DocumentKernel.of(*image_blocks(self.base))
+
+    @cached_property
+    def _doc_indexes(self) -> list[Index]:
+        if self.doc_rows is not None:
+            return super()._doc_indexes
+        return [self.base.index] if not isinstance(self.base, FittedSum) else [p.index for p in self.base.parts]
+
+    # --- g ---------------------------------------------------------------------------------------
+
+    def point_factors(self, points: Array) -> Array:
+        return self.base_scores.points[points] / self.base_scores.mean + self.choice.epsilon
+
+    def factors(self, query: Query, items: Array) -> Array:
+        scores = above_zero(self.base, query, items, self.references if self.base_scores.negative else None)
+        known = (items >= 0) & self.base.scorable[items]
+        return np.where(known, scores / self.base_scores.mean + self.choice.epsilon, -np.inf)
+
+    # --- using -----------------------------------------------------------------------------------
+
+    def without_neighbours(self, query: Query, items: Array) -> Array:
+        return self.base.score_items(query, items)
+
+    def explain_without_neighbours(self, query: str, doc_id: str, k: int) -> Explanation:
+        return self.base.explain(query, doc_id, k)
+
+    def search_without_neighbours(self, query: Query, k: int) -> Found:
+        return self.base.search(query, k)
+
+    def worth_scoring(self, query: Query, found: Neighbourhood, k: int) -> Array:
+        """Documents that the base finds for the query and for its neighbours, and those of the preferences."""
+        near, _ = self.kernel.neighbours(self.asked(query), OTHERS)
+        others = self.base.search_many([Query(self.queries.keys[i]) for i in near.tolist()], EACH)
+        own, _ = self.base.search(query, max(POOL, POOL_FACTOR * k))
+        return np.concatenate([own, *(items for items, _ in others), super().worth_scoring(query, found, k)])
 
 
 class Robust(KernelModel, Wrapper):
-    """A base S-function corrected by what was preferred for similar queries."""
+    """A base S-function corrected by what was preferred for similar queries: `Robust([BM25()])`."""
 
     name = "robust"
     about = "any S-function, corrected by preferences of similar queries (Robust BM25)"
     paper = "11R 4-6"
-    settings = ("epsilon", "family", "rho", "prior", *KERNEL_SETTINGS)
-    epsilon: str
-    family: str
-    rho: str
-    prior: str
-
-    scale_: float
-    negative_: bool
+    Settings: ClassVar[type[KernelSettings]] = RobustSettings
+    fitted_type: ClassVar[type[Fitted]] = FittedRobust
 
     def __init__(self, parts: Sequence[Model], **params: Any) -> None:
         super().__init__(parts, **params)
-        for part in self.parts:
-            if not isinstance(part, SFunction):
+        for part in parts:
+            if "maps" not in part.abilities():
                 raise SettingError(f"robust:{part.spec} is not possible: {part.spec} is not an S-function; try bm25")
 
-    @property
-    def base(self) -> SFunction:
-        part = self.parts[0]
-        assert isinstance(part, SFunction)
-        return part
+    def doc_kernels(self, study: Study) -> tuple[str, ...]:
+        return (BASE, "titles") if study.graph.field_names else (BASE,)
 
-    @property
-    def inner(self) -> PowerSeries:
-        return family(self.choice_.family, self.choice_.rho)
+    def document_rows(self, study: Study, name: str) -> sparse.csr_array | None:
+        return None if name == BASE else super().document_rows(study, name)
 
-    # --- learning --------------------------------------------------------------------------------
+    def choices(self, study: Study, choice: Choice, *notes: str) -> RobustChoices:
+        return RobustChoices(choice=choice, parts=self.choose_parts(study), notes=notes)
 
-    def _fit(self, graph: ClickGraph) -> None:
-        super()._fit(graph)
-        self.notes_[:0] = self.base.notes_
+    def learned_parts(self, study: Study, choices: KernelChoices) -> tuple[Any, ...]:
+        assert isinstance(choices, RobustChoices)
+        return self.learn_parts(study, choices.parts)
 
-    def prepare(self, graph: ClickGraph) -> None:
-        """The base is tuned once; later fits keep what it chose."""
-        (self.base.refit if "base" in self.tuned_ else self.base.fit)(graph)
-        self.tuned_["base"] = True
-        super().prepare(graph)
-
-    def doc_kernels(self, graph: ClickGraph) -> tuple[str, ...]:
-        return (BASE, "titles") if graph.field_names else (BASE,)
-
-    def document_rows(self, graph: ClickGraph, name: str) -> Any:
-        return unit_images(self.base.images_) if name == BASE else super().document_rows(graph, name)
-
-    def score_points(self, keys: Sequence[str], training: Training) -> Array:
-        """The base's scores of all training points, over their mean, so that epsilon and the ridge mean the same
-        for every base."""
-        sample = [ResultList("", key, self._references) for key in keys[:REFERENCES]]
-        self.negative_ = any(bool(np.any(s[np.isfinite(s)] < 0)) for s in self.base.score_lists(sample))
-        starts = np.searchsorted(training.point_query, np.arange(len(keys) + 1))
-        docs = [self.doc_ids_[d] for d in training.point_doc]
-        lists = [ResultList("", key, docs[a:b]) for key, (a, b) in zip(keys, pairwise(starts), strict=True)]
-        scores = np.concatenate([*self._raw(lists), np.empty(0)])
-        scores = np.where(np.isnan(scores), 0.0, scores)
-        self.scale_ = float(scores.mean()) if scores.any() else 1.0
-        return scores
-
-    @cached_property
-    def _references(self) -> list[str]:
-        """The same documents every time, spread over the collection."""
-        step = max(len(self.doc_ids_) // REFERENCES, 1)
-        return self.doc_ids_[::step]
-
-    # --- g ---------------------------------------------------------------------------------------
-
-    def _raw(self, lists: Sequence[ResultList]) -> list[Array]:
-        """The base's scores over its normaliser, never negative: 0 where nothing matches, NaN for a document that
-        the base cannot score for any query."""
-        scorable, number = self.base.scorable_, self._doc_numbers.get
-        out = []
-        for result, scores, zero in zip(lists, self._normalised(lists), self._zeros(lists), strict=True):
-            known = np.array([n >= 0 and scorable[n] for n in (number(d, -1) for d in result.results)], dtype=bool)
-            above = np.maximum(np.where(np.isfinite(scores), scores - zero, 0.0), 0.0)
-            out.append(np.where(known, above, np.nan))
-        return out
-
-    def _normalised(self, lists: Sequence[ResultList]) -> list[Array]:
-        scores = self.base.score_lists(lists)
-        if isinstance(self.base, Sum):  # each part is over its own already
-            return scores
-        norms = self.base.normaliser(self.base.map_lists(lists)) if lists else np.empty(0)
-        return [s / n for s, n in zip(scores, norms, strict=True)]
-
-    def _zeros(self, lists: Sequence[ResultList]) -> list[float]:
-        """What counts as no match. A query-only shift of an S-function is an S-function (one more coordinate)."""
-        if not self.negative_:
-            return [0.0] * len(lists)
-        asked = [ResultList(r.query_id, r.query, self._references, vectors=r.vectors) for r in lists]
-        return [float(np.min(s, where=np.isfinite(s), initial=0.0)) for s in self._normalised(asked)]
-
-    def point_factors(self, points: Array) -> Array:
-        return self.point_scores_[points] / self.scale_ + self.choice_.epsilon
-
-    def list_factors(self, lists: Sequence[ResultList]) -> list[Array]:
-        factors = (raw / self.scale_ + self.choice_.epsilon for raw in self._raw(lists))
-        return [np.where(np.isnan(factor), -np.inf, factor) for factor in factors]
-
-    # --- using -----------------------------------------------------------------------------------
-
-    def without_neighbours(self, result: ResultList) -> Array:
-        return self.base.score_lists([result])[0]
-
-    def candidates(self, query: str, k: int) -> list[str]:
-        """Documents that the base finds for the query and for its neighbours, and those of the preferences."""
-        found = self.base.rank(query, max(POOL, POOL_FACTOR * k)).doc_ids
-        near, _ = self.kernel_.neighbours(query, OTHERS)
-        others = self.base.rank_many([self.kernel_.keys[i] for i in near], EACH) if len(near) else []
-        return [*found, *(d for ranking in others for d in ranking.doc_ids), *super().candidates(query, k)]
-
-    def rank(self, query: str, k: int = 10) -> Ranking:
-        return self.base.rank(query, k) if self.falls_back(query) else super().rank(query, k)
-
-    # --- files -----------------------------------------------------------------------------------
-
-    def _write(self, writer: PartWriter) -> None:
-        super()._write(writer)
-        writer.array("base_scale", np.array([self.scale_, float(self.negative_)]))
-
-    def _read(self, artifact: Artifact) -> None:
-        super()._read(artifact)
-        scale, negative = artifact.array("base_scale")
-        self.scale_, self.negative_ = float(scale), bool(negative)
-        if self.choice_.doc_kernel == BASE:
-            self.doc_rows_ = unit_images(self.base.images_)
+    def more_fields(self, parts: tuple[Any, ...], material: Material) -> dict[str, Any]:
+        return {"parts": parts, "base_scores": score_points(parts[0], material.queries.keys, material.training)}

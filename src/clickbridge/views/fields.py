@@ -26,6 +26,8 @@ class Counter(Protocol):
 
     vocabulary: Vocabulary
 
+    def columns(self, text: str, url: bool = False) -> list[int]: ...
+
     def count(self, texts: Iterable[str], url: bool = False) -> sparse.csr_array: ...
 
 

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -13,8 +15,9 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import SettingError
-from clickbridge.io.artifact import Artifact, PartWriter
-from clickbridge.views.view import KINDS, Source, View
+from clickbridge.io.values import stored
+from clickbridge.numerics.row import Row, side_by_side
+from clickbridge.views.view import KINDS, Source, View, ViewTerm
 
 Array = np.ndarray[Any, Any]
 SIDES = {"q": "query", "d": "document"}
@@ -45,31 +48,43 @@ def parse_views(text: str) -> tuple[list[str], list[str]]:
     return sides["q"], sides["d"]
 
 
+@stored
+@dataclass(frozen=True, eq=False)
 class ViewStack:
     """The views of one side; `spans` says which columns each one has."""
 
-    def __init__(self, terms: Sequence[str], language: str = "english", stop_words: str = "keep") -> None:
-        self.terms = list(terms)
-        self.views: list[View] = []
-        for term in terms:
-            kind, _, argument = term.partition(":")
-            self.views.append(KINDS[kind](argument, language, stop_words))
+    terms: list[str]
+    views: list[View]
+
+    @classmethod
+    def fit(
+        cls, terms: Sequence[str], source: Source, language: str = "english", stop_words: str = "keep"
+    ) -> tuple[ViewStack, sparse.csr_array]:
+        """The views that the terms name, fitted on a source, and the source's rows."""
+        asked = [ViewTerm(term, language, stop_words) for term in terms]
+        found = [term.kind.fit(term, source) for term in asked]
+        return cls(list(terms), [view for view, _ in found]), _beside([rows for _, rows in found])
+
+    def transform(self, source: Source) -> sparse.csr_array:
+        return _beside([view.transform(source) for view in self.views])
+
+    def row(self, text: str, vectors: Mapping[str, Any]) -> Row:
+        """The features of one query."""
+        return side_by_side([view.row(text, vectors) for view in self.views], self._starts)
 
     @property
     def vector_names(self) -> list[str]:
         """Which dense vectors these views read."""
         return [view.argument for view in self.views if view.kind == "dense"]
 
-    def fit(self, source: Source) -> sparse.csr_array:
-        return _beside([view.fit(source) for view in self.views])
-
-    def transform(self, source: Source) -> sparse.csr_array:
-        return _beside([view.transform(source) for view in self.views])
-
-    @property
+    @cached_property
     def spans(self) -> list[tuple[int, int]]:
         ends = np.cumsum([0, *(view.width for view in self.views)])
         return [(int(a), int(b)) for a, b in pairwise(ends)]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [start for start, _ in self.spans]
 
     @property
     def width(self) -> int:
@@ -81,18 +96,6 @@ class ViewStack:
             if start <= column < stop:
                 return view.name, view.feature(column - start)
         raise IndexError(f"column {column} of {self.width}")
-
-    def write(self, writer: PartWriter, prefix: str) -> None:
-        writer.strings(prefix + ".terms", self.terms)
-        for number, view in enumerate(self.views):
-            view.write(writer, f"{prefix}.{number}")
-
-    @classmethod
-    def read(cls, artifact: Artifact, prefix: str, language: str, stop_words: str) -> ViewStack:
-        stack = cls(artifact.strings(prefix + ".terms"), language, stop_words)
-        for number, view in enumerate(stack.views):
-            view.read(artifact, f"{prefix}.{number}")
-        return stack
 
 
 def _beside(matrices: list[sparse.csr_array]) -> sparse.csr_array:

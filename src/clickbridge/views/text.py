@@ -1,6 +1,6 @@
 """Text into terms: tokens, CamelCase and URL parts, stems, stop words; word bigrams and character n-grams.
 
-Every distinct raw token is analysed once and remembered, so that a long text costs one regular
+Distinct raw tokens are analysed once and remembered, up to a limit, so that a long text costs one regular
 expression and one dictionary look-up a token.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import pairwise
+from typing import TypeVar
 from urllib.parse import unquote
 
 import Stemmer
@@ -30,6 +31,9 @@ _SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:www\d*\.)?|^www\d*\.")
 _PAGE_SUFFIX = re.compile(r"\.(?:x?html?|php\d?|aspx?|jsp|cgi)(?=$|[?#])", re.IGNORECASE)
 
 
+Made = TypeVar("Made")
+
+
 class Analyzer:
     """Terms of a text. Where stop words are dropped, a text made of nothing else keeps them, so that
     "the who" and "it" stay findable.
@@ -41,12 +45,16 @@ class Analyzer:
     def __init__(self, language: str = "english", stop_words: str = "keep") -> None:
         if language not in LANGUAGES:
             raise SettingError(f"language must be one of {', '.join(LANGUAGES)}; got {language!r}")
-        self.language = language
+        self.language, self.stop_words = language, stop_words
         self._stem = None if language == "none" else Stemmer.Stemmer(language).stemWord
         self._stop_words = STOP_WORDS.get(language, frozenset()) if stop_words == "drop" else frozenset()
-        # A raw token's terms, stop words dropped where asked for, and all of them; each is worked out once.
-        self.kept_terms = _Memo(self._analyse_kept)
-        self.all_terms = _Memo(self._analyse)
+        # A raw token's terms, stop words dropped where asked for, and all of them.
+        self.kept_terms = Memo(self._analyse_kept)
+        self.all_terms = Memo(self._analyse)
+
+    def __reduce__(self) -> tuple[type[Analyzer], tuple[str, str]]:
+        """By its settings: a stemmer cannot be copied or sent to another process."""
+        return Analyzer, (self.language, self.stop_words)
 
     def terms(self, text: str, url: bool = False) -> list[str]:
         """The terms of one text, in order, repeated as often as they occur."""
@@ -84,14 +92,20 @@ class Analyzer:
         return fold_accents(word).replace("'", "")
 
 
-class _Memo(dict[str, tuple[str, ...]]):
-    def __init__(self, analyse) -> None:  # type: ignore[no-untyped-def]
-        super().__init__()
-        self._analyse = analyse
+class Memo(dict[str, tuple[Made, ...]]):
+    """What `make` gives for a token, worked out once and kept while there is room. At the limit everything goes and
+    filling starts again: a process that meets ever new words does not grow, and threads need no lock."""
 
-    def __missing__(self, token: str) -> tuple[str, ...]:
-        self[token] = terms = self._analyse(token)
-        return terms
+    def __init__(self, make: Callable[[str], tuple[Made, ...]], limit: int = 1 << 12) -> None:
+        super().__init__()
+        self._make, self._limit = make, limit
+
+    def __missing__(self, token: str) -> tuple[Made, ...]:
+        made = self._make(token)
+        if len(self) >= self._limit:
+            self.clear()
+        self[token] = made
+        return made
 
 
 def tokens_of(text: str) -> list[str]:
@@ -100,11 +114,6 @@ def tokens_of(text: str) -> list[str]:
         # Case folding turns the Turkish İ into i and a combining dot, which would end the word.
         text = unicodedata.normalize("NFKC", text).replace("i\u0307", "i")
     return TOKEN.findall(text)
-
-
-def words_of(text: str) -> list[str]:
-    """Plain lower-case words: no stems, no stop words, accents folded. What character n-grams are cut from."""
-    return [fold_accents(token.casefold()) for token in tokens_of(text)]
 
 
 def url_words(url: str) -> str:
@@ -116,7 +125,7 @@ def url_words(url: str) -> str:
     return unquote(_PAGE_SUFFIX.sub("", _SCHEME.sub("", url.strip())))
 
 
-@cache
+@lru_cache(4096)
 def _accent_free(char: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFD", char) if not unicodedata.combining(c))
 

@@ -1,31 +1,35 @@
 """Views: one kind of feature of one side (queries or documents), as rows of unit length.
 
-Both sides are a `Source`: texts by field, clicks towards the other side, dense vectors. A view is fitted on
-one, and maps new texts into the same columns afterwards.
+Both sides are a `Source`: texts by field, clicks towards the other side, dense vectors. `fit` reads one and gives
+the view, whose columns are fixed from then on, and the rows. The view maps new texts into the same columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import MissingPart, SettingError
-from clickbridge.io.artifact import Artifact, PartWriter
+from clickbridge.io.values import stored
+from clickbridge.numerics.row import EMPTY, Row, counted
 from clickbridge.views.char import CharCounter
 from clickbridge.views.fields import Counter, FieldCounts, count_fields
 from clickbridge.views.text import Analyzer
 from clickbridge.views.word import BigramCounter, Vocabulary, WordCounter
 
 Array = np.ndarray[Any, Any]
+Counted = tuple[Vocabulary, FieldCounts]
 
 
 @dataclass(frozen=True)
 class Source:
-    """What is known of one side. `clicks` has a row for each item here and a column for each of the other side."""
+    """What is known of one side. `clicks` has a row for each item here and a column for each of the other side.
+    `counted` remembers counts of these texts, so that several models over the same documents read them once."""
 
     texts: Mapping[str, Sequence[str]]
     n_items: int
@@ -34,30 +38,36 @@ class Source:
     other_names: Sequence[str] = ()
     vectors: Mapping[str, Array] = field(default_factory=dict)
     field_weights: Mapping[str, float] = field(default_factory=dict)
+    counted: dict[Any, Counted] | None = None
 
 
+@dataclass(frozen=True, eq=False)
 class View:
     """`kind` is how the view is written in a list of views, before any colon."""
 
     kind: ClassVar[str]
     of_text: ClassVar[bool] = False
 
-    def __init__(self, argument: str = "", language: str = "english", stop_words: str = "keep") -> None:
-        self.argument = argument
-        self.language = language
-        self.stop_words = stop_words
+    argument: str
+    language: str
+    stop_words: str
 
     @property
     def name(self) -> str:
         return f"{self.kind}:{self.argument}" if self.argument else self.kind
 
-    def fit(self, source: Source) -> sparse.csr_array:
-        """Unit rows of the source's items; from then on the columns are fixed."""
+    @classmethod
+    def fit(cls, term: ViewTerm, source: Source) -> tuple[Self, sparse.csr_array]:
+        """The view and unit rows of the source's items."""
         raise NotImplementedError
 
     def transform(self, source: Source) -> sparse.csr_array:
         """Unit rows of new items; empty where the view knows nothing of them."""
         raise NotImplementedError
+
+    def row(self, text: str, vectors: Mapping[str, Any]) -> Row:
+        """The unit row of one query, by its text and what it brings along."""
+        return EMPTY
 
     @property
     def width(self) -> int:
@@ -67,193 +77,232 @@ class View:
         """A column in words."""
         raise NotImplementedError
 
-    def write(self, writer: PartWriter, prefix: str) -> None:
-        raise NotImplementedError
 
-    def read(self, artifact: Artifact, prefix: str) -> None:
-        raise NotImplementedError
+@dataclass(frozen=True)
+class ViewTerm:
+    """A view as it is asked for: `word:title` in a language."""
+
+    term: str
+    language: str = "english"
+    stop_words: str = "keep"
+
+    @property
+    def kind(self) -> type[View]:
+        return KINDS[self.term.partition(":")[0]]
+
+    @property
+    def arguments(self) -> tuple[str, str, str]:
+        return self.term.partition(":")[2], self.language, self.stop_words
 
 
+@dataclass(frozen=True, eq=False)
 class TermView(View):
     """tf-idf over terms, the fields of a text weighted; idf is of this side's own items."""
 
     of_text = True
-    vocabulary_: Vocabulary
-    idf_: Array
+    vocabulary: Vocabulary
+    idf: Array
 
-    def counter(self, frozen: bool) -> Counter:
+    @classmethod
+    def counter(cls, vocabulary: Vocabulary, language: str, stop_words: str, frozen: bool) -> Counter:
         raise NotImplementedError
 
-    def fit(self, source: Source) -> sparse.csr_array:
-        self.vocabulary_ = Vocabulary()
-        counts = self._count(source, frozen=False)
-        frequency = counts.document_frequency()
-        self.idf_ = np.log1p(max(source.n_items, 1) / np.maximum(frequency, 1)).astype(np.float32)
-        return self._weigh(counts, source)
+    @classmethod
+    def fit(cls, term: ViewTerm, source: Source) -> tuple[Self, sparse.csr_array]:
+        argument, language, stop_words = term.arguments
+        vocabulary, counts = cls._counts(argument, language, stop_words, source)
+        idf = np.log1p(max(source.n_items, 1) / np.maximum(counts.document_frequency(), 1)).astype(np.float32)
+        view = cls(argument, language, stop_words, vocabulary, idf)
+        return view, view._weigh(counts, source)
+
+    @classmethod
+    def _counts(cls, argument: str, language: str, stop_words: str, source: Source) -> Counted:
+        texts = _field_texts(cls.kind, argument, source.texts)
+        return counted_once(
+            source.counted,
+            (cls.kind, language, stop_words, *texts),
+            lambda vocabulary: count_fields(
+                cls.counter(vocabulary, language, stop_words, frozen=False), texts, source.n_items
+            ),
+        )
+
+    @cached_property
+    def _counter(self) -> Counter:
+        return self.counter(self.vocabulary, self.language, self.stop_words, frozen=True)
 
     def transform(self, source: Source) -> sparse.csr_array:
-        return self._weigh(self._count(source, frozen=True), source)
+        texts = _field_texts(self.kind, self.argument, source.texts)
+        return self._weigh(count_fields(self._counter, texts, source.n_items), source)
 
-    def _count(self, source: Source, frozen: bool) -> FieldCounts:
-        return count_fields(self.counter(frozen), self._texts(source), source.n_items)
-
-    def _texts(self, source: Source) -> Mapping[str, Sequence[str]]:
-        if not self.argument:
-            return source.texts
-        if self.argument not in source.texts:
-            raise MissingPart(f"view {self.name}: no such field; there are {', '.join(source.texts) or 'none'}")
-        return {self.argument: source.texts[self.argument]}
+    def row(self, text: str, vectors: Mapping[str, Any]) -> Row:
+        columns, counts = counted(self._counter.columns(text))
+        return Row(columns, counts * self.idf[columns]).unit() if len(columns) else EMPTY
 
     def _weigh(self, counts: FieldCounts, source: Source) -> sparse.csr_array:
         weights = np.array([source.field_weights.get(name, 1.0) for name in counts.names])
         if not weights.any():
             weights[:] = 1.0
         values = counts.values @ weights if len(weights) else np.zeros(0)
-        return unit_rows(counts.with_values(values * self.idf_[counts.pattern.indices]))
+        return unit_rows(counts.with_values(values * self.idf[counts.pattern.indices]))
 
     @property
     def width(self) -> int:
-        return len(self.vocabulary_)
+        return len(self.vocabulary)
+
+    @cached_property
+    def _terms(self) -> list[str]:
+        return self.vocabulary.terms
 
     def feature(self, column: int) -> str:
-        if not hasattr(self, "_terms"):
-            self._terms = self.vocabulary_.terms
         return self._terms[column]
 
-    def write(self, writer: PartWriter, prefix: str) -> None:
-        writer.strings(prefix + ".terms", self.vocabulary_.terms)
-        writer.array(prefix + ".idf", self.idf_)
 
-    def read(self, artifact: Artifact, prefix: str) -> None:
-        self.vocabulary_ = Vocabulary(artifact.strings(prefix + ".terms"))
-        self.idf_ = artifact.array(prefix + ".idf")
-
-
+@stored
 class WordView(TermView):
     kind = "word"
 
-    def counter(self, frozen: bool) -> Counter:
-        return WordCounter(Analyzer(self.language, self.stop_words), self.vocabulary_, frozen)
+    @classmethod
+    def counter(cls, vocabulary: Vocabulary, language: str, stop_words: str, frozen: bool) -> Counter:
+        return WordCounter(Analyzer(language, stop_words), vocabulary, frozen)
 
 
+@stored
 class BigramView(TermView):
     kind = "bigram"
 
-    def counter(self, frozen: bool) -> Counter:
-        return BigramCounter(Analyzer(self.language, self.stop_words), self.vocabulary_, frozen)
+    @classmethod
+    def counter(cls, vocabulary: Vocabulary, language: str, stop_words: str, frozen: bool) -> Counter:
+        return BigramCounter(Analyzer(language, stop_words), vocabulary, frozen)
 
 
+@stored
 class CharView(TermView):
     kind = "char"
 
-    def counter(self, frozen: bool) -> Counter:
-        return CharCounter(self.vocabulary_, frozen)
+    @classmethod
+    def counter(cls, vocabulary: Vocabulary, language: str, stop_words: str, frozen: bool) -> Counter:
+        return CharCounter(vocabulary, frozen)
 
 
+@stored
 class ClickTextView(WordView):
     """An item by the words of what it was clicked with: a document by its queries, a query by its documents."""
 
     kind = "clicktext"
     of_text = False
 
-    def _count(self, source: Source, frozen: bool) -> FieldCounts:
-        if source.clicks is None:
-            empty = sparse.csr_array((source.n_items, len(self.vocabulary_)), dtype=np.float32)
-            return FieldCounts(["click"], empty, np.zeros((0, 1), np.float32), np.zeros((source.n_items, 1)))
-        n_others = source.clicks.shape[1]
-        others = count_fields(self.counter(frozen), source.other_texts, n_others)
-        words = sparse.csr_array(source.clicks @ others.with_values(others.values.sum(axis=1)))
-        words.sort_indices()
-        lengths = np.asarray(words.sum(axis=1)).reshape(-1, 1)
-        return FieldCounts(["click"], words, words.data.reshape(-1, 1).astype(np.float32), lengths)
+    @classmethod
+    def _counts(cls, argument: str, language: str, stop_words: str, source: Source) -> Counted:
+        vocabulary = Vocabulary()
+        return vocabulary, _count_clicked(cls.counter(vocabulary, language, stop_words, frozen=False), source)
+
+    def transform(self, source: Source) -> sparse.csr_array:
+        return self._weigh(_count_clicked(self._counter, source), source)
+
+    def row(self, text: str, vectors: Mapping[str, Any]) -> Row:
+        return EMPTY
 
 
+def _count_clicked(counter: Counter, source: Source) -> FieldCounts:
+    if source.clicks is None:
+        empty = sparse.csr_array((source.n_items, len(counter.vocabulary)), dtype=np.float32)
+        return FieldCounts(["click"], empty, np.zeros((0, 1), np.float32), np.zeros((source.n_items, 1)))
+    others = count_fields(counter, source.other_texts, source.clicks.shape[1])
+    words = sparse.csr_array(source.clicks @ others.with_values(others.values.sum(axis=1)))
+    words.sort_indices()
+    lengths = np.asarray(words.sum(axis=1)).reshape(-1, 1)
+    return FieldCounts(["click"], words, words.data.reshape(-1, 1).astype(np.float32), lengths)
+
+
+@stored
+@dataclass(frozen=True, eq=False)
 class ClickView(View):
     """An item by its clicks on the other side: a query by its documents, a document by its queries."""
 
     kind = "click"
+    names: list[str]
 
-    def fit(self, source: Source) -> sparse.csr_array:
+    @classmethod
+    def fit(cls, term: ViewTerm, source: Source) -> tuple[Self, sparse.csr_array]:
         if source.clicks is None:
             raise MissingPart("view click needs clicks: the log has none")
-        self._width = source.clicks.shape[1]
-        self._names = list(source.other_names)
-        return self.transform(source)
+        view = cls(*term.arguments, list(source.other_names))
+        return view, view.transform(source)
 
     def transform(self, source: Source) -> sparse.csr_array:
         """Clicks may be on items that came after `fit`: those columns are dropped."""
         if source.clicks is None:
-            return sparse.csr_array((source.n_items, self._width), dtype=np.float32)
-        clicks = sparse.csr_array(source.clicks[:, : self._width], dtype=np.float32)
+            return sparse.csr_array((source.n_items, self.width), dtype=np.float32)
+        clicks = sparse.csr_array(source.clicks[:, : self.width], dtype=np.float32)
         clicks.data = np.log1p(clicks.data)
         return unit_rows(clicks)
 
     @property
     def width(self) -> int:
-        return self._width
+        return len(self.names)
 
     def feature(self, column: int) -> str:
-        return f"on {self._names[column]}"
-
-    def write(self, writer: PartWriter, prefix: str) -> None:
-        writer.strings(prefix + ".names", self._names)
-
-    def read(self, artifact: Artifact, prefix: str) -> None:
-        self._names = artifact.strings(prefix + ".names")
-        self._width = len(self._names)
+        return f"on {self.names[column]}"
 
 
+@dataclass(frozen=True, eq=False)
 class PlainView(View):
     """A view that is known by its width alone."""
 
-    _width: int
+    columns: int
 
     @property
     def width(self) -> int:
-        return self._width
-
-    def write(self, writer: PartWriter, prefix: str) -> None:
-        writer.array(prefix + ".width", np.array([self._width]))
-
-    def read(self, artifact: Artifact, prefix: str) -> None:
-        self._width = int(artifact.array(prefix + ".width")[0])
+        return self.columns
 
 
+@stored
 class IdView(PlainView):
     """An item by itself alone: indicator features, with which PLS becomes LSI (11M, 4.2)."""
 
     kind = "id"
 
-    def fit(self, source: Source) -> sparse.csr_array:
-        self._width = source.n_items
-        return sparse.csr_array(sparse.eye_array(source.n_items, dtype=np.float32, format="csr"))
+    @classmethod
+    def fit(cls, term: ViewTerm, source: Source) -> tuple[Self, sparse.csr_array]:
+        rows = sparse.csr_array(sparse.eye_array(source.n_items, dtype=np.float32, format="csr"))
+        return cls(*term.arguments, source.n_items), rows
 
     def transform(self, source: Source) -> sparse.csr_array:
-        return sparse.csr_array((source.n_items, self._width), dtype=np.float32)
+        return sparse.csr_array((source.n_items, self.width), dtype=np.float32)
 
     def feature(self, column: int) -> str:
         return f"number {column}"
 
 
+@stored
 class DenseView(PlainView):
     """Vectors that came with the data (`ingest --vectors NAME=FILE`)."""
 
     kind = "dense"
 
-    def fit(self, source: Source) -> sparse.csr_array:
-        if self.argument not in source.vectors:
+    @classmethod
+    def fit(cls, term: ViewTerm, source: Source) -> tuple[Self, sparse.csr_array]:
+        argument = term.arguments[0]
+        if argument not in source.vectors:
             known = ", ".join(source.vectors) or "none: ingest with --vectors NAME=FILE, or give encode in Python"
-            raise MissingPart(f"view {self.name}: no such vectors; there are {known}")
-        self._width = source.vectors[self.argument].shape[1]
-        return self.transform(source)
+            raise MissingPart(f"view {term.term}: no such vectors; there are {known}")
+        view = cls(*term.arguments, int(source.vectors[argument].shape[1]))
+        return view, view.transform(source)
 
     def transform(self, source: Source) -> sparse.csr_array:
         vectors = source.vectors.get(self.argument)
         if vectors is None:
-            return sparse.csr_array((source.n_items, self._width), dtype=np.float32)
-        if vectors.shape[1] != self._width:
-            raise SettingError(f"view {self.name}: vectors of {self._width} numbers are needed, got {vectors.shape[1]}")
+            return sparse.csr_array((source.n_items, self.width), dtype=np.float32)
+        if vectors.shape[1] != self.width:
+            raise SettingError(f"view {self.name}: vectors of {self.width} numbers are needed, got {vectors.shape[1]}")
         return unit_rows(sparse.csr_array(np.nan_to_num(vectors).astype(np.float32)))
+
+    def row(self, text: str, vectors: Mapping[str, Any]) -> Row:
+        vector = vectors.get(self.argument)
+        if vector is None:
+            return EMPTY
+        rows = self.transform(Source({}, 1, vectors={self.argument: np.asarray([vector], dtype=np.float32)}))
+        return Row(rows.indices, rows.data)
 
     def feature(self, column: int) -> str:
         return f"{self.argument}[{column}]"
@@ -262,6 +311,25 @@ class DenseView(PlainView):
 KINDS: dict[str, type[View]] = {
     kind.kind: kind for kind in (WordView, BigramView, CharView, ClickView, ClickTextView, IdView, DenseView)
 }
+
+
+def counted_once(memory: dict[Any, Counted] | None, key: Any, count: Any) -> Counted:
+    """What was counted under `key` before, or what `count` finds with a new vocabulary."""
+    if memory is not None and key in memory:
+        return memory[key]
+    vocabulary = Vocabulary()
+    found = vocabulary, count(vocabulary)
+    if memory is not None:
+        memory[key] = found
+    return found
+
+
+def _field_texts(kind: str, argument: str, texts: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
+    if not argument:
+        return texts
+    if argument not in texts:
+        raise MissingPart(f"view {kind}:{argument}: no such field; there are {', '.join(texts) or 'none'}")
+    return {argument: texts[argument]}
 
 
 def unit_rows(matrix: sparse.csr_array) -> sparse.csr_array:

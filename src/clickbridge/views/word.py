@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from clickbridge.views.text import Analyzer, bigrams, tokens_of, url_words
+from clickbridge.io.values import stored
+from clickbridge.views.text import Analyzer, Memo, bigrams, tokens_of, url_words
 
 URL_FIELD = "url"
 
 
+@stored
 class Vocabulary(dict[str, int]):
     """Terms and their column numbers. Open, an unknown term gets the next number; frozen, it is dropped."""
 
@@ -27,6 +29,16 @@ class Vocabulary(dict[str, int]):
     def terms(self) -> list[str]:
         return list(self)
 
+    def to_stored(self) -> list[str]:
+        return self.terms
+
+    @classmethod
+    def from_stored(cls, terms: list[str]) -> Vocabulary:
+        return cls(terms)
+
+    def __reduce__(self) -> Any:
+        return Vocabulary, (self.terms,)
+
 
 class WordCounter:
     """Counts terms of many texts. Each distinct raw token is analysed once, into column numbers."""
@@ -34,9 +46,13 @@ class WordCounter:
     def __init__(self, analyzer: Analyzer, vocabulary: Vocabulary, frozen: bool = False) -> None:
         self.analyzer = analyzer
         self.vocabulary = vocabulary
+        self.frozen = frozen
         find: Callable[[str], int | None] = vocabulary.get if frozen else vocabulary.number
-        self._kept = _Columns(analyzer.kept_terms.__getitem__, find)
-        self._all = _Columns(analyzer.all_terms.__getitem__, find)
+        self._kept = Memo(_numbers(analyzer.kept_terms.__getitem__, find), limit_of(frozen))
+        self._all = Memo(_numbers(analyzer.all_terms.__getitem__, find), limit_of(frozen))
+
+    def __reduce__(self) -> Any:
+        return WordCounter, (self.analyzer, self.vocabulary, self.frozen)
 
     def columns(self, text: str, url: bool = False) -> list[int]:
         """Column numbers of a text's terms, in order."""
@@ -49,22 +65,28 @@ class WordCounter:
 
     def count(self, texts: Iterable[str], url: bool = False) -> sparse.csr_array:
         """One row a text, one column a term of the vocabulary as it stands afterwards."""
-        columns, ends = array("i"), array("q", [0])
-        for text in texts:
-            columns.extend(self.columns(text, url))
-            ends.append(len(columns))
-        return counts_matrix(columns, ends, len(self.vocabulary))
+        return count_columns(self, texts, url)
 
 
-class _Columns(dict[str, tuple[int, ...]]):
-    def __init__(self, analyse: Callable[[str], tuple[str, ...]], find: Callable[[str], int | None]) -> None:
-        super().__init__()
-        self._analyse, self._find = analyse, find
+def count_columns(counter: Any, texts: Iterable[str], url: bool) -> sparse.csr_array:
+    """Counts of every text, by the columns that the counter gives for it."""
+    columns, ends = array("i"), array("q", [0])
+    for text in texts:
+        columns.extend(counter.columns(text, url))
+        ends.append(len(columns))
+    return counts_matrix(columns, ends, len(counter.vocabulary))
 
-    def __missing__(self, token: str) -> tuple[int, ...]:
-        numbers = (self._find(term) for term in self._analyse(token))
-        self[token] = columns = tuple(n for n in numbers if n is not None)
-        return columns
+
+def _numbers(
+    cut: Callable[[str], Iterable[str]], find: Callable[[str], int | None]
+) -> Callable[[str], tuple[int, ...]]:
+    """From a token to the columns of its terms, unknown ones left out."""
+    return lambda token: tuple(n for n in map(find, cut(token)) if n is not None)
+
+
+def limit_of(frozen: bool) -> int:
+    """How many tokens a counter remembers: many while a collection is read, few in a process that serves."""
+    return 1 << 12 if frozen else 1 << 20
 
 
 def counts_matrix(columns: array[int], ends: array[int], width: int) -> sparse.csr_array:
@@ -102,13 +124,15 @@ class BigramCounter:
     def __init__(self, analyzer: Analyzer, vocabulary: Vocabulary, frozen: bool = False) -> None:
         self.analyzer = analyzer
         self.vocabulary = vocabulary
+        self.frozen = frozen
         self._find: Callable[[str], int | None] = vocabulary.get if frozen else vocabulary.number
 
+    def __reduce__(self) -> Any:
+        return BigramCounter, (self.analyzer, self.vocabulary, self.frozen)
+
+    def columns(self, text: str, url: bool = False) -> list[int]:
+        pairs = (pair for item in text.split("\n") for pair in bigrams(self.analyzer.terms(item, url)))
+        return [n for n in map(self._find, pairs) if n is not None]
+
     def count(self, texts: Iterable[str], url: bool = False) -> sparse.csr_array:
-        columns, ends = array("i"), array("q", [0])
-        for text in texts:
-            for item in text.split("\n"):
-                numbers = map(self._find, bigrams(self.analyzer.terms(item, url)))
-                columns.extend(n for n in numbers if n is not None)
-            ends.append(len(columns))
-        return counts_matrix(columns, ends, len(self.vocabulary))
+        return count_columns(self, texts, url)

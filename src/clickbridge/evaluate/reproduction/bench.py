@@ -13,12 +13,14 @@ import numpy as np
 from clickbridge.errors import ClickbridgeError, SettingError
 from clickbridge.evaluate.reproduction.table import Cell, missing
 from clickbridge.evaluate.similar import Judgments, answers_of
-from clickbridge.fusion.mart import Mart
-from clickbridge.fusion.together import fit_together
+from clickbridge.fusion.mart import Mart, choose_together
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.measures import evaluate_run, parse_measures
-from clickbridge.models.base import Model, model_class
+from clickbridge.models.model import Model
+from clickbridge.models.registry import model_class
 from clickbridge.models.specs import Spec, build_model, parse_spec
+from clickbridge.models.study import Study
+from clickbridge.settings import addressed
 from clickbridge.types import ResultList
 
 NOT_HERE = "not in this version"
@@ -63,6 +65,11 @@ class Data:
         clicks = np.bincount(self.graph.pairs.query, self.graph.pairs.clicks, minlength=self.graph.n_queries)
         return dict(zip(self.graph.query_keys, clicks.astype(int).tolist(), strict=True))
 
+    @cached_property
+    def study(self) -> Study:
+        """What all models have in common is worked out once."""
+        return Study(self.graph)
+
     def fit(self, spec: str, settings: Mapping[str, Any] | None = None) -> Fit:
         """Fitted once. A model this version does not have, or that cannot learn from this data, is a Fit
         with the reason, which the tables show."""
@@ -79,7 +86,7 @@ class Data:
             return Fit(None, why=NOT_HERE)
         start = time.perf_counter()
         try:
-            model = build_model(parsed, taken(parsed, wanted)).fit(self.graph)
+            model = build_model(parsed, taken(parsed, wanted)).fit_on(self.study)
         except ClickbridgeError as error:
             return Fit(None, why=str(error))
         return Fit(model, time.perf_counter() - start)
@@ -92,7 +99,9 @@ class Data:
         marts = [build_model(spec, taken(spec, wanted)) for spec in parsed]
         start, why = time.perf_counter(), ""
         try:
-            fit_together([mart for mart in marts if isinstance(mart, Mart)], self.graph)
+            forests = [mart for mart in marts if isinstance(mart, Mart)]
+            for forest, choices in zip(forests, choose_together(forests, self.study), strict=True):
+                forest.fit_on(self.study, choices)
         except ClickbridgeError as error:
             why = str(error)
         seconds = (time.perf_counter() - start) / len(marts)
@@ -162,8 +171,7 @@ def taken(spec: Spec, wanted: Mapping[str, Any]) -> dict[str, Any]:
     sums = {"weights"} if len(spec.names) > 1 else set()
 
     def fits(key: str) -> bool:
-        owner, _, name = key.rpartition(".")
-        return name in sums or any(name in settings for part, settings in has.items() if owner in ("", part))
+        return key.rpartition(".")[2] in sums or any(addressed(key, part, names) for part, names in has.items())
 
     return {key: value for key, value in wanted.items() if fits(key)}
 

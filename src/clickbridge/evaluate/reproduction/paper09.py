@@ -17,7 +17,9 @@ from clickbridge.evaluate.reproduction.bench import Data
 from clickbridge.evaluate.reproduction.lab import LONG_PAGE, Lab, clicks_up_to
 from clickbridge.evaluate.reproduction.table import Cell, Row, Table, missing
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.models.base import Model, query_of
+from clickbridge.models.candidates import asked
+from clickbridge.models.catalogue import KnownQueries
+from clickbridge.models.model import Model
 from clickbridge.online.groups import GROUPS, GroupRow, Move, moves, rank_groups
 from clickbridge.types import Impression, ResultList
 
@@ -89,7 +91,9 @@ def by_counts(graph: ClickGraph) -> Reranker:
     pairs, doc_ids = graph.pairs, graph.doc_ids
     rows = zip(pairs.query.tolist(), pairs.doc.tolist(), pairs.clicks.tolist(), strict=True)
     clicks = {(graph.query_keys[q], doc_ids[d]): n for q, d, n in rows}
-    return lambda lists: [sorted(r.results, key=lambda d: -clicks.get((query_of(r), d), 0)) for r in lists]
+    return lambda lists: [
+        sorted(r.results, key=lambda d: -clicks.get((asked(r, KnownQueries.none()).key, d), 0)) for r in lists
+    ]
 
 
 def as_shown(lists: Sequence[ResultList]) -> list[list[str]]:

@@ -14,8 +14,7 @@ from clickbridge.evaluate.reproduction.lab import Lab
 from clickbridge.evaluate.reproduction.ranking import Line, relevance_table
 from clickbridge.evaluate.reproduction.table import Cell, Row, Table, missing
 from clickbridge.evaluate.similar import PairedPreference, prefer, sample_queries, tail_of
-from clickbridge.models.latent import LatentModel
-from clickbridge.models.sfunction import SFunction
+from clickbridge.models.latent import FittedLatent
 
 PAPER = {"response": "log", "mean": False, "sv_power": 0.0}
 """Log clicks, sums over a query's documents, scores without singular values."""
@@ -105,15 +104,16 @@ def _matrix(data: Data, settings: Mapping[str, Any] | None) -> tuple[Cell, ...]:
     """Queries' features by documents' features, as the paper prints them; without settings, LSI's matrix of clicks,
     which it prints the other way round."""
     fitted = data.fit("pls", settings or WORD)
-    if not isinstance(fitted.model, LatentModel):
+    model = None if fitted.model is None else fitted.model.fitted
+    if not isinstance(model, FittedLatent):
         return missing(fitted.why, ("dimension", "density"))
-    model, r = fitted.model, fitted.model.responses_
+    r = model.responses
     if settings is None:
         n_rows, n_columns, nnz = r.shape[1], r.shape[0], r.nnz
     else:
-        y, clicks, x = (sparse.csr_array(abs(m)) for m in (model.doc_features_, r, model.query_features_))
+        y, clicks, x = (sparse.csr_array(abs(m)) for m in (model.doc_features, r, model.query_features))
         nnz = (x.T @ (clicks @ y)).nnz
-        n_rows, n_columns = model.query_features_.shape[1], model.doc_features_.shape[1]
+        n_rows, n_columns = model.query_features.shape[1], model.doc_features.shape[1]
     return f"{n_rows} x {n_columns}", f"{100 * nnz / max(n_rows * n_columns, 1):.2g}%"
 
 
@@ -215,9 +215,9 @@ def compare_similar(
 ) -> tuple[list[PairedPreference], int, dict[str, str]]:
     """M-PLS_Com against every baseline and combination: preferences, how many queries, and what failed."""
     ours = data.fit("mpls", COM)
-    if not isinstance(ours.model, SFunction) or data.alike is None:
+    if ours.model is None or data.alike is None:
         return [], 0, {"M-PLS_Com": ours.why}
-    known = {*ours.model.query_keys_}
+    known = {*ours.model.fitted.queries.keys}
     queries = sample_queries([q for q in data.alike.queries if q in known], seed=seed)
     queries = tail_of(ours.model, queries) if tail else queries
     answers = data.answers("mpls", COM, queries) or {}

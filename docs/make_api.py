@@ -1,0 +1,94 @@
+"""Writes docs/api.md from the docstrings: `python docs/make_api.py`. A test compares the page with what this gives."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import clickbridge
+from clickbridge.models.registry import MODELS, SUMS, WRAPPERS, model_class
+
+PAGE = Path(__file__).with_name("api.md")
+SECTIONS = {
+    "Data": "ClickGraph HoldBack Impression PairCount Document ResultList read_log read_docs read_lists write_lists "
+    "read_qrels read_run write_run normalise_query stats",
+    "Using models": "Model Fitted Ranking Hit Explanation load build_model register Local",
+    "Evaluation": "evaluate Evaluation compare Comparison",
+    "Learning online": "Learner Journal",
+    "Errors": "ClickbridgeError InputError SettingError ArtifactError MissingPart NotFitted NotSupported",
+}
+PAGES = {"sum": "sums", "linear": "sums", "robust": "robust-bm25"}
+
+
+def render() -> str:
+    parts = [
+        "# The library",
+        "Everything here is imported from `clickbridge`. `docs/make_api.py` writes this page from the docstrings; "
+        "at the prompt, `help(clickbridge.PLS)` and the like show the same, with every setting of a model.",
+    ]
+    for title, names in SECTIONS.items():
+        parts += [f"## {title}", *(_entry(name) for name in names.split())]
+    return "\n\n".join([*parts, "## Models", _models()]) + "\n"
+
+
+def _models() -> str:
+    rows = ["| class | in a spec | what it is |", "|---|---|---|"]
+    for name in (*MODELS, *SUMS, *WRAPPERS):
+        kind = model_class(name)
+        page = f"models/{PAGES.get(name, name)}.md"
+        rows.append(f"| `{kind.__name__}` | [{name}]({page}) | {kind.about} |")
+    return (
+        "Settings are keywords of the constructor: `PLS(dim=100)`. Sums and wrappers take a list of models first: "
+        "`Mart([BM25(), PLS()])`. Models add up: `BM25() + PLS()`.\n\n" + "\n".join(rows)
+    )
+
+
+def _entry(name: str) -> str:
+    found = getattr(clickbridge, name)
+    if name == "evaluate":
+        from clickbridge.evaluate.single import evaluate as found
+    if not inspect.isclass(found):
+        return f"### {name}\n\n    {name}{_signature(found)}\n\n{_text(found)}"
+    lines = [line for member in _members(found) if (line := _member(found, member))]
+    return "\n\n".join([f"### {name}", _text(found), *(["\n".join(lines)] if lines else [])])
+
+
+def _members(kind: type[Any]) -> list[str]:
+    return [name for name in vars(kind) if not name.startswith("_")]
+
+
+def _member(kind: type[Any], name: str) -> str:
+    """One line for a method or property: its call and its first sentence."""
+    value = inspect.getattr_static(kind, name)
+    if isinstance(value, classmethod | staticmethod):
+        value = value.__func__
+    if isinstance(value, property) or hasattr(value, "func"):
+        said = inspect.getdoc(value.fget if isinstance(value, property) else value.func)
+        return f"- `{name}`: {_first(said)}" if said else ""
+    if not inspect.isfunction(value) or not value.__doc__:
+        return ""
+    return f"- `{name}{_signature(value)}`: {_first(inspect.getdoc(value))}"
+
+
+def _signature(function: Any) -> str:
+    """As it is called: without types, which the source has, and without self."""
+    found = inspect.signature(function)
+    kept = [p.replace(annotation=p.empty) for p in found.parameters.values() if p.name not in ("self", "cls")]
+    shown = str(found.replace(parameters=kept, return_annotation=found.empty))
+    return re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", shown)
+
+
+def _first(text: str | None) -> str:
+    return " ".join((text or "").split("\n\n")[0].split())
+
+
+def _text(found: Any) -> str:
+    """The docstring; examples as code."""
+    blocks = (inspect.getdoc(found) or "").split("\n\n")
+    return "\n\n".join(f"```pycon\n{block}\n```" if block.startswith(">>>") else block for block in blocks)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(), encoding="utf8")

@@ -1,0 +1,125 @@
+"""Learning on this machine: compiled loops in threads.
+
+The one pool of threads in the package is here. Products of dense matrices are BLAS's, which has threads of its own:
+while this engine's threads are at work, BLAS has one in each of them. More would only wait for each other, and their
+number would change the last bits of a sum.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sized
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
+from typing import Any
+
+from scipy import sparse
+from threadpoolctl import ThreadpoolController
+
+from clickbridge.engines.base import Array, Item, Result
+from clickbridge.errors import SettingError
+from clickbridge.numerics import qr
+from clickbridge.numerics.csr import product
+from clickbridge.numerics.nearest import nearest
+from clickbridge.numerics.rmls import Half, Rows, Shrinkage, half_by_blocks
+from clickbridge.numerics.rows import Maps
+
+AHEAD = 2
+"""Items a thread that are handed out before the first result is taken: enough that none waits, and few results wait."""
+_here = threading.local()
+
+
+class Local:
+    """`threads` 0 is one for each core; `memory` 0 is half of what the machine has, whatever is free of it just now:
+    what is decided by it must not change from one run to the next."""
+
+    name = "local"
+
+    def __init__(self, threads: int = 0, memory: int = 0) -> None:
+        if threads < 0 or memory < 0:
+            raise SettingError(f"threads and memory must be 0 or more, not {threads} and {memory}")
+        self.threads = threads or len(os.sched_getaffinity(0))
+        self.memory = memory or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+        self._pools: dict[int, ThreadPoolExecutor] = {}
+
+    def __repr__(self) -> str:
+        return f"Local(threads={self.threads}, memory={self.memory})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The limits go with a copy, the threads do not."""
+        return Local, (self.threads, self.memory)
+
+    # --- threads ---------------------------------------------------------------------------------
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        # A thread of a pool that waited for others of it might wait for ever.
+        alone = self.threads == 1 or getattr(_here, "at_work", False) or (isinstance(items, Sized) and len(items) < 2)
+        return map(work, items) if alone else self._map(work, items)
+
+    def _map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        pool = self._pool()
+        waiting: deque[Future[Result]] = deque()
+        with _one_blas_thread():
+            try:
+                for item in items:
+                    waiting.append(pool.submit(work, item))
+                    if len(waiting) > AHEAD * self.threads:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                # After an error nothing goes on behind the caller's back.
+                wait([job for job in waiting if not job.cancel()])
+
+    def _pool(self) -> ThreadPoolExecutor:
+        """By process: a forked child has this object, but not its threads."""
+        process = os.getpid()
+        if process not in self._pools:
+            # Threads start with their first work, so a pool that came second costs nothing.
+            self._pools.setdefault(process, ThreadPoolExecutor(self.threads, "clickbridge", _begin))
+        return self._pools[process]
+
+    def close(self) -> None:
+        """Ends the threads; more work starts new ones. They also end with the object itself."""
+        pool = self._pools.pop(os.getpid(), None)
+        if pool is not None:
+            pool.shutdown()
+
+    def __enter__(self) -> Local:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # --- operations ------------------------------------------------------------------------------
+
+    def times(self, a: sparse.csr_array, block: Array) -> Array:
+        return product(a, block, self)
+
+    def gram(self, block: Array) -> Array:
+        return qr.gram(block)
+
+    def orthonormal(self, block: Array) -> tuple[Array, Array]:
+        return qr.orthonormal(block)
+
+    def half(self, rows: Rows, maps: Maps, how: Shrinkage, keep_dense: bool) -> Half:
+        return half_by_blocks(rows, maps, how, keep_dense, self)
+
+    def top_k(self, queries: Array, images: Array, k: int, hidden: Array | None = None) -> tuple[Array, Array]:
+        return nearest(queries, images, k, hidden, self)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The BLAS libraries of this process, looked up once."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _one_blas_thread() -> Any:
+    return _blas().limit(limits=1)
+
+
+def _begin() -> None:
+    _here.at_work = True

@@ -1,0 +1,89 @@
+"""Who is compared: specs, which are fitted in processes of their own, and models of the caller's, fitted or not, which
+run in this one."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clickbridge.engines.base import Engine
+from clickbridge.errors import SettingError
+from clickbridge.evaluate.single import reranked
+from clickbridge.evaluate.trial import Trial, peak_mb, query_milliseconds
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.models.fitted import Fitted
+from clickbridge.models.model import Model
+from clickbridge.models.specs import parse_spec
+from clickbridge.types import ResultList
+
+Entrant = str | Model | Fitted
+
+
+def entrants(models: Sequence[Entrant] | Mapping[str, Entrant] | str, baseline: str) -> dict[str, Entrant]:
+    """Everyone once by name, the baseline among them; a spec that does not exist stops before anything is learned."""
+    if isinstance(models, str):
+        models = models.split(",")
+    if isinstance(models, Model | Fitted):
+        models = [models]
+    given = models.items() if isinstance(models, Mapping) else [(_name(model), model) for model in models]
+    out: dict[str, Entrant] = {}
+    named = [(name.strip(), model.strip() if isinstance(model, str) else model) for name, model in given]
+    if baseline not in dict(named):
+        out[baseline] = baseline
+    for name, model in named:
+        if name in out and not (isinstance(model, str) and out[name] == model):
+            raise SettingError(f"two models are called {name}: give them names, as {{'mine': model}}")
+        out[name] = model
+    seen: dict[str, str] = {}
+    for spec in (model for model in out.values() if isinstance(model, str)):
+        canonical = str(parse_spec(spec))
+        if canonical in seen:
+            raise SettingError(f"{seen[canonical]} and {spec} are the same model: name it once")
+        seen[canonical] = spec
+    if len(out) < 2:
+        words = ", ".join(name for name, _ in named)
+        raise SettingError(f"compare needs a model besides the baseline {baseline}; got {words}")
+    return out
+
+
+def _name(model: Any) -> str:
+    """A spec as it is; a model by its spec and the settings that were changed, as pls(dim=300)."""
+    if isinstance(model, str):
+        return model
+    if isinstance(model, Fitted):
+        return model.spec
+    if not isinstance(model, Model):
+        raise SettingError(f"a model is a spec, a model or a fitted one; got {type(model).__name__}")
+    changed = _changed(model)
+    return f"{model.spec}({', '.join(f'{name}={value}' for name, value in changed.items())})" if changed else model.spec
+
+
+def _changed(model: Model) -> dict[str, Any]:
+    """Settings of a model and its parts that are not the defaults."""
+    own = {n: getattr(model, n) for n, s in model.declared().items() if getattr(model, n) != s.default}
+    for part in getattr(model, "parts", ()):
+        own |= {f"{part.name}.{name}": value for name, value in _changed(part).items()}
+    return own
+
+
+def own_trial(
+    name: str, model: Model | Fitted, graph: ClickGraph, lists: Sequence[ResultList], engine: Engine | None = None
+) -> Trial:
+    """A model of the caller's, run here. One that is not fitted is fitted as a copy: the caller's stays as it is."""
+    start = time.perf_counter()
+    fitted = model if isinstance(model, Fitted) else model.__dict__.get("fitted_")
+    seconds = None if fitted is None else fitted.report.get("seconds")
+    if fitted is None:
+        assert isinstance(model, Model)
+        fitted = copy.deepcopy(model).fit(graph, engine=engine).fitted
+        seconds = time.perf_counter() - start
+    elif isinstance(model, Model):
+        fitted = model.fitted
+    ranked, scores = reranked(fitted, lists)
+    settings = _changed(model) if isinstance(model, Model) else {}
+    return Trial(
+        name, settings, float(seconds or 0.0), query_milliseconds(fitted, lists), peak_mb(), fitted.report, ranked,
+        scores, False,
+    )  # fmt: skip

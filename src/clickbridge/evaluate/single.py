@@ -1,0 +1,181 @@
+"""One fitted model measured on judged lists, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clickbridge.errors import InputError, SettingError
+from clickbridge.evaluate.slices import Cell, cell
+from clickbridge.evaluate.tables import html_of, text_table
+from clickbridge.frames import Frame, frame_of_rows, is_frame
+from clickbridge.io.lists import read_lists
+from clickbridge.measures import Measure, evaluate_run, parse_measures
+from clickbridge.models.fitted import Array, Fitted
+from clickbridge.models.model import Model
+from clickbridge.types import ResultList
+
+MEASURES = "nDCG@1,nDCG@3,nDCG@5,AP"
+CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How well one model ranks. Print it for a table of means; `to_frame` gives every query.
+
+    `values` are by measure and query id. Queries without a relevant document have none. Where the model has no score
+    for a list, the list keeps its order and counts for what that is worth; `answered` of the `counted` are the others.
+    """
+
+    model: str
+    values: dict[str, dict[str, float]]
+    no_score: frozenset[str]
+    queries: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def measures(self) -> list[str]:
+        """Their names, in our spelling."""
+        return list(self.values)
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The mean over queries by measure."""
+        return {name: float(np.mean(list(own.values()))) for name, own in self.values.items()}
+
+    def __getitem__(self, measure: str) -> float:
+        """The mean of a measure, under any of its spellings."""
+        return self.means[parse_measures(measure)[0].name]
+
+    @property
+    def counted(self) -> int:
+        """Judged queries with a relevant document."""
+        return len({query_id for own in self.values.values() for query_id in own})
+
+    @property
+    def answered(self) -> int:
+        """Those of them that the model has a score for."""
+        return self.counted - len(self.no_score)
+
+    @property
+    def coverage(self) -> str:
+        """How many of the counted queries the model has a score for, in words."""
+        return f"answers {self.answered:,} of {self.counted:,}"
+
+    def over(self, measure: str) -> Cell:
+        """Mean and 95% interval of a measure."""
+        return cell(self.values[measure], list(self.values[measure]), frozenset())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a measure: mean, 95% interval, queries."""
+        found = {name: self.over(name) for name in self.measures}
+        return [
+            {"measure": name, "mean": own.mean, "low": own.low, "high": own.high, "queries": own.n}
+            for name, own in found.items()
+        ]
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """One row a query, with every measure; pandas where it is installed, else Polars, else Arrow."""
+        ids = list(dict.fromkeys(query_id for own in self.values.values() for query_id in own))
+        return frame_of_rows(
+            [
+                {
+                    "query_id": query_id,
+                    "query": self.queries.get(query_id, ""),
+                    "answered": query_id not in self.no_score,
+                    **{name: own.get(query_id) for name, own in self.values.items()},
+                }
+                for query_id in ids
+            ],
+            kind,
+        )
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.model}: {self.coverage} judged queries", text_table(self.rows()), *self.notes])
+
+    def _repr_html_(self) -> str:
+        return html_of(f"{self.model}: {self.coverage} judged queries", self.rows(), self.notes)
+
+
+def evaluate(
+    model: Model | Fitted, lists: Sequence[ResultList] | str | Path | Frame, measures: str = MEASURES
+) -> Evaluation:
+    """Re-ranks judged lists with a fitted model and measures the result.
+
+    `model` is a fitted model, or its fitted value. `lists` are lists with labels: a LISTS file, a data frame (see
+    `read_lists`) or `ResultList` objects. `measures` are separated by commas, as "nDCG@10, MAP, MRR, P_5, recall_10".
+    The model never sees a label.
+
+    >>> from clickbridge import BM25, ClickGraph, Document, PairCount, ResultList
+    >>> graph = ClickGraph.build([PairCount("ny pizza", "d2")], [Document("d1", {"title": "New York"}),
+    ...                                                          Document("d2", {"title": "Pizza"})])
+    >>> found = evaluate(BM25().fit(graph), [ResultList("1", "pizza", ["d1", "d2"], [0, 1])], "nDCG@1, MRR")
+    >>> found["nDCG@1"], found.coverage
+    (1.0, 'answers 1 of 1')
+    """
+    fitted = fitted_of(model)
+    labelled, notes = labelled_lists(as_lists(lists), "evaluate")
+    ranked, scores = reranked(fitted, labelled)
+    values, no_score = measured(ranked, scores, labelled, parse_measures(measures))
+    for name, own in values.items():
+        if not own:
+            raise InputError(f"no list has a relevant document for {name}: nothing to measure")
+    return Evaluation(fitted.spec, values, no_score, {r.query_id: r.query for r in labelled}, tuple(notes))
+
+
+def fitted_of(model: Any) -> Fitted:
+    """The value that answers, of a model or as it is."""
+    if isinstance(model, Fitted):
+        return model
+    if not isinstance(model, Model):
+        raise SettingError(f"evaluate takes a fitted model; got {type(model).__name__}: load or fit one first")
+    return model.fitted
+
+
+def as_lists(lists: Any) -> list[ResultList]:
+    """Lists from a file, a frame or objects."""
+    if isinstance(lists, str | Path) or is_frame(lists):
+        return read_lists(lists)
+    found = list(lists)
+    wrong = next((result for result in found if not isinstance(result, ResultList)), None)
+    if wrong is not None:
+        raise InputError(f"lists are ResultList objects, a LISTS file or a frame; one is a {type(wrong).__name__}")
+    return found
+
+
+def labelled_lists(lists: list[ResultList], who: str) -> tuple[list[ResultList], list[str]]:
+    """Those with labels, and a line on the others."""
+    labelled = [result for result in lists if result.labels is not None]
+    if not any(max(result.labels or [0.0]) > 0 for result in labelled):
+        raise InputError(f"no list has a label above 0: {who} needs judged lists, with `labels`")
+    left_out = len(lists) - len(labelled)
+    return labelled, [f"{left_out:,} lists without labels are left out"] if left_out else []
+
+
+def reranked(model: Fitted | Model, lists: Sequence[ResultList]) -> tuple[list[Array], list[Array]]:
+    """Positions in each list, best first, and their scores. Labels are taken off first."""
+    ranked: list[Array] = []
+    scores: list[Array] = []
+    for first in range(0, len(lists), CHUNK):
+        chunk = [replace(result, labels=None) for result in lists[first : first + CHUNK]]
+        for result, ranking in zip(chunk, model.rerank_lists(chunk), strict=True):
+            place = {doc_id: i for i, doc_id in enumerate(result.results)}
+            ranked.append(np.array([place[hit.doc_id] for hit in ranking], dtype=np.int32))
+            scores.append(np.array([hit.score for hit in ranking], dtype=np.float32))
+    return ranked, scores
+
+
+def measured(
+    ranked: Sequence[Array], scores: Sequence[Array], lists: Sequence[ResultList], measures: Sequence[Measure]
+) -> tuple[dict[str, dict[str, float]], frozenset[str]]:
+    """Values by measure and query, and the counted queries without any score."""
+    run = {r.query_id: [r.results[i] for i in places] for r, places in zip(lists, ranked, strict=True)}
+    grades = {r.query_id: dict(zip(r.results, r.labels or (), strict=True)) for r in lists}
+    values = evaluate_run(run, grades, measures)
+    counted = {query_id for own in values.values() for query_id in own}
+    silent = {r.query_id for r, own in zip(lists, scores, strict=True) if not np.isfinite(own).any()}
+    return values, frozenset(silent & counted)

@@ -1,0 +1,54 @@
+"""What one asks first of a log, in numbers: the papers' Table 1 and more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clickbridge.evaluate.tables import html_of, text_table
+from clickbridge.frames import make_frame
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.responses import responses
+from clickbridge.graph.stats import table1
+from clickbridge.views.word import count_words
+
+
+class Statistics(dict[str, Any]):
+    """Numbers by name. Print them for a table; `to_frame` gives columns `statistic` and `value`."""
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [{"statistic": name, "value": _shown(value)} for name, value in self.items()]
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """One row for each number; counts by group are rows of their own."""
+        flat: dict[str, float] = {}
+        for name, value in self.items():
+            if isinstance(value, dict):
+                flat |= {f"{name} {group}": float(n) for group, n in value.items()}
+            elif isinstance(value, int | float):
+                flat[name] = float(value)
+        return make_frame({"statistic": list(flat), "value": list(flat.values())}, kind)
+
+    def __str__(self) -> str:
+        return text_table(self._rows())
+
+    def _repr_html_(self) -> str:
+        return html_of("", self._rows())
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_shown(own)}" for name, own in value.items())
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def stats(graph: ClickGraph) -> Statistics:
+    """Counts of a GRAPH: queries, documents, clicks, words, how sparse it is, how it hangs together.
+
+    >>> from clickbridge import PairCount
+    >>> found = stats(ClickGraph.build([PairCount("ny pizza", "d2", clicks=3)]))
+    >>> found["clicks"], found["n pairs"]
+    (3, 1)
+    """
+    texts = {name: graph.field(name) for name in graph.field_names}
+    query_words, doc_words = count_words(graph.query_texts, texts, graph.n_docs)
+    return Statistics(table1(graph, responses(graph, **graph.defaults), query_words, doc_words))

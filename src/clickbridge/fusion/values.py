@@ -1,0 +1,39 @@
+"""What the values of this package share: arrays that nobody changes, and copies that are made anew.
+
+Compiled loops are made for one type of array, and a memory-mapped array, a writable one and a read-only one are three.
+Here all are plain, contiguous and read-only, wherever they come from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from clickbridge.errors import ArtifactError
+
+Array = np.ndarray[Any, Any]
+
+
+def check(fits: bool, what: str) -> None:
+    if not fits:
+        raise ArtifactError(f"the features of the model are damaged ({what}): fit it again")
+
+
+def frozen(values: Any, kind: Any) -> Array:
+    """The same numbers as a read-only array of the given type; copied only where they are of another."""
+    try:
+        out = np.asarray(values, dtype=kind, order="C").view()
+    except (TypeError, ValueError):
+        raise ArtifactError("the arrays of the model are damaged (not made of numbers): fit it again") from None
+    out.flags.writeable = False
+    return out
+
+
+class Value:
+    """A frozen dataclass that is pickled as what it was made from: its copy is checked and frozen as it was."""
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        made_from = (field.name for field in fields(self) if field.init)  # type: ignore[arg-type]
+        return type(self), tuple(getattr(self, name) for name in made_from)

@@ -1,0 +1,72 @@
+"""A GRAPH from a log and documents: each is read once, out of core, and written to a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from clickbridge.errors import InputError
+from clickbridge.graph.dense import write_vectors
+from clickbridge.graph.responses import kept_pairs
+from clickbridge.graph.storage import KIND, header, write_log, written_pairs
+from clickbridge.io.artifact import ArtifactWriter
+from clickbridge.log.aggregate import LogAggregator
+from clickbridge.log.clean import normalise_query
+from clickbridge.log.readers import LogReader, LogRecord
+from clickbridge.types import Document
+
+Progress = Callable[[str, int], None]
+
+
+def build_graph(
+    log: Iterable[LogRecord],
+    docs: Iterable[Document],
+    out: str | Path,
+    *,
+    vectors: Mapping[str, str],
+    defaults: Mapping[str, Any],
+    progress: Progress,
+    memory_mb: int,
+) -> None:
+    with ArtifactWriter(out, KIND) as writer, closing(LogAggregator(writer.scratch(), memory_mb)) as aggregator:
+        _add_all(aggregator, log, docs, progress)
+        progress("merging", 0)
+        aggregator.finish()
+        parts = write_log(writer, aggregator)
+        limits = {name: defaults[name] for name in ("min_clicks", "min_users") if name in defaults}
+        if limits:
+            # Refuses defaults that would leave a model nothing to learn from.
+            kept_pairs(written_pairs(writer), **limits)
+        for source in (docs, log):
+            rejects = getattr(source, "rejects", None)
+            if rejects is not None and rejects.count and rejects.path is not None:
+                # A copy: the file may be the user's own, or on another disk.
+                writer.beside("rejects.jsonl", rejects.path)
+        for name, path in vectors.items():
+            write_vectors(writer, name, path)
+        writer.commit(**header(defaults, aggregator.summary.as_dict(), parts))
+
+
+def _add_all(aggregator: LogAggregator, log: Iterable[LogRecord], docs: Iterable[Document], progress: Progress) -> None:
+    for count, document in enumerate(docs, 1):
+        aggregator.add_document(document)
+        if count % 10_000 == 0:
+            progress("documents", count)
+    # A reader normalises queries; records made by hand may hold them as they were typed.
+    clean = log if isinstance(log, LogReader) else map(_normalised, log)
+    for count, record in enumerate(clean, 1):
+        aggregator.add(record)
+        if count % 20_000 == 0:
+            progress("log lines", count)
+    if not aggregator.summary.impressions and not aggregator.summary.clicks:
+        raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
+
+
+def _normalised(record: LogRecord) -> LogRecord:
+    if isinstance(record, Document):
+        return record
+    query = normalise_query(record.query)
+    return record if query == record.query else replace(record, query=query)

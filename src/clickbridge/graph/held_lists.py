@@ -1,0 +1,123 @@
+"""What was held back, as lists with labels: what tuners measure on."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise, repeat
+
+import numpy as np
+
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.parts import Array, Impressions, Pairs
+from clickbridge.graph.sums import sum_pairs
+from clickbridge.numerics.ragged import Ragged
+from clickbridge.types import ResultList
+
+POOL = 50
+Ranker = Callable[[list[str], int], list[list[str]]]
+"""Query keys and k into the k best documents of each: all queries at once, so that a model searches in one batch."""
+
+
+@dataclass(frozen=True)
+class HoldBack:
+    """`graph` is the rest. `shown` are held-back pages; `clicked` are held-back clicks without a page."""
+
+    graph: ClickGraph
+    by: str
+    shown: Impressions | None
+    clicked: Pairs | None
+
+    def lists(
+        self,
+        rankers: Sequence[Ranker] = (),
+        pool: int = POOL,
+        *,
+        pages: bool = True,
+        at_most: int | None = None,
+        seed: int = 0,
+    ) -> list[ResultList]:
+        """Labelled lists: held-back pages with a click as they were shown, labels 1 and 0; without pages (or
+        with `pages=False`), for each query the rankers' pooled top documents plus the clicked ones, labels
+        by share of the most clicked one. A list carries the vectors that its query came with: the rest has
+        no click of that query, so models would not know it. Of more than `at_most` pages or queries so many are
+        drawn, by the seed, before anything is searched or built."""
+        if self.shown is not None and pages:
+            return self._shown_lists(self.shown, at_most, seed)
+        clicked = self.clicked if self.shown is None else sum_pairs(self.shown, None)
+        return [] if clicked is None else self._pooled_lists(clicked, rankers, pool, at_most, seed)
+
+    def _shown_lists(self, shown: Impressions, at_most: int | None, seed: int) -> list[ResultList]:
+        lists = shown.lists
+        hits = lists.sums(shown.clicked)
+        usable = _drawn(np.flatnonzero((hits > 0) & (hits < lists.lengths)), at_most, seed)
+        own, rows = lists.rows_of(usable)
+        ids = list(map(self.graph.doc_ids.__getitem__, shown.doc[rows].tolist()))
+        labels = shown.clicked[rows].astype(float).tolist()
+        queries = shown.query[usable]
+        keys = map(self.graph.query_keys.__getitem__, queries.tolist())
+        return [
+            ResultList(str(page), key, ids[start:end], labels[start:end], vectors=vectors)
+            for page, key, (start, end), vectors in zip(
+                usable.tolist(), keys, pairwise(own.indptr.tolist()), self._vectors(queries), strict=True
+            )
+        ]
+
+    def _pooled_lists(
+        self, held: Pairs, rankers: Sequence[Ranker], pool: int, at_most: int | None, seed: int
+    ) -> list[ResultList]:
+        by_query = Ragged(np.append(np.flatnonzero(np.diff(held.query, prepend=-1)), len(held)))
+        # A row of a table may say that a document was shown and never clicked.
+        drawn = _drawn(np.flatnonzero(by_query.sums(held.clicks)), at_most, seed)
+        own, rows = by_query.rows_of(drawn)
+        most = own.reduce(np.maximum, held.clicks[rows].astype(float))
+        grades = (held.clicks[rows] / most[own.owner]).tolist()
+        ids = list(map(self.graph.doc_ids.__getitem__, held.doc[rows].tolist()))
+        starts = by_query.indptr[drawn]
+        queries = held.query[starts]
+        keys = list(map(self.graph.query_keys.__getitem__, queries.tolist()))
+        out = []
+        for place, key, (start, end), vectors, found in zip(
+            starts.tolist(),
+            keys,
+            pairwise(own.indptr.tolist()),
+            self._vectors(queries),
+            _pooled(keys, rankers, pool),
+            strict=True,
+        ):
+            clicked = ids[start:end]
+            results = sorted({*clicked, *found})
+            if len(results) > len(clicked):
+                labels = [0.0] * len(results)
+                for doc_id, grade in zip(clicked, grades[start:end], strict=True):
+                    labels[bisect_left(results, doc_id)] = grade
+                out.append(ResultList(str(place), key, results, labels, vectors=vectors))
+        return out
+
+    def _vectors(self, queries: Array) -> Iterator[dict[str, list[float]] | None]:
+        """The vectors of each of the queries, by name."""
+        found = self.graph.vectors_of("query", queries)
+        if not found:
+            return repeat(None, len(queries))
+        known = {name: np.asarray(~np.isnan(rows).any(axis=1)) for name, rows in found.items()}
+        return (
+            {name: rows[i].tolist() for name, rows in found.items() if known[name][i]} or None
+            for i in range(len(queries))
+        )
+
+
+def _drawn(numbers: Array, at_most: int | None, seed: int) -> Array:
+    """The numbers, or of more than `at_most` so many drawn at random, in their order."""
+    if at_most is None or len(numbers) <= at_most:
+        return numbers
+    return numbers[np.sort(np.random.default_rng(seed).choice(len(numbers), at_most, replace=False))]
+
+
+def _pooled(keys: list[str], rankers: Sequence[Ranker], pool: int) -> Iterator[Iterable[str]]:
+    """What the rankers found for each query, all together."""
+    found = [rank(keys, pool) for rank in rankers] if keys else []
+    for lists in found:
+        if len(lists) != len(keys):
+            raise ValueError(f"a ranker must give one list for each of {len(keys)} queries; got {len(lists)}")
+    return map(chain.from_iterable, zip(*found, strict=True)) if found else repeat((), len(keys))

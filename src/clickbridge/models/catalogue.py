@@ -1,0 +1,148 @@
+"""Who is who: documents and known queries by number. One catalogue is shared by all parts of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from clickbridge.errors import InputError
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.io.values import stored
+from clickbridge.log.clean import normalise_query
+from clickbridge.types import OPAQUE, Document
+from clickbridge.views.fields import HEADINGS
+
+Array = np.ndarray[Any, Any]
+LONGEST_TITLE = 120
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """Ids and titles of documents; a document's number is its place."""
+
+    doc_ids: list[str]
+    titles: list[str]
+
+    @classmethod
+    def of(cls, graph: ClickGraph) -> Catalogue:
+        return cls(graph.doc_ids, titles_of(graph))
+
+    def __len__(self) -> int:
+        return len(self.doc_ids)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        return {doc_id: number for number, doc_id in enumerate(self.doc_ids)}
+
+    def items(self, doc_ids: Sequence[str]) -> Array:
+        """Numbers of documents; -1 for one that is not known."""
+        number = self.numbers.get
+        return np.fromiter((number(doc_id, -1) for doc_id in doc_ids), dtype=np.int64, count=len(doc_ids))
+
+    def number(self, doc_id: str) -> int:
+        found = self.numbers.get(doc_id)
+        if found is None:
+            raise InputError(f"no document {doc_id!r} in the model: check the id, or give its text, as a Document")
+        return found
+
+    def title(self, doc_id: str) -> str:
+        number = self.numbers.get(doc_id)
+        return "" if number is None else self.titles[number]
+
+    def named(self, number: int) -> str:
+        """What to call a document: its title, or its id where it has none."""
+        return self.titles[number] or self.doc_ids[number]
+
+    def changed(self, keep: Array, documents: Iterable[Document]) -> Catalogue:
+        """Without the documents that `keep` leaves out; then those of `documents` that are new, behind the others,
+        and new titles for those that are not."""
+        ids = [d for d, kept in zip(self.doc_ids, keep, strict=True) if kept]
+        titles = [t for t, kept in zip(self.titles, keep, strict=True) if kept]
+        place = {doc_id: number for number, doc_id in enumerate(ids)}
+        for document in documents:
+            if document.doc_id in place:
+                titles[place[document.doc_id]] = title_of(document)
+            else:
+                place[document.doc_id] = len(ids)
+                ids.append(document.doc_id)
+                titles.append(title_of(document))
+        return Catalogue(ids, titles)
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class KnownQueries:
+    """Queries that the log holds, by their keys, and how often each was clicked."""
+
+    keys: list[str]
+    clicks: Array
+
+    @classmethod
+    def none(cls) -> KnownQueries:
+        return cls([], np.zeros(0))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        return {key: number for number, key in enumerate(self.keys)}
+
+    def number(self, key: str) -> int:
+        """A query's number by its key; -1 for one that is not known."""
+        return self.numbers.get(key, -1)
+
+    def key_of(self, query: str) -> str:
+        """A query's key from what was typed: its normalised text or, where no text is like that and it is the id of
+        a query without text, that id. Ids are compared as they are."""
+        if query.startswith(OPAQUE):
+            return query
+        key = normalise_query(query)
+        by_id = OPAQUE + query.strip()
+        return by_id if key not in self.numbers and by_id in self.numbers else key
+
+    def joined(self, others: Sequence[KnownQueries]) -> KnownQueries:
+        """The queries of all of them; one object where all are the same."""
+        if all(other is self or other.keys == self.keys for other in others):
+            return self
+        clicks: dict[str, float] = {}
+        for known in (self, *others):
+            clicks.update(zip(known.keys, known.clicks.tolist(), strict=True))
+        return KnownQueries(list(clicks), np.array(list(clicks.values())))
+
+
+def heading_of(names: Iterable[str]) -> str | None:
+    """The field that is a document's title."""
+    available = set(names)
+    return next((name for name in HEADINGS if name in available), None)
+
+
+def shown(text: str) -> str:
+    return text[:LONGEST_TITLE].split("\n")[0]
+
+
+def title_of(document: Document) -> str:
+    """What to show of a document beside its id."""
+    return shown(_first_text(document.fields))
+
+
+def _first_text(fields: Mapping[str, str]) -> str:
+    named = (fields.get(name) for name in HEADINGS)
+    return next((text for text in named if text), next(iter(fields.values()), ""))
+
+
+def titles_of(graph: ClickGraph) -> list[str]:
+    """What to show of each document beside its id: its title, name or heading, else its first field."""
+    names: list[str] = [name for name in HEADINGS if name in graph.field_names]
+    names += [name for name in graph.field_names if name not in names]
+    out = [""] * graph.n_docs
+    for name in names[:4]:
+        if all(out):
+            break
+        out = [have or shown(text) for have, text in zip(out, graph.field(name), strict=True)]
+    return out

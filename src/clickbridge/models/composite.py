@@ -1,0 +1,122 @@
+"""Models made of models: sums, and the wrappers of a spec.
+
+A spec `wrapper:inner` builds the inner model first and hands it to the wrapper's class as its one part; for
+a class that says `separate`, each summand of `a+b` is a part by itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from clickbridge.engines.base import Engine
+from clickbridge.io.values import stored
+from clickbridge.models.change import Change
+from clickbridge.models.fitted import Choices, Fitted
+from clickbridge.models.model import Model
+from clickbridge.models.registry import model_class
+from clickbridge.models.study import Study
+
+
+@stored
+@dataclass(frozen=True, kw_only=True)
+class PartsChoices(Choices):
+    """What each part chose."""
+
+    parts: tuple[Any, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedComposite(Fitted):
+    """A fitted model that holds others, over one catalogue."""
+
+    parts: tuple[Any, ...]
+
+    @property
+    def searching(self) -> list[Any]:
+        """The parts that can search: the others (the given order) re-rank what these find."""
+        return [part for part in self.parts if "search" in part.abilities]
+
+    def warm(self) -> None:
+        for part in self.parts:
+            part.warm()
+        super().warm()
+
+    def updated_parts(self, change: Change, engine: Engine) -> tuple[Any, ...]:
+        return tuple(part.updated(change, engine) for part in self.parts)
+
+    def describe(self) -> dict[str, Any]:
+        return {"parts": [part.report for part in self.parts]}
+
+
+class Composite(Model):
+    """A model that owns others; they stay unfitted, and the fitted ones are in `fitted.parts`."""
+
+    def __init__(self, parts: Sequence[Model], **params: Any) -> None:
+        super().__init__(**params)
+        self.parts = parts
+
+    @classmethod
+    def _more_parameters(cls) -> list[inspect.Parameter]:
+        return [inspect.Parameter("parts", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """With `deep`, those of the parts too, as `bm25__k1`."""
+        nested = {f"{part.name}__{name}": value for part in self.parts for name, value in part.get_params().items()}
+        return {"parts": self.parts, **super().get_params(deep), **(nested if deep else {})}
+
+    def set_params(self, **params: Any) -> Self:
+        own = {name: value for name, value in params.items() if name in self.declared()}
+        if "parts" in params:
+            self.parts = params["parts"]
+        for key, value in params.items():
+            owner, nested, name = key.partition("__")
+            taking = [part for part in self.parts if part.name == owner] if nested else []
+            for part in taking:
+                part.set_params(**{name: value})
+            if not taking and key not in own and key != "parts":
+                own[key] = value
+        super().set_params(**own)
+        return self
+
+    @property
+    def spec(self) -> str:
+        return "+".join(part.spec for part in self.parts)
+
+    def choose_parts(self, study: Study) -> tuple[Choices, ...]:
+        return tuple(part.choose(study) for part in self.parts)
+
+    def learn_parts(self, study: Study, choices: Sequence[Choices]) -> tuple[Fitted, ...]:
+        return tuple(part.learned(study, own) for part, own in zip(self.parts, choices, strict=True))
+
+    @classmethod
+    def from_fitted(cls, fitted: Fitted) -> Self:
+        assert isinstance(fitted, FittedComposite)
+        parts = [model_class(part.model).from_fitted(part) for part in fitted.parts]
+        model = cls(parts, **{name: getattr(fitted.settings, name) for name in cls.declared()})
+        model.fitted_ = fitted
+        return model
+
+
+class Wrapper(Composite):
+    """What stands before the colon of a spec. `name` is what a spec calls it."""
+
+    separate: ClassVar[bool] = False
+    """Whether each summand of the inner spec is a part by itself (`mart:a+b` has two)."""
+
+    @property
+    def spec(self) -> str:
+        return f"{self.name}:{super().spec}"
+
+
+class FittedWrapper(FittedComposite):
+    @property
+    def spec(self) -> str:
+        return f"{self.model}:" + "+".join(part.spec for part in self.parts)
+
+
+def joined_notes(parts: Sequence[Fitted], *more: str) -> tuple[str, ...]:
+    """What the parts say, each line once, then more."""
+    return tuple(dict.fromkeys([*(note for part in parts for note in part.notes), *more]))

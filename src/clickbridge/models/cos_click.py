@@ -1,0 +1,95 @@
+"""Cosine of clicks: what people chose for the very same query before, the baseline Cos_B of 11M.
+
+A query's clicks are its memory. For search a document is its own indicator; for similar queries the clicks
+themselves are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.errors import MissingPart
+from clickbridge.io.values import stored
+from clickbridge.models.candidates import Query
+from clickbridge.models.click_memory import ClickMemory, FittedClickMemory
+from clickbridge.models.explain import explanation
+from clickbridge.models.fitted import Array, Fitted
+from clickbridge.models.sfunction import S_FUNCTION, FittedSFunction, unit_images
+from clickbridge.numerics.row import EMPTY, Row, as_matrix, row_of
+from clickbridge.search.index import Index, SparseIndex, make_index
+from clickbridge.types import Document, Explanation
+from clickbridge.views.view import unit_rows
+
+
+@stored
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedCosClick(FittedClickMemory, FittedSFunction):
+    can: ClassVar[frozenset[str]] = S_FUNCTION - {"new queries"}
+
+    clicks: sparse.csr_array = field(init=False, repr=False)
+    """The responses, rows of unit length."""
+    images: sparse.csr_array = field(init=False, repr=False)
+    scorable: Array = field(init=False, repr=False)
+    index: SparseIndex = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        n_docs = len(self.catalogue)
+        images = sparse.csr_array(sparse.eye_array(n_docs, dtype=np.float32, format="csr"))
+        self._derive(clicks=unit_rows(self.responses), images=images, scorable=np.ones(n_docs, dtype=bool))
+        self._derive(index=SparseIndex(images))
+
+    # --- maps ------------------------------------------------------------------------------------
+
+    def image(self, query: Query) -> Row:
+        number = self.queries.number(query.key)
+        return row_of(self.clicks, number) if number >= 0 else EMPTY
+
+    def map_keys(self, queries: Sequence[Query]) -> sparse.csr_array:
+        return as_matrix([self.image(query) for query in queries], len(self.catalogue))
+
+    def map_new(self, documents: Sequence[Document]) -> sparse.csr_array:
+        """A new document has no clicks yet."""
+        return sparse.csr_array((len(documents), len(self.catalogue)), dtype=np.float32)
+
+    # --- similar queries and documents -----------------------------------------------------------
+
+    @cached_property
+    def _query_index(self) -> Index:
+        return SparseIndex(self.clicks)
+
+    @cached_property
+    def _by_document(self) -> sparse.csr_array:
+        """Documents are alike where the same queries led to them."""
+        return unit_images(sparse.csr_array(self.clicks.T))
+
+    @cached_property
+    def _doc_index(self) -> Index:
+        return make_index(self._by_document, np.diff(self._by_document.indptr) > 0)
+
+    def document_image(self, number: int) -> Row:
+        return row_of(self._by_document, number)
+
+    # --- the rest --------------------------------------------------------------------------------
+
+    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+        number, (clicked, values) = self.catalogue.number(doc_id), self.image(self.query(query))
+        here = np.flatnonzero(clicked == number)
+        if not len(here) or not values[here[0]]:
+            raise MissingPart(f"{query!r} was never clicked on {doc_id}: cos-click has nothing to explain")
+        told = (f"query {query}", f"click on {self.title(doc_id)}", float(values[here[0]]), ())
+        return explanation(query, doc_id, [told], k)
+
+
+class CosClick(ClickMemory):
+    """What people chose for the very same query before. Unseen queries have no score."""
+
+    name = "cos-click"
+    about = "clicks of the same query: its memory"
+    paper = "11M (Cos_B)"
+    fitted_type: ClassVar[type[Fitted]] = FittedCosClick

@@ -1,0 +1,184 @@
+"""Descent on bilinear factors: from a log and its features to samples, passes over them, and how good a pass was.
+
+score(q, d) = sum over views v of w_v x_v' y_v  +  x' U V' y  +  b_y' y. The first sum matches equal features of both
+sides; for a loss without biases its weights are 1, and it is an offset of the score that descent leaves alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.engines.base import Engine
+from clickbridge.errors import SettingError
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.models.candidates import Labelled
+from clickbridge.models.fitted import Array
+from clickbridge.models.latent import Features
+from clickbridge.models.negative_samples import negative_samples
+from clickbridge.models.study import Known
+from clickbridge.numerics.csr import csr_times_dense
+from clickbridge.numerics.factors import Descent, Factors, Samples, random_factors
+from clickbridge.numerics.topk import paired_dots
+from clickbridge.views.stack import ViewStack
+from clickbridge.views.view import DenseView, TermView, View
+
+START_SCALE = 0.1
+"""Expected length of a feature's random first image."""
+BLOCK = 1 << 16
+"""Rows of lists that are scored at once."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is minimised, over how many dimensions, and by which steps."""
+
+    loss: str
+    pairwise: bool
+    """Whether a sample is a clicked document against an unclicked one, or one document by itself."""
+    biases: bool
+    matching: bool
+    """Whether equal features of both sides match."""
+    decay: float
+    dim: int
+    rate: float
+    negatives: int
+    seed: int
+
+
+class Training:
+    """One run of descent over the clicks of a GRAPH."""
+
+    def __init__(
+        self, graph: ClickGraph, known: Known, features: Features, objective: Objective, engine: Engine
+    ) -> None:
+        self.graph, self.features, self.objective, self.engine = graph, features, objective, engine
+        self.matches = matching(features.q_views, features.d_views) if objective.matching else []
+        self._translated = [sparse.csr_array(features.query_features @ match) for match in self.matches]
+        self._rows = np.full(graph.n_queries, -1, dtype=np.int64)
+        self._rows[known.clicked.numbers] = np.arange(len(known.clicked.numbers))
+        self._descent = self._start()
+
+    def _start(self) -> Descent:
+        o, x, y = self.objective, self.features.query_features, self.features.doc_features
+        n_globals = len(self.matches) if o.biases else 0
+        factors = random_factors(x.shape[1], y.shape[1], o.dim, n_globals, START_SCALE, o.seed)
+        factors.b_g[:] = 1.0
+        return Descent(x, y, factors, o.loss, o.rate, o.decay, o.biases, self.engine)
+
+    @property
+    def epochs(self) -> int:
+        """Passes so far."""
+        return self._descent.epochs
+
+    @property
+    def factors(self) -> Factors:
+        """The mean of the factors after each pass; before the first, where they start from."""
+        return self._descent.mean
+
+    @property
+    def match_weights(self) -> Array:
+        """One for each pair of matching views."""
+        return self.factors.b_g if self.objective.biases else np.ones(len(self.matches))
+
+    def epoch(self) -> None:
+        """One more pass, over newly drawn negatives."""
+        self._descent.epoch(self.samples(self.epochs))
+        if not all(np.isfinite(array).all() for array in self._descent.factors.arrays):
+            raise SettingError(f"learning_rate {self.objective.rate:g} is too large, the factors overflow: lower it")
+
+    # --- samples ---------------------------------------------------------------------------------
+
+    def samples(self, epoch: int) -> Samples:
+        """For each click some documents that were shown with it and not clicked; where the log has no pages,
+        documents drawn at random."""
+        rng = np.random.default_rng([self.objective.seed, epoch])
+        query, positive, negative = negative_samples(self.graph, self.objective.negatives, rng)
+        query = self._rows[query]
+        keep = query >= 0
+        query, positive, negative = query[keep], positive[keep], negative[keep]
+        if self.objective.pairwise:
+            difference = self._matched(query, positive) - self._matched(query, negative)
+            return self._shuffled(query, positive, negative, np.ones(len(query)), difference, rng)
+        # Each clicked document once for each of its negatives, aim 1, and the negatives, aim 0.
+        query, docs = np.concatenate([query, query]), np.concatenate([positive, negative])
+        target = np.concatenate([np.ones(len(positive)), np.zeros(len(negative))])
+        return self._shuffled(query, docs, np.full(len(docs), -1), target, self._matched(query, docs), rng)
+
+    def _matched(self, query: Array, doc: Array) -> Array:
+        """x_v' y_v of each pair, a column for each pair of matching views."""
+        rows = [x[query] for x in self._translated]
+        return matched(rows, self.features.doc_features, np.arange(len(doc) + 1), doc, self.engine)
+
+    def _shuffled(
+        self, query: Array, positive: Array, negative: Array, target: Array, match: Array, rng: np.random.Generator
+    ) -> Samples:
+        order, biases = rng.permutation(len(query)), self.objective.biases
+        offset = np.zeros(len(query)) if biases else match.sum(axis=1)
+        of_pair = match if biases else np.zeros((len(query), 0))
+        columns = (query, positive, negative, target, of_pair, offset)
+        return Samples(*(np.ascontiguousarray(column[order]) for column in columns))
+
+
+class Judge:
+    """nDCG@5 on held-back lists of what is being learned, from the features that the lists need and no more."""
+
+    def __init__(self, training: Training, lists: Labelled, queries: sparse.csr_array) -> None:
+        """`queries` are the features of each list's query."""
+        features, candidates = training.features, lists.candidates
+        self.training, self.lists = training, lists
+        docs, self._items = np.unique(candidates.items, return_inverse=True)
+        self._owner = candidates.lists.owner
+        self._x, self._y = queries, sparse.csr_array(features.doc_features[docs])
+        translated = [sparse.csr_array(queries @ match) for match in training.matches]
+        self._matched = matched(translated, self._y, candidates.lists.indptr, self._items, training.engine)
+        mapped, scorable = (np.diff(m.indptr) > 0 for m in (self._x, self._y))
+        self._scored = mapped[self._owner] & scorable[self._items]
+
+    def value(self) -> float:
+        factors, engine = self.training.factors, self.training.engine
+        a, b = csr_times_dense(self._x, factors.u, engine), csr_times_dense(self._y, factors.v, engine)
+        scores = self._matched @ self.training.match_weights + np.asarray(self._y @ factors.b_y)[self._items]
+        for start in range(0, len(scores), BLOCK):
+            part = slice(start, start + BLOCK)
+            scores[part] += np.einsum("ij,ij->i", a[self._owner[part]], b[self._items[part]])
+        return self.lists.ndcg(np.where(self._scored, scores, -np.inf))
+
+
+def matched(
+    queries: list[sparse.csr_array], docs: sparse.csr_array, indptr: Array, doc: Array, engine: Engine
+) -> Array:
+    """Row i of each matrix of `queries` times rows `doc[indptr[i]:indptr[i + 1]]` of `docs`: a column a matrix."""
+    columns = [paired_dots(x, docs, indptr, doc, engine) for x in queries]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(doc), 0))
+
+
+# --- equal features of both sides ------------------------------------------------------------------
+
+
+def matching(queries: ViewStack, docs: ViewStack) -> list[sparse.csr_array]:
+    """For each pair of views that speak of the same features, which columns are the same one."""
+    out = []
+    shape = queries.width, docs.width
+    for q_view, (q_start, _) in zip(queries.views, queries.spans, strict=True):
+        for d_view, (d_start, _) in zip(docs.views, docs.spans, strict=True):
+            one, two = _same_features(q_view, d_view)
+            if len(one):
+                parts: Any = (np.ones(len(one), dtype=np.float32), (one + q_start, two + d_start))
+                out.append(sparse.csr_array(sparse.coo_array(parts, shape=shape)))
+    return out
+
+
+def _same_features(q_view: View, d_view: View) -> tuple[Array, Array]:
+    """Columns of both views for the same term, or the same number of the same vectors."""
+    if q_view.kind == d_view.kind and isinstance(q_view, TermView) and isinstance(d_view, TermView) and q_view.of_text:
+        numbers = d_view.vocabulary
+        shared = [(number, numbers[term]) for term, number in q_view.vocabulary.items() if term in numbers]
+        pairs = np.array(shared, dtype=np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
+    if isinstance(q_view, DenseView) and q_view.name == d_view.name and q_view.width == d_view.width:
+        return np.arange(q_view.width), np.arange(d_view.width)
+    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)

@@ -1,0 +1,229 @@
+"""A fitted model is a value: it is complete, it never changes, and any number of threads may use it.
+
+Everything a user may ask is here, from texts and ids to numbers and back. A kind of model says how it scores one list
+(`score_items`) and, where it can, how it searches (`search`), and what else it can do is data (`can`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from clickbridge.engines.base import Engine
+from clickbridge.errors import InputError, NotSupported, SettingError
+from clickbridge.io.values import stored
+from clickbridge.models.candidates import Candidates, Query
+from clickbridge.models.catalogue import Catalogue, KnownQueries
+from clickbridge.models.change import Change
+from clickbridge.search.index import Found
+from clickbridge.settings import Settings
+from clickbridge.types import Document, Explanation, Hit, Ranking, ResultList
+
+Array = np.ndarray[Any, Any]
+ABILITIES = {
+    "search": "finds documents in the whole collection",
+    "maps": "is an S-function: a map for queries, one for documents, a dot product",
+    "new queries": "scores queries that the log does not hold",
+    "update": "takes in new clicks and documents without learning from scratch",
+    "explain": "says which features carried a score",
+    "similar queries": "finds queries like a given one",
+    "similar documents": "finds documents like a given one",
+}
+"""What a model may be able to do; tables, docs and the service read it."""
+
+
+@stored
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What was chosen through `hold_back` before learning, with the lines that say so. Each kind of model has its
+    own record; it is saved with the model."""
+
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fitted:
+    """What a model learned: a value that answers and never changes. `model.fitted` is one.
+
+    `model` is the name of the model that made it, under `settings` and `choices`; `notes` are lines for the user, and
+    `report` says what fitting cost. Any number of threads may use it, and it can be pickled.
+    """
+
+    can: ClassVar[frozenset[str]] = frozenset()
+
+    model: str
+    settings: Settings
+    catalogue: Catalogue
+    choices: Choices
+    queries: KnownQueries = field(default_factory=KnownQueries.none)
+    notes: tuple[str, ...] = ()
+    report: dict[str, Any] = field(default_factory=dict)
+    applied: tuple[str, ...] = ()
+    """SHA-256 of the logs that updates took in."""
+
+    def _derive(self, **values: Any) -> None:
+        """Sets what follows from the fields, while the value is being made."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _with(self, **values: Any) -> Self:
+        """A copy that differs in fields from which nothing else follows."""
+        out = copy.copy(self)
+        out._derive(**values)
+        return out
+
+    @property
+    def spec(self) -> str:
+        """How the command line names the model."""
+        return self.model
+
+    @property
+    def doc_ids(self) -> list[str]:
+        """The documents that it knows, by number."""
+        return self.catalogue.doc_ids
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """What this very model can do; for one made of others it depends on those."""
+        return self.can
+
+    def noted(self, **more: Any) -> Self:
+        """The same model with more in its report."""
+        return self._with(report={**self.report, **more})
+
+    def describe(self) -> dict[str, Any]:
+        """What is worth reporting beyond seconds and memory."""
+        return {}
+
+    def warm(self) -> None:
+        """Goes the path of a query once, from text and ids on, so that the first real one finds everything loaded and
+        compiled."""
+        self.score(self.queries.keys[0] if len(self.queries) else "", self.catalogue.doc_ids[:1])
+
+    # --- what a kind of model gives --------------------------------------------------------------
+
+    def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
+        """Scores of one list, -inf where there is none. Items may be -1: documents that are not known."""
+        raise NotImplementedError
+
+    def scores(self, candidates: Candidates) -> Array:
+        """Scores of many lists, end to end."""
+        given = candidates.incoming or [None] * len(candidates)
+        parts = [self.score_items(q, items, own) for (q, items), own in zip(candidates.each(), given, strict=True)]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def search(self, query: Query, k: int) -> Found:
+        """The k best documents of the collection, by number."""
+        raise NotSupported(f"{self.spec} re-ranks given lists; it cannot search the collection by itself")
+
+    def search_many(self, queries: Sequence[Query], k: int) -> list[Found]:
+        """As `search`, for many queries."""
+        return [self.search(query, k) for query in queries]
+
+    def falls_back(self, query: str) -> bool:
+        """Whether the model has nothing of its own to say here and gives a simpler model's answer."""
+        return False
+
+    def updated(self, change: Change, engine: Engine) -> Self:
+        """The model after a change: a new one; this one stays as it is."""
+        raise NotSupported(f"{self.spec} cannot be updated: fit it again")
+
+    # --- what users ask --------------------------------------------------------------------------
+
+    def query(self, text: str) -> Query:
+        """A query as it is asked inside: by its key."""
+        return Query(self.queries.key_of(text))
+
+    def items(self, doc_ids: Sequence[str]) -> Array:
+        """Numbers of the documents of a list; -1 for one that is not known."""
+        return self.catalogue.items(as_ids(doc_ids))
+
+    def score(self, query: str, doc_ids: Sequence[str]) -> Array:
+        """Scores in the same order; -inf for what has none."""
+        return self.score_items(self.query(query), self.items(doc_ids))
+
+    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
+        """Scores of many lists at once."""
+        candidates = Candidates.of(lists, self.catalogue, self.queries)
+        return candidates.split(self.scores(candidates))
+
+    def rerank(self, query: str, doc_ids: Sequence[str], scores: Sequence[float] | None = None) -> Ranking:
+        """Every given id exactly once: scored ones by score, ties and the unscored, last, as they came."""
+        ids = as_ids(doc_ids)
+        if scores is not None and len(scores) != len(ids):
+            raise InputError(f"a list has one score for each result; got {len(scores)} for {len(ids)}")
+        return order(ids, self.score_items(self.query(query), self.items(ids), scores), self.title)
+
+    def rerank_lists(self, lists: Sequence[ResultList]) -> list[Ranking]:
+        """As `rerank`, for many lists at once."""
+        scored = zip(lists, self.score_lists(lists), strict=True)
+        return [order(result.results, scores, self.title) for result, scores in scored]
+
+    def rank(self, query: str, k: int = 10) -> Ranking:
+        """The k best documents of the whole collection; may be empty."""
+        check_k(k)
+        return self.ranking(self.search(self.query(query), k))
+
+    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
+        """As `rank`, for many queries at once."""
+        check_k(k)
+        return [self.ranking(found) for found in self.search_many([self.query(q) for q in queries], k)]
+
+    def ranking(self, found: Found) -> Ranking:
+        """What a search found, by id and with titles."""
+        ids = self.catalogue.doc_ids
+        hits = tuple(Hit(ids[i], s) for i, s in zip(found[0].tolist(), found[1].tolist(), strict=True))
+        return Ranking(hits, self.title)
+
+    def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
+        """Known queries most like this one, with their similarity; itself left out."""
+        raise NotSupported(f"{self.spec} has no similarity of queries")
+
+    def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
+        """Documents most like this one; itself left out."""
+        raise NotSupported(f"{self.spec} has no similarity of documents")
+
+    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+        """Which features carried the score, and what taught them."""
+        raise NotSupported(f"{self.spec} cannot explain its scores")
+
+    def map_queries(self, queries: Sequence[str]) -> Any:
+        """The S-function's query map: one row a query."""
+        raise NotSupported(f"{self.spec} is not an S-function: it has no maps")
+
+    def map_documents(self, documents: Sequence[Document | str]) -> Any:
+        """The S-function's document map: one row for each known id, or new document by its text."""
+        raise NotSupported(f"{self.spec} is not an S-function: it has no maps")
+
+    def title(self, doc_id: str) -> str:
+        """What to show of a document beside its id; empty where nothing is known."""
+        return self.catalogue.title(doc_id)
+
+
+def as_ids(doc_ids: Sequence[Any]) -> list[str]:
+    """Ids as text: whole numbers are taken as digits."""
+    if isinstance(doc_ids, str):
+        raise InputError(f"a list of document ids is needed, as [{doc_ids!r}]; got the text {doc_ids!r}")
+    return [doc_id if isinstance(doc_id, str) else _as_id(doc_id) for doc_id in doc_ids]
+
+
+def _as_id(value: Any) -> str:
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return str(int(value))
+    raise InputError(f"a document id is text, or a whole number; got {value!r}")
+
+
+def check_k(k: int) -> None:
+    if k < 1:
+        raise SettingError(f"k must be at least 1; got {k}")
+
+
+def order(doc_ids: Sequence[str], scores: Array, title: Callable[[str], str] | None = None) -> Ranking:
+    """By falling score; ties, and what has none (-inf, last), keep their incoming order."""
+    places = np.argsort(-scores, kind="stable").tolist()
+    values = scores.tolist()
+    return Ranking(tuple(Hit(doc_ids[i], values[i]) for i in places), title)

@@ -1,0 +1,196 @@
+"""The formulas of lexical models, as pure functions of counts: from counted words to the images of both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.io.values import stored
+from clickbridge.numerics import bm25
+from clickbridge.numerics.row import Row
+from clickbridge.views.fields import FieldCounts
+from clickbridge.views.view import unit_rows
+
+Array = np.ndarray[Any, Any]
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What both maps need of the collection."""
+
+    idf: Array
+    average_lengths: Array
+    """Of each field, over documents with text."""
+    shares: Array
+    """P(t), the share of each term in the weighted texts."""
+
+    @classmethod
+    def of(cls, counts: FieldCounts, formula: Formula) -> Statistics:
+        has_text = counts.lengths.sum(axis=1) > 0
+        average = counts.lengths[has_text].mean(axis=0, dtype=np.float64)
+        idf = formula.idf_of(counts.document_frequency(), int(has_text.sum()))
+        return cls(idf, average, np.empty(0)).weighed(counts, np.ones(len(counts.names)))
+
+    def weighed(self, counts: FieldCounts, weights: Array) -> Statistics:
+        """The same with the shares of texts whose fields are weighted."""
+        mass = np.bincount(counts.pattern.indices, counts.values @ weights, minlength=counts.pattern.shape[1])
+        return replace(self, shares=mass / max(mass.sum(), 1e-300))
+
+
+class Formula(Protocol):
+    extra_columns: int
+    """Coordinates beyond the vocabulary."""
+
+    def idf_of(self, frequency: Array, n_docs: int) -> Array: ...
+
+    def query(self, words: Row, statistics: Statistics) -> Row:
+        """The image of one counted query."""
+        ...
+
+    def queries(self, counts: sparse.csr_array, statistics: Statistics) -> sparse.csr_array: ...
+
+    def documents(self, counts: FieldCounts, statistics: Statistics, weights: Array) -> sparse.csr_array:
+        """Images of counted documents."""
+        ...
+
+    def weigher(self, counts: FieldCounts, statistics: Statistics) -> Callable[[Array], sparse.csr_array]:
+        """The images as a function of the field weights, for those who try many."""
+        ...
+
+
+class _Rows:
+    """Queries of many rows through the formula of one."""
+
+    extra_columns = 0
+
+    def idf_of(self, frequency: Array, n_docs: int) -> Array:
+        """log(1 + N / df): positive for every term, as a weight in both maps must be."""
+        return np.log1p(n_docs / np.maximum(frequency, 1))
+
+    def query_values(self, columns: Array, counts: Array, statistics: Statistics) -> Array:
+        raise NotImplementedError
+
+    def documents(self, counts: FieldCounts, statistics: Statistics, weights: Array) -> sparse.csr_array:
+        raise NotImplementedError
+
+    def weigher(self, counts: FieldCounts, statistics: Statistics) -> Callable[[Array], sparse.csr_array]:
+        return lambda weights: self.documents(counts, statistics, weights)
+
+    def query(self, words: Row, statistics: Statistics) -> Row:
+        return Row(words.columns, self.query_values(words.columns, words.values, statistics).astype(np.float32))
+
+    def queries(self, counts: sparse.csr_array, statistics: Statistics) -> sparse.csr_array:
+        out = counts.copy()
+        out.data = self.query_values(out.indices, out.data, statistics).astype(np.float32)
+        return out
+
+
+@stored
+@dataclass(frozen=True)
+class VSMFormula(_Rows):
+    """tf idf on both sides."""
+
+    def query_values(self, columns: Array, counts: Array, statistics: Statistics) -> Array:
+        return counts * statistics.idf[columns]
+
+    def documents(self, counts: FieldCounts, statistics: Statistics, weights: Array) -> sparse.csr_array:
+        return scaled_columns(counts.with_values(counts.values @ weights), statistics.idf)
+
+
+@stored
+@dataclass(frozen=True)
+class CosineFormula(VSMFormula):
+    """tf idf at unit length."""
+
+    def query(self, words: Row, statistics: Statistics) -> Row:
+        return super().query(words, statistics).unit()
+
+    def queries(self, counts: sparse.csr_array, statistics: Statistics) -> sparse.csr_array:
+        return unit_rows(super().queries(counts, statistics))
+
+    def documents(self, counts: FieldCounts, statistics: Statistics, weights: Array) -> sparse.csr_array:
+        return unit_rows(super().documents(counts, statistics, weights))
+
+
+@stored
+@dataclass(frozen=True)
+class BM25Formula(_Rows):
+    """tf = sum_f w_f tf_f / (1 - b + b len_f / avglen_f);  image = idf (k1 + 1) tf / (k1 + tf)."""
+
+    k1: float = bm25.K1
+    b: float = bm25.B
+    k3: float = 8.0
+    idf: str = "lucene"
+
+    def idf_of(self, frequency: Array, n_docs: int) -> Array:
+        if self.idf == "atire":
+            return np.log(n_docs / np.maximum(frequency, 1))
+        if self.idf == "lucene":
+            return bm25.idf_of(frequency, n_docs)
+        # Robertson's would turn negative for words in over half of the documents; like bm25s, it stops at 0.
+        return np.log(np.maximum((n_docs - frequency + 0.5) / (frequency + 0.5), 1))
+
+    def query_values(self, columns: Array, counts: Array, statistics: Statistics) -> Array:
+        return (self.k3 + 1) * counts / (self.k3 + counts)
+
+    def weigher(self, counts: FieldCounts, statistics: Statistics) -> Callable[[Array], sparse.csr_array]:
+        """Only the sum over fields and what follows depend on the weights."""
+        norms = 1 - self.b + self.b * counts.lengths / np.maximum(statistics.average_lengths, 1e-9)
+        normalised = counts.values / np.maximum(norms, 1e-9)[counts.rows]
+        idf = statistics.idf[counts.pattern.indices]
+
+        def images(weights: Array) -> sparse.csr_array:
+            frequency = normalised @ weights
+            saturated = (self.k1 + 1) * frequency / np.maximum(self.k1 + frequency, 1e-300)
+            return counts.with_values(saturated * idf)
+
+        return images
+
+    def documents(self, counts: FieldCounts, statistics: Statistics, weights: Array) -> sparse.csr_array:
+        return self.weigher(counts, statistics)(weights)
+
+
+@stored
+@dataclass(frozen=True)
+class LMIRFormula(_Rows):
+    """With a_d the weight of the collection in document d (Dirichlet: mu / (len + mu); Jelinek-Mercer: lam),
+    log p(q|d) = sum_t tf(t,q) log(1 + (1 - a_d) p(t|d) / (a_d P(t))) + len(q) log a_d + const(q):
+    one coordinate a term and one more for log a_d. len(q) counts known terms only."""
+
+    smoothing: str = "dirichlet"
+    mu: float = 200.0
+    lam: float = 0.5
+
+    extra_columns = 1
+
+    def query(self, words: Row, statistics: Statistics) -> Row:
+        last = np.int32(len(statistics.idf))
+        return Row(np.append(words.columns, last), np.append(words.values, words.values.sum(dtype=np.float32)))
+
+    def queries(self, counts: sparse.csr_array, statistics: Statistics) -> sparse.csr_array:
+        lengths = sparse.csr_array(np.asarray(counts.sum(axis=1)).reshape(-1, 1))
+        return sparse.csr_array(sparse.hstack([counts, lengths], format="csr"))
+
+    def documents(self, counts: FieldCounts, statistics: Statistics, weights: Array) -> sparse.csr_array:
+        frequency, length = counts.values @ weights, counts.lengths @ weights
+        if self.smoothing == "dirichlet":
+            # (1 - a_d) p(t|d) / a_d = tf / mu
+            ratio, collection_weight = frequency / self.mu, self.mu / (length + self.mu)
+        else:
+            share = frequency / np.maximum(length, 1e-300)[counts.rows]
+            ratio, collection_weight = share * (1 - self.lam) / self.lam, np.full(len(length), self.lam)
+        shares = statistics.shares[counts.pattern.indices]
+        words = counts.with_values(np.log1p(ratio / np.maximum(shares, 1e-300)))
+        last = np.where(length > 0, np.log(collection_weight), 0.0).astype(np.float32)
+        return sparse.csr_array(sparse.hstack([words, sparse.csr_array(last.reshape(-1, 1))], format="csr"))
+
+
+def scaled_columns(matrix: sparse.csr_array, scale: Array) -> sparse.csr_array:
+    out = matrix.copy()
+    out.data = (out.data * scale[out.indices]).astype(np.float32)
+    return out

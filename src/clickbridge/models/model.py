@@ -1,0 +1,297 @@
+"""The class that users see: settings and, once fitted, a value that answers.
+
+scikit-learn's shape. The constructor only stores. `fit(graph)` chooses, learns, and puts the fitted value in place by
+one assignment: a fit that is refused or fails leaves the model as it was. `update` and `load` go the same way.
+"""
+
+from __future__ import annotations
+
+import inspect
+import resource
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from clickbridge.engines.base import Engine, default_engine
+from clickbridge.errors import NotFitted, NotSupported, SettingError
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.log.readers import LogRecord
+from clickbridge.models.change import Change
+from clickbridge.models.fitted import Choices, Fitted
+from clickbridge.models.study import Study, logged
+from clickbridge.settings import Setting, Settings, declared_in
+from clickbridge.types import Document, Explanation, Ranking, ResultList
+
+Array = np.ndarray[Any, Any]
+
+
+class Model:
+    """What every model can do: `PLS(dim=100).fit(graph).rank("ny pizza", k=10)`.
+
+    The constructor takes settings by keyword and only stores them. `fit` learns and returns the model. What was learned
+    is `fitted`, a value that never changes; its parts are also `model.NAME_`. Models add up: `BM25() + PLS()`.
+
+    To write one of your own, give `name`, `about`, `paper`, `Settings`, `fitted_type`, `choose` and `learn`, and
+    `register` it.
+    """
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    paper: ClassVar[str]
+    Settings: ClassVar[type[Settings]] = Settings
+    fitted_type: ClassVar[type[Fitted]]
+    """The class of what it learns; `load` makes one."""
+
+    # --- settings --------------------------------------------------------------------------------
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        declared = cls.declared().values()
+        own = [inspect.Parameter(s.name, keyword, default=s.default, annotation=type(s.default)) for s in declared]
+        cls.__signature__ = inspect.Signature([*cls._more_parameters(), *own])  # type: ignore[attr-defined]
+        cls.__doc__ = cls._help()
+
+    @classmethod
+    def _help(cls) -> str:
+        """What `help` shows: the class's own text, its name in a spec, and a line for each setting."""
+        own = inspect.cleandoc(str(cls.__dict__.get("__doc__") or getattr(cls, "about", "")))
+        named = f"In a spec: `{cls.name}`, {cls.about}." if hasattr(cls, "about") else ""
+        lines = "\n".join(setting.line for setting in cls.declared().values())
+        return "\n\n".join(part for part in (own, named, f"Settings:\n\n{lines}" if lines else "") if part)
+
+    @classmethod
+    def _more_parameters(cls) -> list[inspect.Parameter]:
+        """Parameters of the constructor beside the settings."""
+        return []
+
+    def __init__(self, **params: Any) -> None:
+        declared = self.declared()
+        unknown = [name for name in params if name not in declared]
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no setting {', '.join(unknown)}; it has {', '.join(declared)}")
+        for name, setting in declared.items():
+            setattr(self, name, params.get(name, setting.default))
+
+    @classmethod
+    def declared(cls) -> dict[str, Setting]:
+        """The settings of this model, by name."""
+        return declared_in(cls.Settings)
+
+    @classmethod
+    def setting_names(cls) -> list[str]:
+        """The names of its settings."""
+        return list(cls.declared())
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings by name, as scikit-learn has them."""
+        return {name: getattr(self, name) for name in self.declared()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Checks and stores; what is fitted already stays as it is."""
+        declared = self.declared()
+        for name, value in params.items():
+            if name not in declared:
+                raise SettingError(f"{self.name} has no setting {name!r}; it has {', '.join(declared)}")
+            setattr(self, name, declared[name].check(value))
+        return self
+
+    @property
+    def settings(self) -> Any:
+        """The settings as they now are, checked and frozen."""
+        return self.Settings(**{name: getattr(self, name) for name in self.declared()})
+
+    @property
+    def spec(self) -> str:
+        """How the command line names it."""
+        return self.name
+
+    def __add__(self, other: Model) -> Model:
+        """`BM25() + PLS()`: a weighted sum of both, not fitted yet; its weights are learned from clicks."""
+        if not isinstance(other, Model):
+            return NotImplemented
+        from clickbridge.models.specs import added
+
+        return added(self, other)
+
+    def __repr__(self) -> str:
+        declared = self.declared()
+        given = self.get_params(deep=False).items()
+        changed = {name: value for name, value in given if name not in declared or value != declared[name].default}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    # --- learning --------------------------------------------------------------------------------
+
+    def choose(self, study: Study) -> Choices:
+        """Decides, through hold_back, what the settings leave open."""
+        self.settings  # noqa: B018 - refused here, before any work, where a setting is out of its range
+        return Choices()
+
+    def learn(self, study: Study, choices: Choices) -> Fitted:
+        """Learns from a GRAPH what settings and choices say: a complete value, or an error."""
+        raise NotImplementedError
+
+    def learned(self, study: Study, choices: Choices) -> Fitted:
+        """What `learn` gives, with a report of it."""
+        start = time.perf_counter()
+        fitted = self.learn(study, choices)
+        report = {
+            "spec": fitted.spec,
+            "dim": None,
+            "seconds": round(time.perf_counter() - start, 3),
+            "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+            "density": None,
+            "weights": None,
+            "views": None,
+            **fitted.describe(),
+            "notes": list(fitted.notes),
+        }
+        return fitted._with(report=report)
+
+    def fit(self, graph: ClickGraph, *, engine: Engine | None = None, watch: Callable[[str], None] = logged) -> Self:
+        """Learns from the GRAPH and returns the model itself.
+
+        `engine` says where and with how much of the machine, as `Local(threads=2)`. `watch` is a function that is told
+        what is being done, as `print`; without one, the lines go to the standard logger "clickbridge" as INFO.
+        """
+        return self.fit_on(Study(graph, engine, watch))
+
+    def fit_on(self, study: Study, choices: Choices | None = None) -> Self:
+        """Fits on a study, which other models may share; with `choices`, without choosing anew."""
+        start = time.perf_counter()
+        fitted = self.learned(study, self.choose(study) if choices is None else choices)
+        fitted.warm()
+        seconds = round(time.perf_counter() - start, 3)
+        self.fitted_ = fitted._with(report={**fitted.report, "seconds": seconds})
+        return self
+
+    def refit(self, graph: ClickGraph, *, engine: Engine | None = None) -> Self:
+        """Learns from a GRAPH with what was chosen before."""
+        return self.fit_on(Study(graph, engine), self.fitted.choices)
+
+    def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, Any]]:
+        """What learning would cost, by each way it could be done, without doing it."""
+        raise NotSupported(f"{self.spec} has one way to learn and no plan to choose; rmls has")
+
+    def update(
+        self,
+        log: Iterable[LogRecord] = (),
+        docs: Iterable[Document] = (),
+        remove: Iterable[str] = (),
+        *,
+        engine: Engine | None = None,
+        applied: Sequence[str] = (),
+    ) -> Self:
+        """Takes in new clicks and documents without learning from scratch. `applied` are the checksums of the logs,
+        which the model keeps."""
+        fitted = self.fitted
+        change = Change.of(fitted.catalogue, fitted.queries, log, docs, remove)
+        after = fitted.updated(change, engine or default_engine())
+        after = after._with(applied=(*fitted.applied, *applied), report=fitted.report)
+        after.warm()
+        self.fitted_ = after
+        return self
+
+    # --- what was learned ------------------------------------------------------------------------
+
+    fitted_: Fitted
+
+    @property
+    def fitted(self) -> Fitted:
+        """The fitted value; keep it to go on using this state while the model is fitted or updated anew."""
+        found = self.__dict__.get("fitted_")
+        if found is None:
+            raise self._not_fitted()
+        return found
+
+    def _not_fitted(self) -> NotFitted:
+        return NotFitted(f"{self.spec} has learned nothing yet: fit it first")
+
+    def __getattr__(self, name: str) -> Any:
+        """`model.weights_` is `model.fitted.weights`, as scikit-learn's users expect."""
+        if name.endswith("_") and not name.startswith("_") and name != "fitted_":
+            return getattr(self.fitted, name[:-1])
+        if name == "fitted":  # an error of the property, which is an AttributeError, brought us here
+            raise self._not_fitted()
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @classmethod
+    def abilities(cls) -> frozenset[str]:
+        """What fitted models of this kind can do."""
+        return cls.fitted_type.can
+
+    @classmethod
+    def from_fitted(cls, fitted: Fitted) -> Self:
+        """A model around a fitted value, with the settings that it was fitted under."""
+        model = cls(**fitted_params(fitted))
+        model.fitted_ = fitted
+        return model
+
+    # --- using -----------------------------------------------------------------------------------
+
+    def score(self, query: str, doc_ids: Sequence[str]) -> Array:
+        """Scores in the same order; -inf for a document (or all, for a query) the model cannot score."""
+        return self.fitted.score(query, doc_ids)
+
+    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
+        """Scores of many lists at once."""
+        return self.fitted.score_lists(lists)
+
+    def rerank(self, query: str, doc_ids: Sequence[str], scores: Sequence[float] | None = None) -> Ranking:
+        """Every given id exactly once: scored ones by score, ties and the unscored, last, as they came."""
+        return self.fitted.rerank(query, doc_ids, scores)
+
+    def rerank_lists(self, lists: Sequence[ResultList]) -> list[Ranking]:
+        """As `rerank`, for many lists at once."""
+        return self.fitted.rerank_lists(lists)
+
+    def rank(self, query: str, k: int = 10) -> Ranking:
+        """The k best documents of the whole collection; may be empty."""
+        return self.fitted.rank(query, k)
+
+    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
+        """As `rank`, for many queries at once."""
+        return self.fitted.rank_many(queries, k)
+
+    def falls_back(self, query: str) -> bool:
+        """Whether the model has nothing of its own to say here and gives a simpler model's answer."""
+        return self.fitted.falls_back(query)
+
+    def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
+        """Known queries most like this one, with their similarity; itself left out. Queries with fewer
+        than `min_clicks` clicks are never shown."""
+        return self.fitted.similar_queries(query, k, min_clicks)
+
+    def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
+        """Documents most like this one; itself left out."""
+        return self.fitted.similar_documents(doc_id, k)
+
+    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+        """Which features carried the score, and what taught them."""
+        return self.fitted.explain(query, doc_id, k)
+
+    def map_queries(self, queries: Sequence[str]) -> Any:
+        """The S-function's query map: one row a query."""
+        return self.fitted.map_queries(queries)
+
+    def map_documents(self, documents: Sequence[Document | str]) -> Any:
+        """The S-function's document map: one row for each known id, or new document by its text."""
+        return self.fitted.map_documents(documents)
+
+    def title(self, doc_id: str) -> str:
+        """What to show of a document beside its id; empty where nothing is known."""
+        return self.fitted.title(doc_id)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the fitted model as a folder."""
+        from clickbridge.models.files import save
+
+        save(self.fitted, path)
+
+
+def fitted_params(fitted: Fitted) -> Mapping[str, Any]:
+    return asdict(fitted.settings)

@@ -1,0 +1,151 @@
+"""One GRAPH under study: what choosing and learning on it share, each question answered once.
+
+A study hands out hold-backs; the rest of a hold-back is a study of its own, over the same documents. What a choice
+needs (counts of text, field weights, lists) is kept here under a key for as long as the study lives, so the parts of
+a sum, and several models fitted on one GRAPH, never ask twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from clickbridge.engines.base import Engine, default_engine
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.hold_back import HoldBack, folds
+from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
+from clickbridge.models.catalogue import Catalogue, KnownQueries
+from clickbridge.settings import Counting
+from clickbridge.views.fields import FieldCounts, count_fields
+from clickbridge.views.text import Analyzer
+from clickbridge.views.view import Source, counted_once
+from clickbridge.views.word import Vocabulary, WordCounter
+
+Answer = TypeVar("Answer")
+
+
+def silent(line: str) -> None:
+    """Nobody watches."""
+
+
+def logged(line: str) -> None:
+    """What nobody watches goes to the standard logger, which says nothing unless it is asked to."""
+    logging.getLogger("clickbridge").info(line)
+
+
+@dataclass(frozen=True)
+class Known:
+    """The queries with a response under some settings of counting: who they are, their rows, and lines to say."""
+
+    queries: KnownQueries
+    clicked: ClickedQueries
+    notes: tuple[str, ...]
+
+
+class Corpus:
+    """What depends on the documents alone, shared by a study and all its rests."""
+
+    def __init__(self, graph: ClickGraph) -> None:
+        self.catalogue = Catalogue.of(graph)
+        self.texts: Mapping[str, Sequence[str]] = {name: graph.field(name) for name in graph.field_names}
+        self.counted: dict[Any, Any] = {}
+
+
+class Study:
+    def __init__(
+        self,
+        graph: ClickGraph,
+        engine: Engine | None = None,
+        watch: Callable[[str], None] = logged,
+        corpus: Corpus | None = None,
+        whole: ClickGraph | None = None,
+    ) -> None:
+        self.graph = graph
+        # What a rest is the rest of. Which views a log supports is asked of the whole, so that what is chosen on a
+        # rest fits what is then learned on everything.
+        self.whole = graph if whole is None else whole
+        self.engine: Engine = engine or default_engine()
+        self.watch = watch
+        self.corpus = Corpus(graph) if corpus is None else corpus
+        self._answers: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, answer: Callable[[], Answer]) -> Answer:
+        """The answer to a question about this GRAPH, worked out the first time."""
+        if key not in self._answers:
+            self._answers[key] = answer()
+        found: Answer = self._answers[key]
+        return found
+
+    # --- parts of the GRAPH ----------------------------------------------------------------------
+
+    def on(self, graph: ClickGraph) -> Study:
+        """The same documents under other clicks."""
+        return Study(graph, self.engine, self.watch, self.corpus, self.whole)
+
+    def hold_back(self, fraction: float = 0.1, seed: int = 0, by: str = "auto") -> tuple[HoldBack, Study]:
+        """What is held back, and the rest to learn from."""
+
+        def split() -> tuple[HoldBack, Study]:
+            held = self.graph.hold_back(fraction, by, seed)
+            return held, self.on(held.graph)
+
+        return self.once(("hold_back", fraction, seed, by), split)
+
+    def folds(self, n: int, seed: int) -> list[tuple[HoldBack, Study]]:
+        """`n` hold-backs that cover the log, each with its rest."""
+        return self.once(
+            ("folds", n, seed), lambda: [(held, self.on(held.graph)) for held in folds(self.graph, n, seed=seed)]
+        )
+
+    def encoded(self, encode: Mapping[str, Any]) -> Study:
+        """The same GRAPH with the dense vectors that functions of texts make."""
+        if not encode:
+            return self
+        key = ("encoded", *sorted((name, id(function)) for name, function in encode.items()))
+        # The functions are kept too: an id is theirs only for as long as they live.
+        return self.once(key, lambda: (dict(encode), self.on(self.graph.encoded(encode))))[1]
+
+    # --- who is there ----------------------------------------------------------------------------
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self.corpus.catalogue
+
+    def clicked(self, counting: Counting | None = None) -> Known:
+        """Queries with clicks; with settings of counting, those that these leave."""
+
+        def count() -> Known:
+            notes: tuple[str, ...] = ()
+            matrix = self.graph.matrix(rows="queries")
+            if counting is not None:
+                counted = responses(self.graph, **counting_of(counting))
+                matrix, notes = counted.matrix, tuple(counted.notes)
+            found = clicked_queries(self.graph, matrix)
+            same = self.once("known queries", lambda: KnownQueries(found.keys, found.clicks))
+            known = same if same.keys == found.keys else KnownQueries(found.keys, found.clicks)
+            return Known(known, found, notes)
+
+        if counting is not None:
+            self.clicked()  # the known queries of the plain log are the ones to share
+        return self.once(("clicked", None if counting is None else tuple(counting_of(counting).items())), count)
+
+    def words(self, names: Sequence[str], language: str, stop_words: str) -> tuple[Vocabulary, FieldCounts]:
+        """Words of the documents' fields, counted once for all models over them."""
+        texts = {name: self.corpus.texts[name] for name in names}
+
+        def count(vocabulary: Vocabulary) -> FieldCounts:
+            return count_fields(WordCounter(Analyzer(language, stop_words), vocabulary), texts, self.graph.n_docs)
+
+        return counted_once(self.corpus.counted, ("word", language, stop_words, *names), count)
+
+    def documents(self, **more: Any) -> Source:
+        """The documents as a source of features."""
+        return replace(Source(self.corpus.texts, self.graph.n_docs, counted=self.corpus.counted), **more)
+
+
+def counting_of(settings: Counting) -> dict[str, Any]:
+    """The settings that say what of the log counts."""
+    names = ("min_clicks", "min_users", "response", "half_life", "max_clicks_per_user")
+    return {name: getattr(settings, name) for name in names}

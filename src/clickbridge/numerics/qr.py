@@ -1,0 +1,104 @@
+"""Orthonormalisation of tall blocks by Cholesky QR: one symmetric product and one triangular solve, 2 n k^2 operations
+at the speed of BLAS, where Householder QR needs twice as many at a fraction of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+from scipy.linalg import blas
+
+Array = np.ndarray[Any, Any]
+MOST_PASSES, SAFETY, SMALL = 4, 10.0, 2e10
+
+
+def gram(block: Array) -> Array:
+    """block' block, summed in the block's precision and given in float64."""
+    if not block.size:
+        return np.zeros((block.shape[1], block.shape[1]))
+    syrk = blas.ssyrk if block.dtype == np.float32 else blas.dsyrk
+    upper = syrk(1.0, block.T).astype(np.float64)
+    return np.triu(upper) + np.triu(upper, 1).T
+
+
+def orthonormal(block: Array) -> tuple[Array, Array]:
+    """(q, r) with q r = block and q'q = 1, by Cholesky QR. May overwrite the block.
+
+    One pass squares the condition number. A small block for which that is too much gets a pass in double
+    precision first (a float64 one: Householder QR), which also drops columns that depend on others; a large
+    one is divided by a factor of its shifted Gram matrix, which brings the condition down, as often as
+    needed (Fukaya et al. 2020).
+    """
+    block = np.ascontiguousarray(block)
+    if not block.any():
+        return np.zeros((len(block), 0), block.dtype), np.zeros((0, block.shape[1]), block.dtype)
+    solve = blas.strsm if block.dtype == np.float32 else blas.dtrsm
+    unit = float(np.finfo(block.dtype).eps)
+    total = np.eye(block.shape[1])
+    for _ in range(MOST_PASSES):
+        square = gram(block)
+        sound = True
+        try:
+            r = linalg.cholesky(square)
+            diagonal = np.diag(r)
+            sound = bool(diagonal.min() > diagonal.max() * np.sqrt(unit) * SAFETY)
+        except linalg.LinAlgError:
+            sound = False
+        if not sound and block.size * block.shape[1] <= SMALL:
+            if block.dtype == np.float64:
+                return _householder(block, total)
+            block, r = _in_double(block)
+            total = r @ total
+            continue
+        if not sound:
+            shift = SAFETY * unit * float(np.trace(square))
+            r = linalg.cholesky(square + np.eye(len(square)) * shift)
+        # q r = block is r' q' = block': block' is the Fortran-ordered view of the C-ordered block.
+        block = np.ascontiguousarray(
+            solve(1.0, np.asfortranarray(r.astype(block.dtype)), block.T, trans_a=1, overwrite_b=1).T
+        )
+        total = r @ total
+        if sound:
+            return block, total.astype(block.dtype)
+    return _householder(block, total)
+
+
+def _in_double(block: Array) -> tuple[Array, Array]:
+    """One pass in float64, back in float32. Directions under a millionth of the largest are dropped: they
+    are rounding errors of a float32 block."""
+    wide = block.astype(np.float64)
+    square = gram(wide)
+    try:
+        r = linalg.cholesky(square)
+        diagonal = np.diag(r)
+        if diagonal.min() > diagonal.max() * 1e-6:
+            q = blas.dtrsm(1.0, np.asfortranarray(r), wide.T, trans_a=1, overwrite_b=1).T
+            return np.ascontiguousarray(q, dtype=block.dtype), r
+    except linalg.LinAlgError:
+        pass  # not of full rank: by eigenvectors, below
+    values, vectors = linalg.eigh(square)
+    keep = values > values[-1] * 1e-12
+    roots = np.sqrt(values[keep])
+    q = wide @ (vectors[:, keep] / roots)
+    return np.ascontiguousarray(q, dtype=block.dtype), (vectors[:, keep] * roots).T
+
+
+def _householder(block: Array, total: Array) -> tuple[Array, Array]:
+    q, r = np.linalg.qr(block)
+    keep, least = _independent(r)
+    if np.abs(r[~keep]).max(initial=0.0) > least:
+        # A dependent column stands before independent ones, which lean on its arbitrary direction: pivot.
+        q, pivoted, columns = linalg.qr(block, mode="economic", pivoting=True)
+        keep, _ = _independent(pivoted)
+        r = np.empty_like(pivoted)
+        r[:, columns] = pivoted
+    return np.ascontiguousarray(q[:, keep]), (r[keep] @ total).astype(block.dtype)
+
+
+def _independent(r: Array) -> tuple[Array, float]:
+    """Which columns add a direction of their own, and the least that counts as one."""
+    diagonal = np.abs(np.diag(r))
+    least = float(diagonal.max()) * 100 * float(np.finfo(r.dtype).eps)
+    return diagonal > least, least

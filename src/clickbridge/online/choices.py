@@ -1,0 +1,146 @@
+"""What `online:SPEC` can be told, and what it finds out through hold_back: which pairs of a page teach, and how far to
+trust what was learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clickbridge.graph.hold_back import HoldBack
+from clickbridge.io.values import stored
+from clickbridge.log.bias import click_rates
+from clickbridge.models.composite import PartsChoices
+from clickbridge.models.fitted import Choices, Fitted
+from clickbridge.models.study import Study
+from clickbridge.numerics.feedback import read_only
+from clickbridge.online.blend import SHRINKS, Blend, ClickedLists, learn_blend, log_rates
+from clickbridge.online.events import Events, distinct_lists, events_from, events_of, found_lists, query_hashes
+from clickbridge.online.plan import PREFERENCES, Rules
+from clickbridge.online.projection import Projection, Shape, project
+from clickbridge.online.state import State
+from clickbridge.online.working import WorkingState
+from clickbridge.settings import Seeded, setting, settings
+
+Array = np.ndarray[Any, Any]
+HELD_BACK = 0.25
+CAUTIOUS_PAIRS = "residual"
+CAUTIOUS = Blend(0.0, 0.2, 4.0)
+"""Where there is too little to learn a blend from: what the very same query taught, and that gently."""
+
+
+@settings
+class OnlineSettings(Seeded):
+    dim: int = setting(200, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
+    diffusion: float = setting(0.95, "alpha of the diffusion kernel, how far a click spreads", 0, 0.999999)
+    list_length: int = setting(20, "results of a list that count, the paper's top T", 1, 1000)
+    min_lists: int = setting(1, "pages on fewer lists keep the incoming order; the paper has 11", 1, 1e9)
+    clusters: int = setting(100, "query clusters of a large component", 1, 100_000)
+    hardness: float = setting(
+        10.0, "beta of the soft k-means, in mean squared distances to the nearest centre", 1e-6, 1e9
+    )
+    closed_form: str = setting(
+        "weighted",
+        "unlabelled pairs weighted, all at 1 (corrected), or as printed",
+        choices=("weighted", "corrected", "printed"),
+    )
+    unlabelled: float = setting(10.0, "tau, the weight of all unlabelled pairs of a page together", 1e-6, 1e9)
+    smoothness: bool = setting(True, "with the smoothness term, or without (Appendix B)")
+    pairs: str = setting(
+        "auto",
+        "pairs of a page: all clicked over unclicked (the paper), skip-above, or all less what the ranks explain "
+        "(residual); auto chooses through hold_back",
+        choices=("auto", "all", "skip-above", "residual"),
+    )
+    kappa: float = setting(1.0, "what is left of the learned at each event; 1 forgets nothing", 1e-3, 1)
+    blend: str = setting("auto", "latent,own,shrink, as 0.1,0.2,4; auto learns them through hold_back")
+    per_user: float = setting(0.0, "weight of a user's own clicks next to everyone's; 0 keeps no user", 0, 1000)
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(
+            self.dim, self.diffusion, self.clusters, self.hardness, self.closed_form, self.unlabelled,
+            self.smoothness, self.min_lists, self.seed,
+        )  # fmt: skip
+
+
+@stored
+@dataclass(frozen=True, kw_only=True)
+class OnlineChoices(PartsChoices):
+    blend: Blend
+    pairs: str
+    prior: Array | None = None
+    """How often each rank that the inner model gives is clicked, where it is not the order of the log's pages."""
+
+
+# --- from a GRAPH to rules and a state -------------------------------------------------------------
+
+
+class Lessons:
+    """What a GRAPH has to teach, whatever pairs of a page do the teaching."""
+
+    def __init__(self, study: Study, inner: Fitted, how: OnlineSettings) -> None:
+        graph, top = study.graph, how.list_length
+        self.found = found_lists(graph, inner, top)
+        self.events = events_of(graph, self.found, top)
+        lists = distinct_lists(graph.impressions, self.found, top)
+        self.projection: Projection = project(lists, how.shape, study.engine)
+        clicked = self.events.with_clicks()
+        self.rates = read_only(click_rates(clicked.indptr, clicked.clicked, top, clicked.amounts))
+        self.queries = query_hashes(graph.query_keys)
+        self._how = how
+
+    def rules(self, pairs: str) -> Rules:
+        return Rules(self.projection, self.rates, pairs, self._how.list_length, self._how.kappa)
+
+    def state(self, pairs: str) -> State:
+        """All clicks of the GRAPH learned."""
+        working = WorkingState(self.rules(pairs), State.empty(self.projection), _nothing_new)
+        working.add_log(self.events, self.queries, users=self._how.per_user > 0)
+        return working.state()
+
+
+def _nothing_new(doc_ids: Sequence[str]) -> Array:
+    raise AssertionError("documents of a GRAPH are known by number")
+
+
+# --- through hold_back -----------------------------------------------------------------------------
+
+
+def choose_blend(
+    study: Study, held: HoldBack, rest: Study, inner: Fitted, parts: tuple[Choices, ...], how: OnlineSettings
+) -> OnlineChoices:
+    """The pairs and the blend that serve held-back clicks best, everything learned from the rest; `inner` too."""
+    lessons = Lessons(rest, inner, how)
+    searches, top = "search" in inner.abilities, how.list_length
+    found = lessons.found if searches else found_lists(study.graph, inner, top)
+    events = events_from(held.shown, held.clicked, found, top, reachable=True).with_clicks()
+    by_inner = None
+    if held.shown is not None and searches:
+        # At query time lists come in this model's order, not in that of the page.
+        events = events.in_order(inner, study.graph.query_keys)
+        by_inner = click_rates(events.indptr, events.clicked, top, events.amounts)
+    prior = log_rates(lessons.rates if by_inner is None else by_inner, events.ragged.places)
+    lists = ClickedLists(events.ragged, events.clicked, prior, events.amounts)
+    learned = {
+        pairs: learn_blend(lists, _parts(lessons, pairs, events), CAUTIOUS)
+        for pairs in (PREFERENCES if how.pairs == "auto" else [how.pairs])
+    }
+    best = max(learned, key=lambda pairs: learned[pairs].most)
+    note = f"online: pairs {best}, {learned[best].words}"
+    return OnlineChoices(parts=parts, blend=learned[best].blend, pairs=best, prior=by_inner, notes=(note,))
+
+
+def _parts(lessons: Lessons, pairs: str, events: Events) -> dict[float, tuple[Array, Array]]:
+    """(latent, own) of each held-back result, by shrink."""
+    state, layout = lessons.state(pairs), lessons.projection.layout
+    queries, top = lessons.queries[events.query], lessons.rules(pairs).list_length
+    return {
+        shrink: (
+            state.latent(layout, events.indptr, events.docs, top, shrink),
+            state.own(events.indptr, events.docs, queries, shrink),
+        )
+        for shrink in SHRINKS
+    }

@@ -1,0 +1,150 @@
+"""Events in a file, one a line, each with its number and a checksum.
+
+    9a3f00c1 {"n":41,"kind":"page","query":"ny pizza",…}
+
+What `write` returned from is on disk. If writing fails, the file is cut back to there before anything else is written,
+so a line that nobody was told of cannot stand before one that somebody was. A crash can leave the beginning of a line
+at the end of the file: it was never acknowledged and is cut off. A whole line with a wrong checksum is damage.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import accumulate
+from pathlib import Path
+
+from clickbridge.errors import ArtifactError
+from clickbridge.online.entry import Entry, from_json
+
+
+class EntryFile:
+    """Read it through (`entries`) before the first `write`."""
+
+    durable = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        new = not path.exists()
+        self._file = path.open("ab+", buffering=0)
+        if new:
+            # The name must be on disk before a line is acknowledged.
+            _sync_folder(path.parent)
+        self._first = 0
+        """The number of the first event in the file."""
+        self._ends = array("q", [0])
+        """Where the first line begins, and where each one ends."""
+        self._uncut = False
+        """Whether the file may go on behind the last end."""
+        self._given_up = False
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def entries(self) -> Iterator[tuple[int, Entry]]:
+        """All events with their numbers; what was being written when the process died is cut off."""
+        with self.path.open("rb") as stream:
+            for line in stream:
+                if not line.endswith(b"\n"):
+                    # Whole but for its last byte, which is another one: that is not cut short.
+                    if _body(line[:-1]) is not None:
+                        raise self._damaged("its line end is another byte")
+                    break
+                number, entry = self._parsed(line)
+                if not len(self):
+                    self._first = number
+                elif number != self._first + len(self):
+                    raise ArtifactError(f"{self.path}: event {self._first + len(self)} is missing: restore the file")
+                self._ends.append(self._ends[-1] + len(line))
+                yield number, entry
+        self._cut()
+
+    def entry(self, number: int) -> Entry | None:
+        place = number - self._first
+        if not 0 <= place < len(self):
+            return None
+        begin, end = self._ends[place], self._ends[place + 1]
+        return self._parsed(os.pread(self._file.fileno(), end - begin, begin))[1]
+
+    def _parsed(self, line: bytes) -> tuple[int, Entry]:
+        body = _body(line[:-1])
+        if body is None:
+            raise self._damaged("its checksum is another one")
+        try:
+            return from_json(body)
+        except ValueError as error:
+            raise self._damaged(str(error)) from None
+
+    def _damaged(self, why: str) -> ArtifactError:
+        at = self._ends[-1]
+        return ArtifactError(f"{self.path} is damaged at byte {at}: restore it, or start a new folder ({why})")
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def write(self, entries: Sequence[tuple[int, Entry]]) -> None:
+        """All on disk with one fsync, or an error and none."""
+        if self._file.closed:
+            raise ArtifactError(f"the journal of {self.path.parent} is closed: open it with `with`")
+        if self._given_up:
+            raise ArtifactError(f"learning into {self.path.parent} was interrupted: open the journal again")
+        if self._uncut:
+            self._cut()
+        lines = [_line(entry.to_json(number)) for number, entry in entries]
+        try:
+            self._uncut = True
+            rest = memoryview(b"".join(lines))
+            while rest:
+                rest = rest[self._file.write(rest) :]
+            os.fsync(self._file.fileno())
+            if not len(self):
+                self._first = entries[0][0]
+            self._ends.extend(accumulate(map(len, lines[1:]), initial=self._ends[-1] + len(lines[0])))
+        except BaseException:
+            # If this fails too, it is done before the next line.
+            with suppress(OSError):
+                self._cut()
+            raise
+        self._uncut = False
+
+    def _cut(self) -> None:
+        """Back to the last line that was acknowledged."""
+        os.ftruncate(self._file.fileno(), self._ends[-1])
+        self._uncut = False
+
+    def empty(self) -> None:
+        """Without its events, which a snapshot holds."""
+        os.ftruncate(self._file.fileno(), 0)
+        self._ends = array("q", [0])
+        os.fsync(self._file.fileno())
+
+    def give_up(self) -> None:
+        self._given_up = True
+
+    def close(self) -> None:
+        if self._uncut:
+            with suppress(OSError):
+                self._cut()
+        self._file.close()
+
+
+def _line(body: bytes) -> bytes:
+    return b"%08x " % zlib.crc32(body) + body + b"\n"
+
+
+def _body(text: bytes) -> bytes | None:
+    """What stands behind the checksum; None where it is not its own."""
+    mark, _, body = text.partition(b" ")
+    return body if mark == b"%08x" % zlib.crc32(body) else None
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

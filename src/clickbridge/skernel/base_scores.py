@@ -1,0 +1,109 @@
+"""What a base S-function gives to the robust model around it: scores that are never negative, 0 where nothing matches.
+
+They are over the base's normaliser, so that they mean the same for all queries. Where a base can be negative, a query's
+zero is its least score over some documents: a query-only shift of an S-function is an S-function (one more coordinate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.io.values import stored
+from clickbridge.models.algebra import FittedSum
+from clickbridge.models.candidates import Query
+from clickbridge.models.sfunction import FittedSFunction, Image, blocks_of, row_image
+from clickbridge.numerics.ragged import Ragged
+from clickbridge.numerics.topk import paired_dots
+from clickbridge.skernel.training_data import Training
+
+Array = np.ndarray[Any, Any]
+REFERENCES = 256
+"""Documents that a query's zero is looked for among."""
+BLOCK = 2048
+"""Queries that are scored at once."""
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class BaseScores:
+    """Of all training points; their mean, so that epsilon and the ridge mean the same for every base; and whether the
+    base can be negative."""
+
+    points: Array
+    mean: float
+    negative: bool
+
+
+def references(n_docs: int) -> Array:
+    """The same documents every time, spread over the collection."""
+    return np.arange(0, n_docs, max(n_docs // REFERENCES, 1))
+
+
+def above_zero(base: FittedSFunction, query: Query, items: Array, spread: Array | None) -> Array:
+    """The scores of one list; `spread` are the documents that the zero is looked for among, None where it is 0."""
+    image = base.image(query)
+    norm = base.normaliser(image)
+    scores = base.score_image(image, items) / norm
+    zero = 0.0
+    if spread is not None:
+        others = base.score_image(image, spread) / norm
+        zero = float(np.min(others, where=np.isfinite(others), initial=0.0))
+    return np.maximum(np.where(np.isfinite(scores), scores - zero, 0.0), 0.0)
+
+
+def score_points(base: FittedSFunction, keys: Sequence[str], training: Training) -> BaseScores:
+    """The scores of all training points, blocks of queries at a time."""
+    queries = [Query(key) for key in keys]
+    spread = references(len(base.catalogue))
+    sample = (base.score_items(query, spread) for query in queries[:REFERENCES])
+    negative = any(bool(np.any(scores[np.isfinite(scores)] < 0)) for scores in sample)
+    starts = np.searchsorted(training.point_query, np.arange(len(queries) + 1))
+    blocks = [np.empty(0)]
+    for first in range(0, len(queries), BLOCK):
+        indptr = starts[first : first + BLOCK + 1]
+        docs = training.point_doc[indptr[0] : indptr[-1]]
+        blocks.append(_scored(base, queries[first : first + BLOCK], Ragged(indptr - indptr[0]), docs, spread, negative))
+    points = np.concatenate(blocks)
+    return BaseScores(points, float(points.mean()) if points.any() else 1.0, negative)
+
+
+def _scored(
+    base: FittedSFunction, queries: Sequence[Query], lists: Ragged, docs: Array, spread: Array, negative: bool
+) -> Array:
+    """`above_zero` of many lists, end to end."""
+    images = blocks_of(base.map_keys(queries))
+    norms = np.array([base.normaliser(_image(images, row)) for row in range(len(queries))])
+    scores = _dots(images, image_blocks(base), lists, docs) / norms[lists.owner]
+    if negative:
+        there = spread[base.scorable[spread]]
+        every = Ragged.of_lengths(np.full(len(queries), len(there)))
+        others = _dots(images, image_blocks(base), every, np.tile(there, len(queries))).reshape(len(queries), -1)
+        scores -= (np.min(others, axis=1, initial=0.0) / norms)[lists.owner]
+    return np.where(base.scorable[docs], np.maximum(scores, 0.0), 0.0)
+
+
+def _image(images: Sequence[Any], row: int) -> Image:
+    rows = [row_image(block, row) for block in images]
+    return rows[0] if len(rows) == 1 else rows
+
+
+def _dots(images: Sequence[Any], documents: Sequence[Any], lists: Ragged, docs: Array) -> Array:
+    """Dot products of each list's query with its documents; both sides are the same blocks side by side."""
+    total = np.zeros(len(docs))
+    for one, two in zip(images, documents, strict=True):
+        if sparse.issparse(two):
+            total += paired_dots(one, two, lists.indptr, docs)
+            continue
+        for row, (start, stop) in enumerate(zip(lists.indptr[:-1].tolist(), lists.indptr[1:].tolist(), strict=True)):
+            total[start:stop] += np.einsum("ij,j->i", two[docs[start:stop]], one[row])
+    return total
+
+
+def image_blocks(base: FittedSFunction) -> list[Any]:
+    """The base's document images, as they are kept."""
+    return [part.images for part in base.parts] if isinstance(base, FittedSum) else [base.images]

@@ -1,0 +1,278 @@
+"""What the robust and the pairwise model share: from a GRAPH to kernels and preferences, and one small model for
+each query that is asked (Wu et al. 2011, Section 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.errors import InputError
+from clickbridge.models.candidates import Query
+from clickbridge.models.explain import Part, explanation
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.model import Model
+from clickbridge.models.sfunction import row_image
+from clickbridge.models.study import Study
+from clickbridge.search.index import Found, Index, best, make_index
+from clickbridge.settings import LANGUAGES, Seeded, setting, settings
+from clickbridge.skernel.click_kernel import CLICK_KERNELS
+from clickbridge.skernel.document_kernel import DocumentKernel, document_rows
+from clickbridge.skernel.families import Family, family
+from clickbridge.skernel.learn import LOSSES
+from clickbridge.skernel.neighbourhood import Neighbourhood, QueryModel, Size
+from clickbridge.skernel.query_kernel import Asked, QueryKernel
+from clickbridge.skernel.training_data import TAUGHT_BY_CLICKS, Material, Training, check_clicks, gather
+from clickbridge.skernel.tuning import Choice, KernelChoices, chosen
+from clickbridge.types import Explanation, Ranking, edge_name
+
+
+@settings
+class KernelSettings(Seeded):
+    preference: str = setting(
+        "auto",
+        "which shown document was preferred to which: auto looks at whether clicks care for the place",
+        choices=("auto", "skip-above", "skip-next", "last-click", "clicked", "counts"),
+    )
+    query_kernel: str = setting("auto", "k_Q: weights of click, word, char, latent, as click:1,word:1; auto: hold_back")
+    click_kernel: str = setting("pearson", "k_Q: how clicks of two queries are compared", choices=CLICK_KERNELS)
+    doc_kernel: str = setting(
+        "auto",
+        "k_D: titles, words, base (the base model's images) or views, as word:title,char; auto: hold_back",
+    )
+    n_neighbours: str = setting("auto", "kernel models: how many similar queries teach; auto: hold_back")
+    n_pairs: int = setting(200, "kernel models: how many of their preferences", 1, 10_000)
+    ridge: str = setting("auto", "kernel models: lambda, the weight of the norm; auto: hold_back")
+    loss: str = setting("hinge", "kernel models: the loss of a preference", choices=tuple(LOSSES))
+    language: str = setting("english", "stemmer and stop words; none switches both off", choices=LANGUAGES)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedKernel(Fitted):
+    """Known queries with their kernel and their preferences. A small model is trained for each query that is asked,
+    in about a millisecond, and not kept. Subclasses say what multiplies the kernel: g of points and of documents."""
+
+    can: ClassVar[frozenset[str]] = frozenset(
+        {"search", "new queries", "explain", "similar queries", "similar documents"}
+    )
+
+    settings: KernelSettings
+    choices: Any  # KernelChoices of the model's own kind
+    kernel: QueryKernel
+    training: Training
+    doc_rows: sparse.csr_array | None
+    """Unit rows that documents are compared by; None where those of a part serve."""
+    documents: DocumentKernel = field(init=False, repr=False)
+    family: Family = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        choice = self.choice
+        self._derive(documents=self._document_kernel(), family=family(choice.family, choice.rho))
+
+    @property
+    def choice(self) -> Choice:
+        choice: Choice = self.choices.choice
+        return choice
+
+    @property
+    def responses(self) -> sparse.csr_array:
+        """Clicks of the known queries, a row each, as far as the kernel knows them."""
+        return self.kernel.features.clicks
+
+    def _document_kernel(self) -> DocumentKernel:
+        assert self.doc_rows is not None, "only a model with a base may have documents compared by it"
+        return DocumentKernel.of(self.doc_rows)
+
+    def warm(self) -> None:
+        """A query that has preferences goes all the way; a new one has its words read."""
+        super().warm()
+        self.kernel.asked("a", -1)
+        key = self.queries.keys[int(np.argmax(self.training.has_pairs))] if len(self.queries) else ""
+        self.score_items(Query(key), np.zeros(min(len(self.catalogue), 1), dtype=np.int64))
+
+    # --- one model a query -----------------------------------------------------------------------
+
+    def point_factors(self, points: Array) -> Array:
+        """g of training points."""
+        raise NotImplementedError
+
+    def factors(self, query: Query, items: Array) -> Array:
+        """g of the documents of a list; -inf for a document without one."""
+        raise NotImplementedError
+
+    def without_neighbours(self, query: Query, items: Array) -> Array:
+        """Scores for a query that resembles no known one that teaches."""
+        return np.full(len(items), -np.inf)
+
+    def asked(self, query: Query) -> Asked:
+        return self.kernel.asked(query.key, self.queries.number(query.key))
+
+    def neighbourhood(self, query: Query, items: Array) -> Neighbourhood | None:
+        """The preferences that teach for a query, and how alike `items` are to their documents; None where no known
+        query with any is like it."""
+        size = Size(int(self.choice.n_neighbours), self.settings.n_pairs)
+        # A document that is not known is compared as the first one; it has no g.
+        known = np.maximum(items, 0)
+        return Neighbourhood.of(self.asked(query), self.kernel, self.documents, self.training, size, known)
+
+    def trained(self, found: Neighbourhood) -> QueryModel:
+        """What a query's neighbourhood teaches."""
+        factor, choice = self.point_factors(found.points), self.choice
+        return found.trained(self.family, factor, choice.ridge, self.settings.loss, choice.prior)
+
+    def falls_back(self, query: str) -> bool:
+        """Whether no known query with a preference is like this one."""
+        near, _ = self.kernel.neighbours(self.asked(self.query(query)), 1, self.training.has_pairs)
+        return not len(near)
+
+    # --- scores and search -----------------------------------------------------------------------
+
+    def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
+        return self.score_within(self.neighbourhood(query, items), query, items)
+
+    def score_within(self, found: Neighbourhood | None, query: Query, items: Array) -> Array:
+        """Scores of a list for a query whose neighbourhood is known already."""
+        if found is None:
+            return self.without_neighbours(query, items)
+        factors, scores = self.factors(query, items), np.full(len(items), -np.inf)
+        values = self.trained(found).values(found.k_items)
+        return np.multiply(factors, values, out=scores, where=np.isfinite(factors))
+
+    def worth_scoring(self, query: Query, found: Neighbourhood, k: int) -> Array:
+        """The documents that a search scores: those of the neighbours' preferences."""
+        return found.docs
+
+    def search(self, query: Query, k: int) -> Found:
+        found = self.neighbourhood(query, np.empty(0, dtype=np.int64))
+        if found is None:
+            return self.search_without_neighbours(query, k)
+        items = np.unique(self.worth_scoring(query, found, k))
+        scores = self.score_within(found.scoring(self.documents, items), query, items)
+        numbers, values = best(scores, np.isfinite(scores), k)
+        return items[numbers], values
+
+    def search_without_neighbours(self, query: Query, k: int) -> Found:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+
+    # --- similarities ----------------------------------------------------------------------------
+
+    def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
+        """By k_Q: clicks and text together."""
+        asked = self.asked(self.query(query))
+        near, values = self.kernel.neighbours(asked, k + 1 if min_clicks <= 1 else len(self.queries))
+        found = [
+            (edge_name(self.queries.keys[i]), value)
+            for i, value in zip(near.tolist(), values.tolist(), strict=True)
+            if i != asked.number and self.queries.clicks[i] >= min_clicks
+        ]
+        return found[:k]
+
+    @cached_property
+    def _doc_indexes(self) -> list[Index]:
+        """For each block of the rows that documents are compared by, an index over it."""
+        return [make_index(rows, self.documents.present) for rows in self.documents.blocks]
+
+    def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
+        """By k_D."""
+        number, kernel = self.catalogue.number(doc_id), self.documents
+        total, found = np.zeros(len(self.catalogue)), np.zeros(len(self.catalogue), dtype=bool)
+        for rows, index in zip(kernel.blocks, self._doc_indexes, strict=True):
+            index.add_all(row_image(rows, number), 1.0, total, found)
+        found[number] = False
+        values = total * kernel.scale * kernel.scale[number]
+        return self.ranking(best(values, found & (values > 0), k))
+
+    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+        """Which documents of which similar queries carried the score."""
+        asked, number = self.query(query), self.catalogue.number(doc_id)
+        factor = float(self.factors(asked, np.array([number]))[0])
+        if not np.isfinite(factor):
+            raise InputError(f"{self.spec} has no score for {doc_id!r}: there is nothing to explain")
+        found = self.neighbourhood(asked, np.array([number]))
+        if found is None:
+            return self.explain_without_neighbours(query, doc_id, k)
+        model = self.trained(found)
+        values = factor * model.parts(found.k_items[0])
+        parts: list[Part] = [
+            (f"a query alike by {likeness:.2f}", self.catalogue.named(int(model.docs[doc])), float(value), ())
+            for likeness, doc, value in zip(model.likeness, model.doc_of, values, strict=True)
+        ]
+        if model.prior:
+            parts.insert(0, (query, "the base model", factor * model.prior, ()))
+        return explanation(query, doc_id, parts, k)
+
+    def explain_without_neighbours(self, query: str, doc_id: str, k: int) -> Explanation:
+        raise InputError(f"{self.spec}: {query!r} resembles no known query; there is nothing to explain")
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "views": list(self.choice.query_weights), "weights": self.choice.as_dict()}
+
+
+class KernelModel(Model):
+    """Subclasses say which documents' rows may be chosen and what a fitted value has beside the kernels."""
+
+    Settings: ClassVar[type[KernelSettings]] = KernelSettings
+
+    def doc_kernels(self, study: Study) -> tuple[str, ...]:
+        """What `doc_kernel=auto` chooses from; the first is the default."""
+        return ("words", "titles") if study.graph.field_names else ("click",)
+
+    def document_rows(self, study: Study, name: str) -> sparse.csr_array | None:
+        return document_rows(study, name, self.settings.language)
+
+    # --- choosing --------------------------------------------------------------------------------
+
+    def choose(self, study: Study) -> KernelChoices:
+        self.settings  # noqa: B018 - refused here, before any work, where a setting is out of its range
+        check_clicks(study.graph)
+        return chosen(self, study)
+
+    def choices(self, study: Study, choice: Choice, *notes: str) -> KernelChoices:
+        """A choice as a record, with what the parts choose on this study."""
+        return KernelChoices(choice=choice, notes=notes)
+
+    def taught_parts(self, choice: Choice) -> frozenset[str]:
+        """The parts of k_Q that learn from clicks and weigh anything."""
+        weights = choice.query_weights
+        return frozenset(name for name in TAUGHT_BY_CLICKS if weights.get(name, 0.0) > 0)
+
+    # --- learning --------------------------------------------------------------------------------
+
+    def learn(self, study: Study, choices: Choices) -> FittedKernel:
+        assert isinstance(choices, KernelChoices)
+        check_clicks(study.graph)
+        return self.assembled(study, choices, self.learned_parts(study, choices))
+
+    def learned_parts(self, study: Study, choices: KernelChoices) -> tuple[Any, ...]:
+        """The models inside, of those that have any."""
+        return ()
+
+    def material(self, study: Study, choice: Choice) -> Material:
+        s: KernelSettings = self.settings
+        return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed)
+
+    def query_kernel_of(self, study: Study, choice: Choice) -> QueryKernel:
+        return QueryKernel(self.material(study, choice).features, choice.query_weights, self.settings.click_kernel)
+
+    def assembled(self, study: Study, choices: KernelChoices, parts: tuple[Any, ...]) -> FittedKernel:
+        """The fitted value, out of what the study gives and the parts have learned."""
+        choice = choices.choice
+        material = self.material(study, choice)
+        said = [note for part in parts for note in part.notes]
+        kind: Any = self.fitted_type
+        fitted: FittedKernel = kind(
+            model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices,
+            queries=material.queries, notes=(*said, *choices.notes, f"{self.spec}: {material.note}"),
+            kernel=self.query_kernel_of(study, choice), training=material.training,
+            doc_rows=self.document_rows(study, choice.doc_kernel), **self.more_fields(parts, material),
+        )  # fmt: skip
+        return fitted
+
+    def more_fields(self, parts: tuple[Any, ...], material: Material) -> dict[str, Any]:
+        """Fields of the fitted value beside those that all kernel models have."""
+        return {}

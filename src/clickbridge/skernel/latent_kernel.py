@@ -1,0 +1,69 @@
+"""The latent part of k_Q: the cosine of query images under a PLS map (Wu et al. 2011, eq. 7 allows any kernel).
+
+A dot product of unit images is positive semi-definite, and an unseen query has an image by its words: neighbours that
+share no word with it but led to the same documents. The map has learned from clicks, so it must be of the part of the
+log that gives no preferences; a latent model inside `robust:` has seen the whole log and cannot lend its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from clickbridge.io.values import stored
+from clickbridge.models.candidates import Query
+from clickbridge.models.latent import times
+from clickbridge.models.pls import PLS
+from clickbridge.models.sfunction import unit_image, unit_images
+from clickbridge.models.study import Study
+from clickbridge.numerics.gram import dense_kernel
+from clickbridge.search.index import DenseIndex
+from clickbridge.types import text_of_key
+from clickbridge.views.stack import ViewStack
+
+Array = np.ndarray[Any, Any]
+DIM = 300
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class LatentMap:
+    """Unit images of the known queries, and the map of new ones by their text."""
+
+    views: ViewStack
+    weights: Array
+    images: Array
+    present: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "present", np.asarray(self.images.any(axis=1)))
+
+    def image(self, key: str) -> Array:
+        """A new query's unit image; zeros where it has no known word."""
+        image: Array = unit_image(times(self.views.row(text_of_key(key), {}), self.weights))
+        return image
+
+    def gram(self, rows: Array) -> Array:
+        return dense_kernel(self.images[rows], self.images[rows])
+
+    def cosines(self, image: Array, rows: Array) -> Array:
+        """Of an image with known queries."""
+        return dense_kernel(image[None, :], self.images[rows])[0]
+
+    def nearest(self, image: Array, k: int, among: Array) -> Array:
+        """The known queries of largest cosine, of those that the mask `among` names."""
+        items, scores = DenseIndex(self.images, self.present & among).search(image, k)
+        return items[scores > 0]
+
+
+def learn_latent_map(study: Study, keys: Sequence[str], language: str, seed: int) -> LatentMap:
+    """The map of a PLS model of the study's log, and the images of these queries."""
+    model = PLS(dim=DIM, language=language, seed=seed)
+    fitted = model.learn(study, model.choose(study))
+    (space,) = fitted.spaces
+    assert len(space.q_columns) == fitted.q_views.width, "one space takes all query features"
+    images = unit_images(fitted.map_keys([Query(key) for key in keys]))
+    return LatentMap(fitted.q_views, np.ascontiguousarray(space.l_x), images)

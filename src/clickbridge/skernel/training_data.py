@@ -1,0 +1,139 @@
+"""What the kernel models learn from: known queries with their features, and preferences.
+
+The part of the log that gives a kernel is not the part that gives the preferences: a preference whose own clicks made
+its query a neighbour would teach nothing but itself. That holds for the click kernel and for the latent map alike.
+Text kernels see no click, so where both have weight 0 the whole log gives preferences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from clickbridge.errors import InputError
+from clickbridge.graph.clickgraph import ClickGraph, sum_pairs
+from clickbridge.graph.parts import Pairs
+from clickbridge.io.values import stored
+from clickbridge.log.preference import Preferences, preferences
+from clickbridge.models.catalogue import KnownQueries
+from clickbridge.models.study import Study
+from clickbridge.skernel.latent_kernel import learn_latent_map
+from clickbridge.skernel.query_kernel import QueryFeatures
+
+Array = np.ndarray[Any, Any]
+TAUGHT_BY_CLICKS = ("click", "latent")
+"""Parts of k_Q that have learned from clicks."""
+KERNEL_SHARE = 0.5
+"""How much of the log gives them, where they are used; the rest gives preferences."""
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Preferences by known query: those of query i are `indptr[i]:indptr[i + 1]`, in an order of no meaning, so
+    that the first n are a fair sample. `better` and `worse` are points; a point is a query and a document."""
+
+    indptr: Array
+    better: Array
+    worse: Array
+    point_query: Array
+    point_doc: Array
+    has_pairs: Array = field(init=False, repr=False)
+    """Which queries have any."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "has_pairs", np.diff(self.indptr) > 0)
+
+    @classmethod
+    def of(cls, found: Preferences, numbers: Array, n_queries: int, seed: int) -> Training:
+        """`numbers` gives a query of the log its number among the known ones, or -1."""
+        query = numbers[found.query]
+        keep = query >= 0
+        query, better, worse = query[keep], found.better[keep], found.worse[keep]
+        order = np.lexsort((np.random.default_rng(seed).random(len(query)), query))
+        query, better, worse = query[order], better[order], worse[order]
+        n_docs = int(max(better.max(initial=-1), worse.max(initial=-1))) + 1
+        points, places = np.unique(
+            np.concatenate([query * n_docs + better, query * n_docs + worse]), return_inverse=True
+        )
+        return cls(
+            np.searchsorted(query, np.arange(n_queries + 1)),
+            places[: len(query)],
+            places[len(query) :],
+            points // max(n_docs, 1),
+            points % max(n_docs, 1),
+        )
+
+    def sample(self, queries: Array, n: int, own: bool = False) -> Array:
+        """About n preferences of the given queries, each query as many as the others where it has them. Where the
+        first is the asked query's `own`, it may take half."""
+        starts = self.indptr[queries]
+        available = self.indptr[queries + 1] - starts
+        taken = np.zeros_like(available)
+        if own:
+            taken[0] = min(available[0], max(n // 2, 1))
+        first = int(own)
+        taken[first:] = np.minimum(available[first:], water_level(available[first:], n - int(taken.sum())))
+        start = np.repeat(starts - np.cumsum(taken) + taken, taken)
+        return start + np.arange(len(start))
+
+
+def water_level(available: Array, n: int) -> int:
+    """The largest share that, given to all who have it, stays within n in sum; at least 1."""
+    ordered = np.sort(available)
+    before = np.cumsum(ordered) - ordered
+    left = np.arange(len(ordered), 0, -1)
+    levels = (n - before) // left
+    # The first who has more than what is left for each is where the water stops.
+    over = np.flatnonzero(ordered > levels)
+    return max(int(levels[over[0]]), 1) if len(over) else int(ordered.max(initial=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What a GRAPH gives to every kernel model of it."""
+
+    queries: KnownQueries
+    features: QueryFeatures
+    training: Training
+    note: str
+
+
+def gather(study: Study, parts: Set[str], preference: str, language: str, seed: int) -> Material:
+    """`parts` are those of TAUGHT_BY_CLICKS that weigh anything."""
+    key = ("kernel material", frozenset(parts), preference, language, seed)
+    return study.once(key, lambda: _gather(study, parts, preference, language, seed))
+
+
+def _gather(study: Study, parts: Set[str], preference: str, language: str, seed: int) -> Material:
+    graph, seen = study.graph, study
+    pages = graph.impressions
+    pairs: Pairs | None = graph.pairs
+    if parts:
+        held, seen = study.hold_back(1 - KERNEL_SHARE, seed, by="click")
+        pages = held.shown
+        pairs = held.clicked if pages is None else sum_pairs(pages, None)
+    found = preferences(pages, pairs, preference)
+    clicks = graph.matrix(rows="queries")
+    known = np.union1d(np.unique(found.query), np.flatnonzero(np.diff(clicks.indptr)))
+    numbers = np.full(graph.n_queries, -1, dtype=np.int64)
+    numbers[known] = np.arange(len(known))
+    keys = [graph.query_keys[i] for i in known.tolist()]
+    latent = learn_latent_map(seen, keys, language, seed) if "latent" in parts else None
+    features = QueryFeatures.of(keys, seen.graph.matrix(rows="queries")[known], language, latent)
+    names = " and ".join(name for name in TAUGHT_BY_CLICKS if name in parts)
+    source = f"{KERNEL_SHARE:.0%} of the log for the {names} kernel, the rest" if parts else "the log"
+    return Material(
+        KnownQueries(keys, np.asarray(clicks[known].sum(axis=1)).ravel()),
+        features,
+        Training.of(found, numbers, len(known), seed),
+        f"{len(found):,} preferences ({found.rule}) of {source}; {found.opposed:,} cancelled out",
+    )
+
+
+def check_clicks(graph: ClickGraph) -> None:
+    if not np.any(graph.pairs.clicks):
+        raise InputError("no click is left to learn from: ingest a log with clicks")

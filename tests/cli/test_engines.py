@@ -1,0 +1,118 @@
+"""`--engine`, `--threads` and `--memory` of fit and update: limits that change nothing but time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clickbridge.cli.fitting import bytes_of
+from clickbridge.engines import local
+from clickbridge.errors import SettingError
+from clickbridge.models.rmls import RMLS
+from clickbridge.models.study import Study
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> list[local.Local]:
+    """Every engine that is made."""
+    made: list[local.Local] = []
+
+    class Watched(local.Local):
+        def __init__(self, threads: int = 0, memory: int = 0) -> None:
+            super().__init__(threads, memory)
+            made.append(self)
+
+    monkeypatch.setattr("clickbridge.engines.local.Local", Watched)
+    return made
+
+
+def data_of(model: Path) -> dict[str, str]:
+    """Checksums of all that was learned, by file."""
+    manifest = json.loads((model / "manifest.json").read_text())
+    whole = [manifest, *manifest.get("parts", {}).values()]
+    return {f"{n}/{name}": entry["sha256"] for n, part in enumerate(whole) for name, entry in part["files"].items()}
+
+
+@pytest.mark.parametrize("spec", ["pls", "rmls", "bm25+pls"])
+def test_limits_do_not_change_what_is_learned(call: Run, tiny: Path, spec: str) -> None:
+    plain = call("fit", tiny / "graph", "--model", spec, "--out", tiny / "plain")
+    limited = ("--threads", "1", "--memory", "1GiB", "--engine", "local")
+    one = call("fit", tiny / "graph", "--model", spec, "--out", tiny / "one", *limited)
+    assert (plain.code, one.code) == (0, 0)
+    assert one.err == plain.err
+    assert data_of(tiny / "one") == data_of(tiny / "plain")
+
+
+def test_what_is_asked_for_reaches_the_learning(
+    call: Run, tiny: Path, engines: list[local.Local], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Study] = []
+    learn = RMLS.learn
+    monkeypatch.setattr(RMLS, "learn", lambda self, study, choices: seen.append(study) or learn(self, study, choices))
+    line = ("fit", tiny / "graph", "--model", "rmls", "--out", tiny / "m", "--threads", "3", "--memory", "1.5GiB")
+    assert call(*line).code == 0
+    (engine,) = engines
+    assert (engine.threads, engine.memory) == (3, 3 << 29)
+    assert [study.engine for study in seen] == [engine]
+    (tiny / "new.jsonl").write_text('{"query":"pizza slice","results":["pizza"],"clicks":["pizza"]}\n')
+    assert call("update", tiny / "m", tiny / "new.jsonl", "--threads", "2", "--memory", "800MB").code == 0
+    assert [(e.threads, e.memory) for e in engines[1:]] == [(2, 800_000_000)]
+
+
+def test_update_with_limits_gives_the_same_model(call: Run, tiny: Path) -> None:
+    (tiny / "new.jsonl").write_text('{"query":"pizza slice","results":["pizza","ny"],"clicks":["ny"]}\n')
+    for name, words in (("a", ()), ("b", ("--threads", "1", "--memory", "64MiB"))):
+        assert call("fit", tiny / "graph", "--model", "bm25+pls", "--out", tiny / name).code == 0
+        assert call("update", tiny / name, tiny / "new.jsonl", *words).code == 0
+    assert data_of(tiny / "a") == data_of(tiny / "b")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--engine", "nonsense"], "--engine is local in this version; got 'nonsense'"),
+        (["--memory", "nonsense"], "--memory is a size, as 12GiB or 800MiB; got 'nonsense'"),
+        (["--memory", "12 parsecs"], "--memory is a size, as 12GiB or 800MiB; got '12 parsecs'"),
+        (["--memory", "-1GiB"], "--memory is a size, as 12GiB or 800MiB; got '-1GiB'"),
+        (["--memory", ""], "--memory is a size, as 12GiB or 800MiB; got ''"),
+    ],
+)
+def test_engines_and_sizes_that_are_none(call: Run, tiny: Path, words: list[str], line: str) -> None:
+    refused = call("fit", tiny / "graph", "--model", "bm25", "--out", tiny / "new", *words)
+    assert (refused.code, refused.out, refused.err) == (2, "", f"clickbridge: {line}\n")
+    assert not (tiny / "new").exists()
+    if "--memory" in words:
+        before = data_of(tiny / "model")
+        refused = call("update", tiny / "model", tiny / "log.jsonl", *words)
+        assert (refused.code, refused.out, refused.err) == (2, "", f"clickbridge: {line}\n")
+        assert data_of(tiny / "model") == before
+
+
+@pytest.mark.parametrize("verb", ["fit", "update"])
+@pytest.mark.parametrize("threads", ["-1", "many", "4096"])
+def test_threads_that_are_none(call: Run, tiny: Path, verb: str, threads: str) -> None:
+    words = {"fit": ("graph", "--model", "bm25", "--out", "new"), "update": ("model", "log.jsonl")}[verb]
+    refused = call(verb, *words, "--threads", threads)
+    assert refused.code == 2
+    assert "--threads" in refused.err
+    assert "Traceback" not in refused.err
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("0", 0), ("12GiB", 12 << 30), ("800 mib", 800 << 20), ("1.5GB", 1_500_000_000), ("4096", 4096), (" 2KiB ", 2048)],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert bytes_of(text) == size
+
+
+@pytest.mark.parametrize("text", ["GiB", "1.2.3GiB", "1e9", "1TiB TiB", "nan", "inf"])
+def test_no_sizes(text: str) -> None:
+    with pytest.raises(SettingError, match="--memory is a size"):
+        bytes_of(text)

@@ -1,0 +1,76 @@
+"""What a person at the prompt tries first."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+
+import pytest
+
+import clickbridge
+from clickbridge import BM25, PLS, RMLS, VSM, ClickGraph, InputError, LinearSum, SettingError, Sum, Walk, build_model
+from clickbridge.models.registry import TABLES, model_class
+
+
+def test_models_add_up(small_graph: ClickGraph) -> None:
+    both = BM25(k1=2.0) + PLS(dim=2)
+    assert isinstance(both, Sum)
+    assert both.spec == "bm25+pls"
+    assert [type(part) for part in (both + VSM()).parts] == [BM25, PLS, VSM]
+    assert [type(part) for part in (VSM() + both).parts] == [VSM, BM25, PLS]
+    assert isinstance(BM25() + Walk(), LinearSum)
+    fixed = Sum([BM25(), VSM()], weights="1,0.5") + PLS(dim=2)
+    assert [part.spec for part in fixed.parts] == ["bm25+vsm", "pls"]
+    assert both.fit(small_graph).rank("pizza", 1).doc_ids == ["pizza"]
+    with pytest.raises(TypeError):
+        BM25() + 1  # type: ignore[operator]
+
+
+def test_settings_as_python_has_them(small_graph: ClickGraph) -> None:
+    by_dict, by_text = BM25(fields={"title": 3, "body": 0.5}), BM25(fields="title:3,body:0.5")
+    assert by_dict.settings == by_text.settings
+    assert by_dict.fit(small_graph).rank("pizza", 3) == by_text.fit(small_graph).rank("pizza", 3)
+    assert Sum([BM25(), VSM()], weights=[1, 0.5]).settings.weights == "1,0.5"
+    with pytest.raises(SettingError, match="fields must be text; got 3"):
+        BM25(fields=3).fit(small_graph)
+    assert build_model("pls", dim=10).dim == 10
+
+
+def test_ids_may_be_whole_numbers_and_are_a_list() -> None:
+    log = [clickbridge.PairCount("pizza", "1"), clickbridge.PairCount("pizza", "2")]
+    docs = [clickbridge.Document("1", {"title": "Pizza"}), clickbridge.Document("2", {"title": "Rome"})]
+    model = BM25().fit(ClickGraph.build(log, docs))
+    assert model.rerank("pizza", [2, 1]).doc_ids == ["1", "2"]  # type: ignore[list-item]
+    with pytest.raises(InputError, match=r"a list of document ids is needed, as \['1'\]; got the text '1'"):
+        model.score("pizza", "1")
+
+
+@pytest.mark.parametrize("name", [name for table in TABLES.values() for name in table])
+def test_help_names_every_setting(name: str) -> None:
+    kind = model_class(name)
+    text = inspect.getdoc(kind) or ""
+    signature = inspect.signature(kind)
+    for setting in kind.declared().values():
+        assert f"{setting.name} = {setting.default!r}" in text
+        assert setting.help in text
+        assert signature.parameters[setting.name].annotation is type(setting.default)
+    assert kind.about in text
+
+
+def test_what_nobody_watches_is_logged(small_graph: ClickGraph, caplog: pytest.LogCaptureFixture) -> None:
+    lines: list[str] = []
+    with caplog.at_level(logging.INFO, logger="clickbridge"):
+        RMLS(dim=2).fit(small_graph, watch=lines.append)
+        assert lines
+        assert not caplog.records
+        RMLS(dim=2).fit(small_graph)
+    assert [record.getMessage() for record in caplog.records] == lines
+    assert {record.name for record in caplog.records} == {"clickbridge"}
+
+
+def test_titles_come_with_rankings(small_graph: ClickGraph) -> None:
+    model = PLS(dim=2).fit(small_graph)
+    assert model.rank("pizza", 1).titles == ["Pizza"]
+    assert model.rerank("pizza", ["nobody", "rome"]).titles == ["Rome", ""]
+    assert model.similar_documents("pizza", 1).titles != [""]
+    assert [doc_id for doc_id, score in model.rank("pizza", 2)] == model.rank("pizza", 2).doc_ids
