@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,6 @@ from clickbridge.errors import SettingError
 from clickbridge.views.fields import FieldCounts, count_fields, default_weights, parse_fields
 from clickbridge.views.text import Analyzer
 from clickbridge.views.word import Vocabulary, WordCounter
-from oracles.arrays import dense
 
 ROW = st.tuples(*[st.text("abc ", max_size=12)] * 3)
 NAMES = ("title", "body", "url")
@@ -42,19 +40,6 @@ def test_counts_equal_counters(rows: list[tuple[str, str, str]]) -> None:
     assert counts.lengths.tolist() == [[len(text.split()) for text in row] for row in rows]
     in_docs = Counter(t for c in expected for t in {t for _, t in c})
     assert counts.document_frequency().tolist() == [in_docs[t] for t in terms]
-
-
-@given(st.lists(ROW, min_size=1, max_size=6), st.data())
-def test_restrict_equals_slicing(rows: list[tuple[str, str, str]], data: st.DataObject) -> None:
-    counts, terms = counted(rows)
-    docs = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=4)), dtype=np.int64)
-    chosen = data.draw(st.sets(st.integers(0, len(terms) - 1)) if terms else st.just(set()))
-    columns = np.array(sorted(chosen), dtype=np.int64)
-    part = counts.restrict(docs, columns)
-    assert part.lengths.tolist() == counts.lengths[docs].tolist()
-    for f in range(len(NAMES)):
-        whole = dense(counts.with_values(counts.values[:, f]))
-        assert dense(part.with_values(part.values[:, f])).tolist() == whole[docs][:, columns].tolist()
 
 
 def test_no_field_and_no_document() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from clickbridge.errors import SettingError
+from clickbridge.evaluate.tables import in_words as in_words
 
 # Ids, titles and paths are printed as they are: "[bold]" and ":cat:" mean nothing here.
 # Where no one looks at a terminal, a row of a table stays one line.
@@ -38,22 +39,6 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     for row in rows:
         table.add_row(*(in_words(cell) for cell in row))
     out.print(table)
-
-
-def in_words(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float) and 0 < abs(value) < 1e-3:
-        return f"{value:.1e}"
-    if isinstance(value, float):
-        return f"{value:.4f}" if abs(value) < 10 else f"{value:,.1f}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{k}: {in_words(v)}" for k, v in value.items())
-    return str(value)
 
 
 def say(line: str) -> None:

@@ -32,7 +32,13 @@ def _aligned(words: Sequence[str], right: bool) -> list[str]:
 
 
 def _word(value: Any) -> str:
-    if value is None or value != value:
+    """A cell; what is no number is missing."""
+    return "-" if value != value else in_words(value)
+
+
+def in_words(value: Any) -> str:
+    """A value as a person reads it."""
+    if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -42,6 +48,8 @@ def _word(value: Any) -> str:
         return f"{value:.1e}"
     if isinstance(value, float):
         return f"{value:.4f}" if abs(value) < 10 else f"{value:,.1f}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k}: {in_words(v)}" for k, v in value.items())
     return str(value)
 
 

@@ -57,17 +57,6 @@ class FieldCounts:
         out.has_sorted_indices = True
         return out
 
-    def restrict(self, docs: Array, columns: Array) -> FieldCounts:
-        """Some documents and only the given columns; lengths stay those of the whole documents."""
-        tagged = sparse.csr_array(
-            (np.arange(1, len(self.values) + 1, dtype=np.int64), self.pattern.indices, self.pattern.indptr),
-            shape=self.pattern.shape,
-        )
-        part = sparse.csr_array(tagged[docs][:, columns])
-        part.sort_indices()
-        values = self.values[part.data - 1]
-        return FieldCounts(self.names, sparse.csr_array(part, dtype=np.float32), values, self.lengths[docs])
-
 
 def count_fields(counter: Counter, texts: Mapping[str, Sequence[str]], n_docs: int) -> FieldCounts:
     """Counts of every field; the vocabulary grows unless the counter's is frozen."""
