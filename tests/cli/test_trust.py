@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import hashlib
 import json
 import os
 import shlex
@@ -23,22 +22,11 @@ import pytest
 
 from clickbridge import ClickGraph
 from clickbridge.io.artifact import kept_for_writing
-from clickbridge.io.manifest import packed, sealed
 from clickbridge.models.files import load
+from forgery import replaced
 
 Run = Callable[..., Any]
 COMMAND = str(Path(sys.executable).with_name("clickbridge"))
-
-
-def forged(folder: Path, name: str, values: Any, part: str | None = None) -> None:
-    """Another array in place of one of an artifact's, every checksum made anew."""
-    manifest = json.loads((folder / "manifest.json").read_text())
-    home, own = (folder, manifest) if part is None else (folder / "parts" / part, manifest["parts"][part])
-    entry = own["files"][name + ".npy"]
-    np.save(home / entry["file"], values)
-    data = (home / entry["file"]).read_bytes()
-    entry |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    (folder / "manifest.json").write_bytes(packed(sealed(manifest)))
 
 
 # --- what is not ours stays ------------------------------------------------------------------------------
@@ -149,7 +137,7 @@ def test_of_overlapping_updates_none_is_lost(tiny: Path) -> None:
     ],
 )
 def test_a_forged_graph_is_refused(call: Run, tiny: Path, name: str, values: list[int]) -> None:
-    forged(tiny / "graph", name, np.array(values))
+    replaced(tiny / "graph", name, np.array(values))
     done = call("stats", tiny / "graph")
     assert done.code == 1
     assert done.err.endswith(": ingest again\n")
@@ -174,7 +162,7 @@ def test_forged_places_of_a_model_are_refused(built: Path, call: Run, tmp_path: 
         shutil.copytree(tmp_path / "m", tmp_path / "forged")
         values.flat[-1] = number if values.dtype.itemsize > 4 else np.int32(number)
         part = path.parent.name if path.parent.parent.name == "parts" else None
-        forged(tmp_path / "forged", name, values, part)
+        replaced(tmp_path / "forged", name, values, part)
         done = call("search", tmp_path / "forged", "ny pizza")
         assert done.code == 1, (spec, name)
         assert done.err.count("\n") == 1

@@ -17,29 +17,13 @@ from scipy import sparse
 from clickbridge.errors import ArtifactError, InputError
 from clickbridge.io.artifact import ArtifactWriter, kept_for_writing, open_artifact
 from clickbridge.io.files import written_aside
-from clickbridge.io.manifest import packed, sealed
+from forgery import changed, replaced
 
 
 def write(path: Path, values: Any = (1, 2), **header: Any) -> None:
     with ArtifactWriter(path, "graph") as writer:
         writer.array("values", np.asarray(values))
         writer.commit(**header)
-
-
-def changed(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
-    """As one who knows how would: with the checksum of the manifest made anew."""
-    manifest = json.loads((path / "manifest.json").read_text())
-    change(manifest)
-    (path / "manifest.json").write_bytes(packed(sealed(manifest)))
-
-
-def replaced(path: Path, name: str, values: Any) -> None:
-    """Another array in place of one, with all checksums right."""
-    entry = json.loads((path / "manifest.json").read_text())["files"][name + ".npy"]
-    np.save(path / entry["file"], values)
-    data = (path / entry["file"]).read_bytes()
-    entry |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    changed(path, lambda m: m["files"].update({name + ".npy": entry}))
 
 
 # --- the manifest ----------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ def clean_session(record: Any, scale: float = 1.0) -> Impression:
     results = record.get("results")
     if results is not None:
         results = clean_ids(results, "results")
-    return Impression(query, results, clicks, query_id, _user(record), event_time(record.get("time"), scale))
+    return Impression(query, results, clicks, query_id, clean_user(record), event_time(record.get("time"), scale))
 
 
 def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
@@ -175,7 +175,7 @@ def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
         _count(record.get("clicks"), "clicks", 1) or 0,
         _count(record.get("impressions"), "impressions", None),
         query_id,
-        _user(record),
+        clean_user(record),
         event_time(record.get("time"), scale),
     )
 
@@ -188,7 +188,7 @@ def event_time(value: Any, scale: float) -> float | None:
     return seconds
 
 
-def _user(record: Mapping[str, Any]) -> str | None:
+def clean_user(record: Mapping[str, Any]) -> str | None:
     """Who searched: the user, or the session where the log names no user."""
     value = record.get("user")
     if value in (None, ""):

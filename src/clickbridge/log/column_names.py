@@ -18,8 +18,8 @@ _LOG = {
     "results": """results result resultids shownids shown shownresults displayed displayedids hits hitids resultlist
         ranking docids documents docs productids products itemids items skus serp""",
     "clicks": """clicks clicked clickcount clickcounts nclicks numclicks clickscount totalclicks isclicked isclick
-        wasclicked hasclick clickflag click clickedids clickeddocs clickeddocids clickeditems clickedproducts clickedskus
-        clickthroughs frequency freq count""",
+        wasclicked hasclick clickflag click clickedids clickeddocs clickeddocids clickeditems clickedproducts
+        clickedskus clickthroughs frequency freq count""",
     "impressions": """impressions impressioncount nimpressions numimpressions totalimpressions impr timesshown
         displays showncount shown""",
     "search_id": """searchid requestid impressionid serpid searchuuid searchuid queryuid queryuuid rankingid listid

@@ -11,14 +11,12 @@ from clickbridge.frames import Frame, is_frame
 from clickbridge.io.streams import open_stream
 from clickbridge.log.clean import RecordError, clean_id
 from clickbridge.log.column_names import nested_value
-from clickbridge.log.plain_text import without_html
+from clickbridge.log.plain_text import BREAK, field_text, without_html
 from clickbridge.log.recognise import Layout, Reading, guesses_in_words, recognise_documents
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.source import open_source
 from clickbridge.types import Document
 
-BREAK = "\n"
-"""Between the items of a list field; word bigrams do not cross it."""
 LOGGER = logging.getLogger("clickbridge.log")
 
 
@@ -85,17 +83,6 @@ class DocumentReader:
                 fields[field] = fields[field] + BREAK + plain if field in fields else plain
         self.with_html += had_html
         return Document(clean_id(record.get("doc_id"), "doc_id"), fields)
-
-
-def field_text(name: str, value: Any) -> str | None:
-    """The text of a field's value; None for what is not text (numbers other than a year, nested values)."""
-    if type(value) is str:
-        return value
-    if name == "year" and type(value) is int:
-        return str(value)
-    if type(value) is list and all(type(item) is str for item in value):
-        return BREAK.join(value)
-    return None
 
 
 def read_docs(

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from clickbridge.frames import arrow_table, frame_rows
 from clickbridge.log.clean import RecordError
 from clickbridge.log.documents import DocumentReader
-from clickbridge.log.readers import LogReader, LogRecord, record_cleaner
+from clickbridge.log.readers import LogReader, LogRecord, event_join, is_joined, record_cleaner
 from clickbridge.log.recognise import Reading, recognise_documents, recognise_log
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.source import FIRST, Source
@@ -37,9 +37,16 @@ class LogFrame(LogReader):
         return self.layout.columns.get("doc_id")
 
     def __iter__(self) -> Iterator[LogRecord]:
-        clean = record_cleaner(self.layout, lists_as_text=False)
-        records = _cleaned(frame_rows(self.table, _ids(self.layout.columns)), clean, self.rejects, "the log")
-        yield from self._unrepeated(records)
+        rows = frame_rows(self.table, _ids(self.layout.columns))
+        if not is_joined(self.layout):
+            clean = record_cleaner(self.layout, lists_as_text=False)
+            yield from self._unrepeated(_cleaned(rows, clean, self.rejects, "the log"))
+            return
+        self.notes = []
+        with event_join(self.rejects) as join:
+            yield from self._join(join, enumerate(rows, 1), self.layout, False)
+            yield from self._joined(join)
+        self.rejects.close()
 
 
 class DocumentFrame(DocumentReader):

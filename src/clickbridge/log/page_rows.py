@@ -1,10 +1,10 @@
-"""Values of messy rows: lists of ids however they are written, flags, and kinds of events."""
+"""Values of messy rows: lists of ids however they are written, and flags."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -13,11 +13,6 @@ from clickbridge.log.clean import RecordError
 from clickbridge.log.column_names import usual_columns
 
 _YES, _NO = ("1", "1.0", "true", "t", "yes", "y"), ("0", "0.0", "false", "f", "no", "n", "")
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_CLICK = {"click", "clicked", "clicks", "select", "selected", "clickthrough"}
-_SHOWN = {"impression", "impressions", "shown", "show", "display", "displayed", "exposure", "view", "viewed", "list"}
-_SEARCH = {"search", "searched", "query", "queried", "request", "ranking"}
-CLICK, SHOWN, SEARCH = "click", "shown", "search"
 
 
 def is_number(value: Any) -> bool:
@@ -100,23 +95,6 @@ def _from_objects(results: list[dict[str, Any]]) -> tuple[list[Any], list[Any]]:
     shown = [item.get(columns["doc_id"]) for item in results]
     clicked = [item.get(columns["doc_id"]) for item in results if flag(item.get(columns.get("clicks", ""), 0))]
     return shown, clicked
-
-
-def event_kind(value: Any) -> str | None:
-    """What an event is by its name, as `product_click` or `ViewItemList`: a click, a shown result, a search."""
-    words = {word.lower() for word in _WORDS.findall(str(value))}
-    if words & {"cart", "purchase", "buy", "checkout", "remove", "wishlist", "filter", "sort"}:
-        return None
-    for kind, known in ((CLICK, _CLICK), (SHOWN, _SHOWN), (SEARCH, _SEARCH)):
-        if words & known:
-            return kind
-    return None
-
-
-def click_kinds(values: Iterable[Any]) -> bool:
-    """Whether a column names events, clicks among them."""
-    kinds = {str(value) for value in values if isinstance(value, str)}
-    return 0 < len(kinds) <= 100 and any(event_kind(kind) == CLICK for kind in kinds)
 
 
 def has_pages(columns: Mapping[str, str]) -> bool:

@@ -7,25 +7,31 @@ use goes to its RejectLog with line and reason. `recognise.py` says what a file 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from clickbridge.errors import SettingError
 from clickbridge.frames import Frame, is_frame
 from clickbridge.io.streams import open_stream
 from clickbridge.log.clean import RecordError, clean_session, clean_triple, kind_of, time_scale
 from clickbridge.log.column_names import nested_value
-from clickbridge.log.page_rows import page_row
-from clickbridge.log.recognise import FIELDS as FIELDS
-from clickbridge.log.recognise import Layout, Reading, guesses_in_words, recognise_log
+from clickbridge.log.event_formats import READ, Event
+from clickbridge.log.page_rows import flag, has_pages, page_row
+from clickbridge.log.recognise import EVENT_LOGS, FIELDS, Layout, Reading, guesses_in_words, recognise_log
 from clickbridge.log.rejects import RejectLog
+from clickbridge.log.row_events import RowEvents
 from clickbridge.log.source import Source, open_source
 from clickbridge.log.time_formats import read_time
 from clickbridge.log.trec_session import read_trec_session
-from clickbridge.types import Document, Impression, PairCount
+from clickbridge.types import OPAQUE, Document, Impression, PairCount
+
+if TYPE_CHECKING:
+    from clickbridge.log.event_join import EventJoin
 
 LogRecord = Impression | PairCount | Document
 LOGGER = logging.getLogger("clickbridge.log")
@@ -34,7 +40,9 @@ LOGGER = logging.getLogger("clickbridge.log")
 class LogReader:
     """Iterates over the clean records of one or more log files; each iteration reads them afresh."""
 
-    def __init__(self, paths: tuple[str, ...], reading: Reading | None = None, rejects: RejectLog | None = None) -> None:
+    def __init__(
+        self, paths: tuple[str, ...], reading: Reading | None = None, rejects: RejectLog | None = None
+    ) -> None:
         self.paths = paths
         self.reading = reading or Reading()
         for name in self.reading.columns:
@@ -44,7 +52,9 @@ class LogReader:
         self.layouts: dict[str, Layout] = {}
         """How each file was read, by its path."""
         self.repeated = 0
-        """Records that equal the one before or, with `dedupe`, any that was left out."""
+        """Records that equal the one before; with `dedupe`, those that were left out."""
+        self.notes: list[str] = []
+        """What the last reading found out about the log, in lines for the user."""
 
     @property
     def id_name(self) -> str | None:
@@ -62,19 +72,54 @@ class LogReader:
         self.rejects.close()
 
     def _all(self) -> Iterator[LogRecord]:
-        for path in self.paths:
-            with open_stream(path) as stream:
-                source, layout = self._recognised(path, stream)
-                if path not in self.layouts:
-                    self.layouts[path] = layout
-                    for files, options in guesses_in_words([layout]):
-                        LOGGER.info("guessed for %s: %s", files, options)
-                yield from self._read(source, layout)
+        self.notes = []
+        with ExitStack() as ends:
+            join: EventJoin | None = None
+            for path in self.paths:
+                with open_stream(path) as stream:
+                    source, layout = self._recognised(path, stream)
+                    if path not in self.layouts:
+                        self.layouts[path] = layout
+                        for files, options in guesses_in_words([layout]):
+                            LOGGER.info("guessed for %s: %s", files, options)
+                    if is_joined(layout):
+                        join = join or ends.enter_context(event_join(self.rejects))
+                        rows = source.records(self.rejects)
+                        yield from self._join(join, rows, layout, source.container == "table")
+                    else:
+                        yield from self._read(source, layout)
+            if join is not None:
+                yield from self._joined(join)
+
+    def _join(
+        self, join: EventJoin, rows: Iterator[tuple[int, Any]], layout: Layout, lists_as_text: bool
+    ) -> Iterator[Document]:
+        """Keeps searches and actions until all files are read; documents that a log brings along pass at once."""
+        read, others = event_reader(layout, lists_as_text)
+        for number, row in rows:
+            try:
+                for event in read(row):
+                    if isinstance(event, Document):
+                        yield event
+                    elif event is not None:
+                        join.add(event, layout.format, layout.path, number)
+            except RecordError as error:
+                self.rejects.add(layout.path, number, str(error))
+        if others:
+            named = ", ".join(f"{name} {count:,}" for name, count in others.most_common(5))
+            self.notes.append(f"{others.total():,} events of other kinds say nothing about a result: {named}")
+
+    def _joined(self, join: EventJoin) -> Iterator[Impression]:
+        for page in join.impressions():
+            if page.query.startswith(OPAQUE):
+                page.query, page.query_id = "", page.query.removeprefix(OPAQUE)
+            yield page
+        self.notes += join.notes
 
     def _recognised(self, path: str, stream: BinaryIO) -> tuple[Source, Layout]:
         known, kind = list(self.reading.columns.values()), self.reading.format
-        container = "xml" if kind == "trec-session" else None
-        source = open_source(path, stream, self.reading.encoding, self.reading.delimiter, known, container)
+        expected = {"trec-session": "xml", "triples": "table", "shown": "table", "auto": None}.get(kind, "json")
+        source = open_source(path, stream, self.reading.encoding, self.reading.delimiter, known, expected)
         layout = recognise_log(source, self.reading)
         return replace(source, first=()), layout  # the first records are not needed any more
 
@@ -112,6 +157,32 @@ class LogReader:
             yield record
 
 
+def is_joined(layout: Layout) -> bool:
+    """Whether pages are spread over records, and have to be put together."""
+    return layout.format in ("events", *EVENT_LOGS) or (layout.format == "shown" and has_pages(layout.columns))
+
+
+def event_join(rejects: RejectLog) -> closing[EventJoin]:
+    from clickbridge.log.event_join import EventJoin  # it needs DuckDB, which the other formats do not
+
+    return closing(EventJoin(rejects))
+
+
+def event_reader(layout: Layout, lists_as_text: bool) -> tuple[Callable[[Any], Iterable[Event]], Counter[str]]:
+    """A function from a record to its events, and the events of other kinds that it has counted."""
+    if layout.format in EVENT_LOGS:
+        own = READ[layout.format]
+        return lambda record: (own(record),), Counter()
+    rows = RowEvents(layout, lists_as_text)
+    return lambda row: rows.read(renamed_row(checked_row(row), layout.renamed)), rows.others
+
+
+def checked_row(row: Any) -> dict[str, Any]:
+    if type(row) is not dict:
+        raise RecordError(f"a line must be a JSON object, got {kind_of(row)}")
+    return row
+
+
 def record_cleaner(layout: Layout, lists_as_text: bool) -> Callable[[Any], Impression | PairCount]:
     """A function from a record of a file to a clean one."""
     columns, scale, form = layout.renamed, time_scale(layout.time_unit), layout.time_format
@@ -119,10 +190,9 @@ def record_cleaner(layout: Layout, lists_as_text: bool) -> Callable[[Any], Impre
     lists = pages and (lists_as_text or layout.columns.get("doc_id") is not None)
 
     def clean(row: Any) -> Impression | PairCount:
-        if type(row) is not dict:
-            raise RecordError(f"a line must be a JSON object, got {kind_of(row)}")
-        if columns:
-            row = renamed_row(row, columns)
+        row = renamed_row(checked_row(row), columns) if columns else checked_row(row)
+        if layout.format == "shown":
+            row = row | {"clicks": int(flag(row.get("clicks"))), "impressions": 1}
         if form is not None and "time" in row:
             row["time"] = read_time(row["time"], form)
         if not pages:

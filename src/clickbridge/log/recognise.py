@@ -7,7 +7,7 @@ once, with the columns that are there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,16 +15,18 @@ from clickbridge.errors import InputError, SettingError, shown_names
 from clickbridge.io.encodings import check_encoding
 from clickbridge.log.clean import time_scale
 from clickbridge.log.column_names import nested_value, usual_columns
-from clickbridge.log.page_rows import click_kinds, is_flag, is_id, is_id_list, is_number
+from clickbridge.log.event_formats import event_format
+from clickbridge.log.page_rows import is_flag, is_id, is_id_list, is_number
+from clickbridge.log.searches import event_kind
 from clickbridge.log.source import Source
 from clickbridge.log.tables import DELIMITERS, check_delimiter
 from clickbridge.log.time_formats import check_time_format, guess_format, guess_unit
 
-FORMATS = ("auto", "sessions", "triples", "shown", "events", "trec-session")
+EVENT_LOGS = ("ubi", "metarank")
+"""Formats with readers of their own, told by their first records in `event_formats.py`."""
+FORMATS = ("auto", "sessions", "triples", "shown", "events", "trec-session", *EVENT_LOGS)
 FIELDS = ("query", "query_id", "doc_id", "user", "session", "time", "results", "clicks", "impressions", "search_id",
           "position", "event")  # fmt: skip
-SIGNS: list[Callable[[Sequence[Mapping[str, Any]]], str | None]] = []
-"""Functions from the first records of a JSON file to the name of a format that has its own reader, asked in order."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,9 @@ def recognise_log(source: Source, given: Reading) -> Layout:
             raise SettingError(f"--columns renames {', '.join(FIELDS)}; got {name!r}")
     if given.format == "trec-session" or source.container == "xml":
         return Layout(source.path, "trec-session", {})
-    sign = next((name for sign in SIGNS if (name := sign(source.first))), None) if source.container == "json" else None
-    if given.format == "auto" and sign:
-        return Layout(source.path, sign, given.columns)
+    own = event_format(source.first) if source.container == "json" and source.first else None
+    if given.format in EVENT_LOGS or (given.format == "auto" and own):
+        return Layout(source.path, given.format if given.format != "auto" else str(own), {})
     _check_named(source, given.columns)
     values = _Values(source)
     found = usual_columns("log", source.names, given.columns, FIELDS, values.can_be)
@@ -101,7 +103,7 @@ def recognise_documents(source: Source, given: Reading, id_name: str | None = No
     if "doc_id" not in columns and (source.names or source.container != "json"):
         word = "column" if source.container != "json" else "key"
         raise InputError(
-            f"{source.path} needs a {word} doc_id; it has {shown_names(list(source.names))}: name it with "
+            f"{source.path}: a {word} doc_id is needed; there are {shown_names(list(source.names))}: name it with "
             + ("--doc-columns doc_id=..." if source.container != "frame" else 'columns={"doc_id": ...}')
         )
     return _with_guesses(Layout(source.path, "documents", columns), source, given, "--doc-columns")
@@ -133,7 +135,7 @@ class _Values:
         }
         values = self.of(theirs)
         if ours == "event":
-            return bool(click_kinds(values))
+            return any(event_kind(name) == "click" for name in set(map(str, values)))
         if ours == "clicks" and theirs != "clicks" and any(type(value) is str and is_id(value) for value in values):
             # A column `clicked` may name the document; a flag or a count does not.
             return all(is_number(value) or is_flag(value) or is_id_list(value) for value in values)
@@ -142,7 +144,7 @@ class _Values:
 
 
 def _format(source: Source, found: Mapping[str, str], values: _Values) -> str:
-    """sessions: a page a row. shown: a shown result a row. events: an event a row. triples: a click, or a count, a row."""
+    """sessions: a row is a page; shown: a shown result; events: an event; triples: a click, or a count of clicks."""
     if "event" in found and ("doc_id" in found or "results" in found):
         return "events"
     if "results" in found:
@@ -174,7 +176,7 @@ def _needed(source: Source, found: Mapping[str, str], kind: str) -> dict[str, st
         columns.pop("doc_id", None)
     known = set(columns)
     third = {"sessions": {"clicks", "doc_id"}, "events": {"doc_id", "results"}}.get(kind, {"doc_id"})
-    if known & {"query", "query_id"} and known & third or (source.container == "json" and not source.names):
+    if (known & {"query", "query_id"} and known & third) or (source.container == "json" and not source.names):
         return columns
     second = "clicks" if kind == "sessions" else "doc_id"
     word = "columns" if source.container != "json" else "keys"

@@ -17,6 +17,7 @@ from clickbridge.errors import InputError
 from clickbridge.io.encodings import check_encoding, guess_encoding, recoded, rewound
 from clickbridge.io.streams import PARQUET, file_stem_suffix, lines
 from clickbridge.log.column_names import dotted_names
+from clickbridge.log.envelopes import is_wrapped, unwrapped
 from clickbridge.log.json_objects import json_objects, nesting
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.tables import (
@@ -51,6 +52,8 @@ class Source:
     dialect: Dialect = field(default_factory=Dialect)
     depth: int | None = None
     """How deep in a JSON file the records lie; None where each line is one."""
+    wrapped: bool = False
+    """Whether JSON objects are something around records, as in bulk bodies and index exports."""
     names: Sequence[str] = ()
     """Columns, or keys of the first records; nested ones by their dotted names."""
     first: Sequence[dict[str, Any]] = ()
@@ -71,10 +74,10 @@ def open_source(
     encoding: str | None = None,
     delimiter: str | None = None,
     known: Sequence[str] = (),
-    container: str | None = None,
+    expected: str | None = None,
 ) -> Source:
-    """Looks at the first bytes of an open file. `encoding`, `delimiter` and `container` settle what is else guessed;
-    `known` are names of columns that it should have."""
+    """Looks at the first bytes of an open file. `encoding` and `delimiter` settle what is else guessed; `known` are
+    names of columns that it should have, `expected` is the container where the bytes do not tell."""
     head = stream.read(HEAD)
     rest = rewound(head, stream)
     suffix = _SUFFIXES.get(file_stem_suffix(path), "")
@@ -82,12 +85,12 @@ def open_source(
         return _parquet(path, io.BytesIO(rest.read()) if path == "-" else rest)
     if suffix == "parquet":
         raise InputError(f"{path} is not a sound Parquet file (its first bytes are not): fetch or write it again")
-    if "xml" in (suffix, container):
+    if "xml" in (suffix, expected):
         return Source(path, rest, "xml")
     code = check_encoding(encoding) if encoding else guess_encoding(head)
     text = recoded(rest, code, path)
     start = text.read(HEAD)
-    source = Source(path, rewound(start, text), container or _container(path, start, suffix), code)
+    source = Source(path, rewound(start, text), _container(path, start, suffix or expected or ""), code)
     if source.container == "json":
         return _json(source, start)
     if source.container == "table":
@@ -107,7 +110,7 @@ def _container(path: str, start: bytes, suffix: str) -> str:
     line = start.split(b"\n")[0]
     if any(mark in line for mark in (b",", b";", b"|", b"\t")):
         return "table"
-    raise InputError(f"cannot tell the format of {path}: it is no JSON, no XML and no table with a header")
+    raise InputError(f"cannot tell the format of {path}: no JSON, no XML and no table with a header: give --format")
 
 
 def _table(source: Source, start: bytes, delimiter: str | None, known: Sequence[str]) -> Source:
@@ -115,7 +118,7 @@ def _table(source: Source, start: bytes, delimiter: str | None, known: Sequence[
     text = start.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     given = check_delimiter(delimiter) if delimiter else None
     dialect = find_dialect(text, given, known)
-    if suffix == ".tsv" and given is None and ("\t" in text.split("\n")[0] or dialect.delimiter == ","):
+    if suffix == ".tsv" and given is None and "\t" in text.split("\n")[0]:
         dialect = find_dialect(text, "\t", known)
     whole = start if len(start) < HEAD else start[: start.rfind(b"\n") + 1] or start
     names = header_of(cells_of(io.BytesIO(start), source.path, dialect), source.path)
@@ -148,8 +151,11 @@ def _json(source: Source, start: bytes) -> Source:
                 first.append(value)
     except InputError:
         pass  # the sample ends inside a record
+    wrapped = any(map(is_wrapped, first))
+    if wrapped:
+        first = [record for value in first for record in unwrapped(value) if type(record) is dict][:FIRST]
     names = dict.fromkeys(name for value in first for name in dotted_names(value))
-    return replace(source, depth=depth, names=list(names), first=first)
+    return replace(source, depth=depth, wrapped=wrapped, names=list(names), first=first)
 
 
 def _is_wrapper(record: dict[str, Any]) -> bool:
@@ -173,9 +179,13 @@ def _json_records(source: Source, rejects: RejectLog) -> Iterator[tuple[int, Any
     for number, line in enumerate(raw, 1):
         if not line or line.isspace():
             continue
-        rejects.lines += 1
         try:
-            yield number, orjson.loads(line)
+            value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
             hint = ": give --encoding" if "utf-8" in error.msg.lower() else ""
+            rejects.lines += 1
             rejects.add(source.path, number, f"not JSON: {error.msg}{hint}")
+            continue
+        for record in unwrapped(value) if source.wrapped else (value,):
+            rejects.lines += 1
+            yield number, record

@@ -111,7 +111,9 @@ def header_of(rows: Iterator[tuple[int, Cells]], path: str) -> list[str]:
     return names
 
 
-def text_rows(stream: BinaryIO, path: str, dialect: Dialect, rejects: RejectLog) -> Iterator[tuple[int, dict[str, Any]]]:
+def text_rows(
+    stream: BinaryIO, path: str, dialect: Dialect, rejects: RejectLog
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows under the header's names."""
     rows = cells_of(stream, path, dialect)
     names = header_of(rows, path)
