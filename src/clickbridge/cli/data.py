@@ -14,6 +14,7 @@ from clickbridge.cli.console import (
     Seed,
     in_words,
     keep_apart,
+    keep_outside,
     pairs_of,
     print_json,
     print_table,
@@ -50,6 +51,7 @@ def ingest(
     """Read click logs and documents into a GRAPH."""
     from clickbridge.graph.clickgraph import KIND, ClickGraph
     from clickbridge.io.artifact import check_target
+    from clickbridge.io.files import check_output
     from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
@@ -57,9 +59,10 @@ def ingest(
     keep_apart([out, rejects], [*logs, *docs])
     defaults = checked_counting(min_clicks=min_clicks, min_users=min_users, response=response)
     dense = pairs_of(vectors, "--vectors takes NAME=FILE, as minilm=vectors.parquet")
+    keep_outside(out, [*logs, *docs, *dense.values(), rejects])
     check_target(out, KIND)
-    if rejects is not None and rejects.resolve().is_relative_to(out.resolve()):
-        raise SettingError(f"--rejects {rejects} is inside {out}, which is replaced as a whole: choose another place")
+    if rejects is not None:
+        check_output(rejects)
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
         # Documents are read first; what both lose goes to one file.
         place = rejects or Path(scratch) / "rejects.jsonl"
@@ -108,11 +111,14 @@ def split(
     json: Json = False,
 ) -> None:
     """Cut a log into a training log and click-labelled lists, where there are no judgments."""
+    from clickbridge.io.files import check_output
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
     from clickbridge.log.split import split_log
 
     keep_apart([train, lists], logs)
+    for path in (train, lists):
+        check_output(path)
     rejects = RejectLog(max_rejects)
     log = read_log(*logs, format=format, columns=renames(columns), time_unit=time_unit, rejects=rejects)
     report = asdict(split_log(log, at=at, by=by, train=train, lists=lists, seed=seed))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
-from clickbridge.errors import SettingError
+from clickbridge.errors import SettingError, shown
 from clickbridge.types import OPAQUE, Impression, PairCount
 
 MAX_QUERY = 4096
@@ -72,9 +72,9 @@ def clean_time(value: Any, scale: float) -> float | None:
         try:
             seconds = _seconds(datetime.fromisoformat(value))
         except (TypeError, ValueError, OverflowError):
-            raise RecordError(f"time {value!r} is neither ISO 8601 nor a number") from None
+            raise RecordError(f"time {shown(value)} is neither ISO 8601 nor a number") from None
     if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 0:
-        raise RecordError(f"time {value!r} is not a time since 1970")
+        raise RecordError(f"time {shown(value)} is not a time since 1970")
     if number is not None and not FIRST_LOGS <= seconds < END_OF_TIME:
         _check_unit(value, number, scale)
     return seconds
@@ -98,13 +98,13 @@ def _check_unit(value: Any, number: float, scale: float) -> None:
     fits = [unit for unit, size in TIME_UNITS.items() if FIRST_LOGS <= number * size < END_OF_TIME]
     if seconds >= END_OF_TIME:
         hint = f"is the unit {fits[0]}?" if fits else "check it"
-        raise RecordError(f"time {value!r} is in the year {1970 + seconds / YEAR:.0f}: {hint}")
+        raise RecordError(f"time {shown(value)} is in the year {1970 + seconds / YEAR:.0f}: {hint}")
     if fits and TIME_UNITS[fits[0]] > scale:
-        raise RecordError(f"time {value!r} is in the year 1970: is the unit {fits[0]}?")
+        raise RecordError(f"time {shown(value)} is in the year 1970: is the unit {fits[0]}?")
     day = f"{number:.0f}"
     if number.is_integer() and _is_day(day):
         dashed = f"{day[:4]}-{day[4:6]}-{day[6:]}"
-        raise RecordError(f"time {value!r} is in the year 1970: write a date as text, {dashed}")
+        raise RecordError(f"time {shown(value)} is in the year 1970: write a date as text, {dashed}")
 
 
 def _seconds(stamp: date) -> float:
@@ -120,7 +120,7 @@ def clean_id(value: Any, what: str) -> str:
     if type(value) is not str:
         raise RecordError(f"{what} must be text, got {_kind(value)}")
     if not value or value.split() != [value]:
-        raise RecordError(f"{what} {value!r} is empty or has white space")
+        raise RecordError(f"{what} {shown(value)} is empty or has white space")
     return value
 
 
@@ -161,7 +161,7 @@ def clean_session(record: Any, scale: float = 1.0) -> Impression:
     results = record.get("results")
     if results is not None:
         results = clean_ids(results, "results")
-    return Impression(query, results, clicks, query_id, _user(record), clean_time(record.get("time"), scale))
+    return Impression(query, results, clicks, query_id, _user(record), _event_time(record, scale))
 
 
 def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
@@ -174,8 +174,16 @@ def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
         _count(record.get("impressions"), "impressions", None),
         query_id,
         _user(record),
-        clean_time(record.get("time"), scale),
+        _event_time(record, scale),
     )
+
+
+def _event_time(record: Mapping[str, Any], scale: float) -> float | None:
+    """No log comes from so far ahead, and one such event would make all others old beyond counting."""
+    seconds = clean_time(record.get("time"), scale)
+    if seconds is not None and seconds >= END_OF_TIME:
+        raise RecordError(f"time {shown(record.get('time'))} is in the year {1970 + seconds / YEAR:.0f}: check it")
+    return seconds
 
 
 def _user(record: Mapping[str, Any]) -> str | None:
@@ -197,9 +205,9 @@ def _count(value: Any, what: str, default: int | None) -> int | None:
         number = float(value)
         count = int(number)
     except (TypeError, ValueError, OverflowError):
-        raise RecordError(f"{what} must be a whole number, got {value!r}") from None
+        raise RecordError(f"{what} must be a whole number, got {shown(value)}") from None
     if isinstance(value, bool) or count != number or not 0 <= count < 2**31:
-        raise RecordError(f"{what} must be a whole number from 0 to 2147483647, got {value!r}")
+        raise RecordError(f"{what} must be a whole number from 0 to 2147483647, got {shown(value)}")
     return count
 
 

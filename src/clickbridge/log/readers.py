@@ -7,21 +7,22 @@ use goes to its RejectLog with line and reason.
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
-from clickbridge.errors import InputError, SettingError
-from clickbridge.frames import Frame, column_values, is_frame
+from clickbridge.errors import InputError, SettingError, shown_names
+from clickbridge.frames import Frame, is_frame
 from clickbridge.io.streams import MAX_LINE, PARQUET, file_stem_suffix, lines, open_stream
 from clickbridge.log.clean import RecordError, clean_session, clean_triple, time_scale
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.trec_session import read_trec_session
 from clickbridge.types import Document, Impression, PairCount
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LogRecord = Impression | PairCount | Document
 FORMATS = ("auto", "sessions", "triples", "trec-session")
@@ -102,12 +103,12 @@ class LogReader:
         """The file's column names, renamed to ours by --columns."""
         for ours, theirs in self.columns.items():
             if theirs not in header:
-                raise InputError(f"{path} has no column {theirs!r} for {ours}; it has {', '.join(header)}")
+                raise InputError(f"{path} has no column {theirs!r} for {ours}; it has {shown_names(header)}")
         renamed = {theirs: ours for ours, theirs in self.columns.items()}
         names = [renamed.get(name, name if name not in self.columns else "") for name in header]
         if not ("query" in names or "query_id" in names) or "doc_id" not in names:
             raise InputError(
-                f"{path} needs columns query and doc_id; it has {', '.join(header)}: name them with "
+                f"{path} needs columns query and doc_id; it has {shown_names(header)}: name them with "
                 "--columns query=...,doc_id=..."
             )
         return names
@@ -194,28 +195,45 @@ def _tsv_rows(path: str, stream: BinaryIO) -> Iterator[tuple[int, list[str] | No
 
 
 def _csv_rows(path: str, stream: BinaryIO) -> Iterator[tuple[int, list[str] | None]]:
-    # Undecodable bytes become lone surrogates, so that one bad row does not end the file.
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
     csv.field_size_limit(MAX_LINE)  # a document's text may be longer than the library's 128 KiB
+    text = _RecordLines(path, stream)
     reader = csv.reader(text, strict=True)
-    try:
-        while True:
-            before = reader.line_num
-            try:
-                cells = next(reader)
-            except StopIteration:
-                break
-            except csv.Error:
-                # A quote left open swallows lines: each of them is lost, so each of them counts.
-                for number in range(before + 1, reader.line_num + 1):
-                    yield number, None
-                continue
-            bad = any("\udc80" <= ch <= "\udcff" for cell in cells if not cell.isascii() for ch in cell)
-            yield reader.line_num, None if bad else cells
-    finally:
-        # The stream is closed by who opened it, and may be already.
-        with suppress(ValueError):
-            text.detach()
+    while True:
+        before, text.size = reader.line_num, 0
+        try:
+            cells = next(reader)
+        except StopIteration:
+            break
+        except csv.Error:
+            # A quote left open swallows lines: each of them is lost, so each of them counts.
+            for number in range(before + 1, reader.line_num + 1):
+                yield number, None
+            continue
+        bad = any("\udc80" <= ch <= "\udcff" for cell in cells if not cell.isascii() for ch in cell)
+        yield reader.line_num, None if bad else cells
+
+
+class _RecordLines:
+    """Lines for the csv module, which asks for more of them as long as a quote is open: up to a limit."""
+
+    def __init__(self, path: str, stream: BinaryIO) -> None:
+        self._path = path
+        # A lone carriage return ends a line too.
+        whole = lines(stream, path, ends=True)
+        self._lines = (part for line in whole for part in line.splitlines(keepends=True))
+        self.size = 0
+        """Bytes of the record that is being read."""
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.size += len(line)
+        if self.size > MAX_LINE:
+            raise InputError(f"{self._path} has a row over {MAX_LINE >> 20} MiB: is a quote left open?")
+        # Undecodable bytes become lone surrogates, so that one bad row does not end the file.
+        return line.decode("utf-8", "surrogateescape")
 
 
 def _parquet_rows(
@@ -233,7 +251,7 @@ def _parquet_rows(
             names = check_header(path, list(file.schema_arrow.names))
             number = 0
             for batch in file.iter_batches(batch_size=65536):
-                columns = [column_values(column) for column in batch.columns]
+                columns = [_values(column) for column in batch.columns]
                 for cells in zip(*columns, strict=True):
                     number += 1
                     rejects.lines += 1
@@ -241,6 +259,39 @@ def _parquet_rows(
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path} is not a sound Parquet file ({reason}): fetch or write it again") from None
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Python values; times in nanoseconds lose what a datetime cannot hold (without pandas PyArrow refuses)."""
+    import pyarrow as pa
+
+    try:
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+        values: list[Any] = column.to_pylist()
+    except UnicodeDecodeError:
+        raise
+    except (ValueError, OverflowError, ImportError, pa.ArrowException):
+        # Python has no such time (the year 10000, nanoseconds of a day): those alone become what no field takes.
+        values = [_value(scalar) for scalar in column]
+    return values
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError, ImportError):
+        return _Unreadable(str(scalar.type))
+
+
+class _Unreadable:
+    """A value that Python cannot hold; whoever needs it rejects the row."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __repr__(self) -> str:
+        return f"of type {self.kind}, out of range,"
 
 
 def _rename(record: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
