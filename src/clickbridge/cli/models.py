@@ -78,7 +78,7 @@ def fit(
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.graph.responses import responses
     from clickbridge.io.artifact import check_target
-    from clickbridge.models.files import KIND
+    from clickbridge.models.model_folder import KIND
     from clickbridge.models.specs import build_components, build_model, parse_spec
 
     runs_on = engine_of(engine, threads, memory)
@@ -167,7 +167,7 @@ def update(
     from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
-    from clickbridge.models.files import KIND, load
+    from clickbridge.models.model_folder import KIND, load
 
     runs_on = engine_of(engine, threads, memory)
     if not (logs or docs or remove_docs):
@@ -216,7 +216,7 @@ def search(
     json: Json = False,
 ) -> None:
     """Search the whole collection."""
-    from clickbridge.models.files import load
+    from clickbridge.models.model_folder import load
 
     opened = load(model)
     query = readable(query)
@@ -251,7 +251,7 @@ def similar(
     json: Json = False,
 ) -> None:
     """Find similar queries or similar documents."""
-    from clickbridge.models.files import load
+    from clickbridge.models.model_folder import load
     from clickbridge.skernel.similar_queries import similar_by_clicks
 
     if (query is None) == (doc is None):
