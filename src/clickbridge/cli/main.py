@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -49,7 +50,10 @@ for verb in (
 
 def main() -> None:
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # here, where a reader that has gone is no fault
     except ClickbridgeError as error:
         say(f"clickbridge: {error}")
         sys.exit(error.exit_code)
@@ -57,7 +61,8 @@ def main() -> None:
         say("clickbridge: interrupted; nothing was left half-written")
         sys.exit(130)
     except BrokenPipeError:
-        sys.stderr.close()
+        # Python flushes once more at its end: into nothing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -66,7 +71,3 @@ def main() -> None:
     except MemoryError:
         say("clickbridge: out of memory: use a smaller log, or a machine with more")
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()
