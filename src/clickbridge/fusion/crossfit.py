@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from clickbridge.graph.hold_back import HoldBack
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.study import Study
-from clickbridge.types import ResultList
 
 
 class Block(NamedTuple):
