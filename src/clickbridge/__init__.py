@@ -11,6 +11,7 @@ from clickbridge.models.registry import SHORT_FOR, provide
 __version__ = "0.1.0"
 
 _MODELS = {
+    "auto": "clickbridge.models.auto:Auto",
     "given": "clickbridge.models.given:Given",
     "vsm": "clickbridge.models.lexical:VSM",
     "bm25": "clickbridge.models.lexical:BM25",
@@ -113,6 +114,7 @@ if TYPE_CHECKING:
     from clickbridge.log.documents import read_docs as read_docs
     from clickbridge.log.readers import read_log as read_log
     from clickbridge.models.algebra import Sum as Sum
+    from clickbridge.models.auto import Auto as Auto
     from clickbridge.models.bltm import BLTM as BLTM
     from clickbridge.models.cos_click import CosClick as CosClick
     from clickbridge.models.expansion import Expansion as Expansion
