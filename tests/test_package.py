@@ -32,6 +32,7 @@ LEVELS = [
     {"skernel", "online", "fusion"},
     {"evaluate"},
     {"serve", "cli"},
+    {"__main__"},
 ]
 NAMED_EXCEPTIONS = {
     ("graph", "log"),

@@ -26,7 +26,7 @@ from clickbridge.cli.fitting import MinClicks, MinUsers, Response, checked_count
 from clickbridge.errors import SettingError
 
 Logs = Annotated[list[str], typer.Argument(help="Log files; - is standard input.", show_default=False)]
-Format = Annotated[str, typer.Option(help="auto, sessions, triples or trec-session.")]
+Format = Annotated[str, typer.Option(help="auto, sessions, triples, trec-session, ubi or metarank.")]
 Columns = Annotated[list[str], typer.Option(help="Rename columns: ours=theirs, as time=click_time.")]
 TimeUnit = Annotated[str, typer.Option(help="Unit of numeric times: s, ms, us, ns.")]
 MaxRejects = Annotated[str, typer.Option(help="Share of unusable lines above which nothing is written.")]
@@ -84,6 +84,8 @@ def ingest(
         "rejected_lines": rejected.count,
         "rejected_documents": documents.rejects.count,
     }
+    for note in log.notes:
+        say(note)
     if documents.ignored:
         say(f"fields that are not text were left out: {', '.join(sorted(documents.ignored))}")
     if graph.summary["repeated_documents"]:

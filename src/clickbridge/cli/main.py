@@ -72,7 +72,3 @@ def main() -> None:
     except MemoryError:
         say("clickbridge: out of memory: use a smaller log, or a machine with more")
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -199,6 +199,8 @@ def update(
             documents = read_docs(*docs, rejects=RejectLog(max_rejects))
             opened.update(log, documents, gone, engine=runs_on, applied=hashes)
             opened.save(model)
+    for note in log.notes:
+        say(note)
     summary = {"model": opened.spec, "documents": len(opened.doc_ids_), "logs taken in": len(opened.applied_)}
     if json:
         print_json(summary)

@@ -112,7 +112,7 @@ def clean_id(value: Any, what: str) -> str:
     if type(value) is int:
         return str(value)
     if type(value) is not str:
-        raise RecordError(f"{what} must be text, got {_kind(value)}")
+        raise RecordError(f"{what} must be text, got {kind_of(value)}")
     if not value or value.split() != [value]:
         raise RecordError(f"{what} {shown(value)} is empty or has white space")
     return value
@@ -121,7 +121,7 @@ def clean_id(value: Any, what: str) -> str:
 def clean_ids(values: Any, what: str) -> list[str]:
     """A list of ids, each kept once, in order."""
     if type(values) is not list:
-        raise RecordError(f"{what} must be a list of ids, got {_kind(values)}")
+        raise RecordError(f"{what} must be a list of ids, got {kind_of(values)}")
     try:
         # Fast path: joined by blanks and split again, sound ids come back one for one.
         if " ".join(values).split() == values:
@@ -134,7 +134,7 @@ def clean_ids(values: Any, what: str) -> list[str]:
 def clean_query(record: Mapping[str, Any]) -> tuple[str, str | None]:
     text, query_id = record.get("query"), record.get("query_id")
     if text is not None and type(text) is not str:
-        raise RecordError(f"query must be text, got {_kind(text)}")
+        raise RecordError(f"query must be text, got {kind_of(text)}")
     if text and len(text) > MAX_QUERY:
         raise RecordError(f"query has {len(text)} characters, at most {MAX_QUERY} are taken")
     query = normalise_query(text) if text else ""
@@ -147,7 +147,7 @@ def clean_query(record: Mapping[str, Any]) -> tuple[str, str | None]:
 def clean_session(record: Any, scale: float = 1.0) -> Impression:
     """One line of a `sessions` log."""
     if type(record) is not dict:
-        raise RecordError(f"a line must be a JSON object, got {_kind(record)}")
+        raise RecordError(f"a line must be a JSON object, got {kind_of(record)}")
     query, query_id = clean_query(record)
     if "clicks" not in record:
         raise RecordError("no clicks")
@@ -155,7 +155,7 @@ def clean_session(record: Any, scale: float = 1.0) -> Impression:
     results = record.get("results")
     if results is not None:
         results = clean_ids(results, "results")
-    return Impression(query, results, clicks, query_id, _user(record), _event_time(record, scale))
+    return Impression(query, results, clicks, query_id, _user(record), event_time(record.get("time"), scale))
 
 
 def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
@@ -168,15 +168,15 @@ def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
         _count(record.get("impressions"), "impressions", None),
         query_id,
         _user(record),
-        _event_time(record, scale),
+        event_time(record.get("time"), scale),
     )
 
 
-def _event_time(record: Mapping[str, Any], scale: float) -> float | None:
+def event_time(value: Any, scale: float) -> float | None:
     """No log comes from so far ahead, and one such event would make all others old beyond counting."""
-    seconds = clean_time(record.get("time"), scale)
+    seconds = clean_time(value, scale)
     if seconds is not None and seconds >= END_OF_TIME:
-        raise RecordError(f"time {shown(record.get('time'))} is in the year {1970 + seconds / YEAR:.0f}: check it")
+        raise RecordError(f"time {shown(value)} is in the year {1970 + seconds / YEAR:.0f}: check it")
     return seconds
 
 
@@ -188,7 +188,7 @@ def _user(record: Mapping[str, Any]) -> str | None:
     if value in (None, ""):
         return None
     if type(value) not in (str, int):
-        raise RecordError(f"user must be text, got {_kind(value)}")
+        raise RecordError(f"user must be text, got {kind_of(value)}")
     return str(value)
 
 
@@ -205,6 +205,6 @@ def _count(value: Any, what: str, default: int | None) -> int | None:
     return count
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "true/false", type(None): "null"}
     return names.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)

@@ -1,4 +1,4 @@
-"""Streaming readers of click logs: `sessions` JSONL, `triples` (CSV, TSV, Parquet), TREC session XML.
+"""Streaming readers of click logs: `sessions` JSONL, `triples` (CSV, TSV, Parquet), TREC session XML, event logs.
 
 A reader yields clean records one at a time, so that memory does not grow with the file. What it cannot
 use goes to its RejectLog with line and reason.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -17,6 +18,7 @@ from clickbridge.errors import InputError, SettingError, shown_names
 from clickbridge.frames import Frame, is_frame
 from clickbridge.io.streams import MAX_LINE, PARQUET, file_stem_suffix, lines, open_stream
 from clickbridge.log.clean import RecordError, clean_session, clean_triple, time_scale
+from clickbridge.log.event_records import event_records, first_records
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.trec_session import read_trec_session
 from clickbridge.types import Document, Impression, PairCount
@@ -24,8 +26,12 @@ from clickbridge.types import Document, Impression, PairCount
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from clickbridge.log.event_join import EventJoin
+
 LogRecord = Impression | PairCount | Document
-FORMATS = ("auto", "sessions", "triples", "trec-session")
+EVENT_LOGS = ("ubi", "metarank")
+"""Formats whose searches and clicks are separate events, perhaps in separate files."""
+FORMATS = ("auto", "sessions", "triples", "trec-session", *EVENT_LOGS)
 FIELDS = ("query", "query_id", "doc_id", "user", "session", "time", "results", "clicks", "impressions")
 _BY_SUFFIX = {
     ".jsonl": "sessions", ".ndjson": "sessions", ".json": "sessions", ".csv": "triples", ".tsv": "triples",
@@ -54,18 +60,43 @@ class LogReader:
         self.columns = dict(columns or {})
         self.scale = time_scale(time_unit)
         self.rejects = rejects if rejects is not None else RejectLog()
+        self.notes: list[str] = []
+        """What the last reading found out about the log, in lines for the user."""
 
     def __iter__(self) -> Iterator[LogRecord]:
-        try:
+        self.notes = []
+        with ExitStack() as ends:
+            ends.callback(self.rejects.end_file)
+            join: EventJoin | None = None
             for path in self.paths:
                 with open_stream(path) as stream:
-                    yield from self._read(path, stream)
-        finally:
-            self.rejects.end_file()
+                    kind = self.format if self.format != "auto" else detect_format(path, stream)
+                    if kind in EVENT_LOGS:
+                        join = join or ends.enter_context(_event_join(self.rejects))
+                        yield from self._events(path, stream, kind, join)
+                    else:
+                        yield from self._read(path, stream, kind)
+            if join is not None:
+                yield from join.impressions()
+                self.notes = join.notes
         self.rejects.close()
 
-    def _read(self, path: str, stream: BinaryIO) -> Iterator[LogRecord]:
-        kind = self.format if self.format != "auto" else detect_format(path, stream)
+    def _events(self, path: str, stream: BinaryIO, kind: str, join: EventJoin) -> Iterator[Document]:
+        """Keeps searches and actions until all files are read; documents that a log brings along pass at once."""
+        from clickbridge.log.event_formats import READ
+
+        for number, record in event_records(path, stream, self.rejects):
+            try:
+                event = READ[kind](record)
+            except RecordError as error:
+                self.rejects.add(path, number, str(error))
+                continue
+            if isinstance(event, Document):
+                yield event
+            elif event is not None:
+                join.add(event, kind, path, number)
+
+    def _read(self, path: str, stream: BinaryIO, kind: str) -> Iterator[LogRecord]:
         if kind == "sessions":
             yield from self._sessions(path, stream)
         elif kind == "triples":
@@ -123,10 +154,10 @@ def read_log(
 ) -> LogReader:
     """Clean records of one or more click logs, streamed.
 
-    `paths` are files, plain or compressed (`-` is standard input), or one data frame. `format` is sessions, triples or
-    trec-session; auto goes by the name and the first bytes. `columns` maps our names to the log's, as
-    `{"query": "search_term"}`. `time_unit` is that of times given as numbers: s, ms, us or ns. What cannot be used goes
-    to `rejects`, which refuses the log where it is too much.
+    `paths` are files, plain or compressed (`-` is standard input), or one data frame. `format` is sessions, triples,
+    trec-session, ubi or metarank; auto goes by the name and the first records. `columns` maps our names to the log's,
+    as `{"query": "search_term"}`. `time_unit` is that of times given as numbers: s, ms, us or ns. What cannot be used
+    goes to `rejects`, which refuses the log where it is too much.
 
     The result can be iterated over any number of times; it is what `ClickGraph.build` takes.
     """
@@ -137,12 +168,23 @@ def read_log(
     return LogReader(tuple(str(p) for p in paths), format, columns, time_unit, rejects)
 
 
+def _event_join(rejects: RejectLog) -> closing[EventJoin]:
+    from clickbridge.log.event_join import EventJoin  # it needs DuckDB, which the other formats do not
+
+    return closing(EventJoin(rejects))
+
+
 def detect_format(path: str, stream: BinaryIO) -> str:
-    """By extension, then by the first bytes."""
-    if suffix := _BY_SUFFIX.get(file_stem_suffix(path)):
-        return suffix
-    head = bytes(stream.peek(4096)[:4096])  # type: ignore[attr-defined]
+    """By extension, then by the first bytes; event logs by their first records."""
+    from clickbridge.log.event_formats import event_format
+
+    suffix = _BY_SUFFIX.get(file_stem_suffix(path))
+    head = bytes(stream.peek(1 << 16))  # type: ignore[attr-defined]
     head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if suffix in (None, "sessions") and head[:1] in (b"{", b"[") and (found := event_format(first_records(head))):
+        return found
+    if suffix:
+        return suffix
     if head.startswith(b"<"):
         return "trec-session"
     if head.startswith(b"{"):

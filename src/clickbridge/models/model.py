@@ -164,8 +164,9 @@ class Model:
         """Fits on a study, which other models may share; with `choices`, without choosing anew."""
         start = time.perf_counter()
         study = study.of_several(self.least_users)
-        fitted = self.learned(study, self.choose(study) if choices is None else choices)
-        fitted.warm()
+        with study.engine.at_work():
+            fitted = self.learned(study, self.choose(study) if choices is None else choices)
+            fitted.warm()
         seconds = round(time.perf_counter() - start, 3)
         self.fitted_ = fitted._with(report={**fitted.report, "seconds": seconds})
         return self
@@ -199,7 +200,9 @@ class Model:
         if change.clicks and self.least_users > 1:
             fitted_so = f"{self.spec} fitted with min_users={self.least_users}"
             raise NotSupported(f"{fitted_so} cannot be updated click by click: fit it again")
-        after = fitted.updated(change, engine or default_engine())
+        engine = engine or default_engine()
+        with engine.at_work():
+            after = fitted.updated(change, engine)
         after = after._with(applied=(*fitted.applied, *applied), report=fitted.report)
         after.warm()
         self.fitted_ = after
