@@ -27,10 +27,10 @@ def preload() -> None:
     import clickbridge.cli.main
     import clickbridge.graph.build
     import clickbridge.log.aggregate
-    import clickbridge.models.files
+    import clickbridge.models.model_folder
     import clickbridge.models.specs
     import clickbridge.online.journal
-    import clickbridge.online.model  # noqa: F401
+    import clickbridge.online.online  # noqa: F401
 
 
 def verb(*words: object) -> Callable[[], None]:

@@ -62,7 +62,7 @@ def _refitted(place: Path, user: str, refit: bool, graph: Path | None, engine: A
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.graph.forget import forget_user
     from clickbridge.io.artifact import kept_for_writing
-    from clickbridge.models.files import KIND, load
+    from clickbridge.models.model_folder import KIND, load
 
     if not refit or graph is None:
         raise InputError(
@@ -82,10 +82,10 @@ def _refitted(place: Path, user: str, refit: bool, graph: Path | None, engine: A
 
 
 def _from_state(place: Path, user: str, model: Path | None) -> Any:
-    from clickbridge.models.files import load
+    from clickbridge.models.model_folder import load
     from clickbridge.online.forget import forget_user
     from clickbridge.online.journal import Journal
-    from clickbridge.online.model import Online
+    from clickbridge.online.online import Online
 
     if model is None:
         raise SettingError(f"{place} is a learner's STATE: name the MODEL that it belongs to, with --model")

@@ -25,9 +25,9 @@ from clickbridge.io.artifact import ArtifactWriter, open_artifact
 from clickbridge.io.values import read_value, write_value
 from clickbridge.online.entry import Entry
 from clickbridge.online.entry_file import EntryFile
-from clickbridge.online.fitted import FittedOnline
+from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.online.learner import Learner, Page
-from clickbridge.online.model import Online
+from clickbridge.online.online import Online
 from clickbridge.online.state import State
 
 KIND = "online-state"
