@@ -15,6 +15,7 @@ from clickbridge.engines.base import Engine
 from clickbridge.errors import SettingError
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.values import stored
+from clickbridge.models.ascent import coordinate_ascent, labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Query, without_gaps
 from clickbridge.models.change import Change
 from clickbridge.models.composite import Composite, FittedComposite, PartsChoices, joined_notes
@@ -33,7 +34,6 @@ from clickbridge.models.sfunction import (
     unit_index,
 )
 from clickbridge.models.study import Study
-from clickbridge.models.tuning import coordinate_ascent, labelled, ranker_of
 from clickbridge.search.index import Found, Index, StackedIndex, best
 from clickbridge.settings import Seeded, setting, settings
 from clickbridge.types import Document, Explanation

@@ -291,7 +291,7 @@ class Model:
 
     def save(self, path: str | Path) -> None:
         """Writes the fitted model as a folder."""
-        from clickbridge.models.files import save
+        from clickbridge.models.model_folder import save
 
         save(self.fitted, path)
 
