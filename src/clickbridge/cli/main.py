@@ -8,7 +8,7 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, models, ranking, reproduce, search, update
+from clickbridge.cli import bounds, compare, data, demo, forget, models, reproduce, runs, search, update
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -38,11 +38,12 @@ for verb in (
     update.update,
     search.search,
     search.similar,
-    ranking.rank,
-    ranking.evaluate,
+    runs.rank,
+    runs.evaluate,
     compare.compare,
     data.simulate,
     bounds.bounds,
+    forget.forget,
     reproduce.reproduce,
 ):
     app.command()(verb)

@@ -21,7 +21,7 @@ def search(
     json: Json = False,
 ) -> None:
     """Search the whole collection."""
-    from clickbridge.models.files import load
+    from clickbridge.models.model_folder import load
 
     opened = load(model)
     query = readable(query)
@@ -56,7 +56,7 @@ def similar(
     json: Json = False,
 ) -> None:
     """Find similar queries or similar documents."""
-    from clickbridge.models.files import load
+    from clickbridge.models.model_folder import load
     from clickbridge.skernel.similar_queries import similar_by_clicks
 
     if (query is None) == (doc is None):

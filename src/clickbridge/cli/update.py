@@ -51,7 +51,7 @@ def update(
     from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
-    from clickbridge.models.files import KIND, load
+    from clickbridge.models.model_folder import KIND, load
 
     runs_on = engine_of(engine, threads, memory)
     if not (logs or docs or remove_docs):
