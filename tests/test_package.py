@@ -31,7 +31,8 @@ LEVELS = [
     {"models"},
     {"skernel", "online", "fusion"},
     {"evaluate"},
-    {"serve", "cli"},
+    {"serve"},
+    {"cli"},
 ]
 NAMED_EXCEPTIONS = {
     ("graph", "log"),
@@ -47,7 +48,7 @@ ONLY_IN = {
     "ray": ("engines",),
     "cupy": ("engines",),
     "typer": ("cli",),
-    "fastapi": ("serve",),
+    **dict.fromkeys(("fastapi", "starlette", "uvicorn", "pydantic", "sqlalchemy", "prometheus_client"), ("serve",)),
     # One pool of threads: seven that each take every core are slower than one.
     "concurrent.futures": ("engines/local.py",),
     "multiprocessing": (),

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, models, ranking, reproduce
+from clickbridge.cli import bounds, compare, data, demo, models, ranking, reproduce, serving
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -43,6 +43,7 @@ for verb in (
     data.simulate,
     bounds.bounds,
     reproduce.reproduce,
+    serving.serve,
 ):
     app.command()(verb)
 

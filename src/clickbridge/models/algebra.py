@@ -178,12 +178,19 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
     # --- scores ----------------------------------------------------------------------------------
 
     def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
-        total, any_score = np.zeros(len(items)), np.zeros(len(items), dtype=bool)
+        return self._added(query, len(items), lambda part, image: part.score_image(image, items))
+
+    def score_new(self, query: Query, documents: Sequence[Document]) -> Array:
+        return self._added(query, len(documents), lambda part, image: part.score_new_image(image, documents))
+
+    def _added(self, query: Query, n: int, score: Callable[[FittedSFunction, Image], Array]) -> Array:
+        """The weighted sum of what `score` says of each part; -inf where no part has a score."""
+        total, any_score = np.zeros(n), np.zeros(n, dtype=bool)
         for part, weight in zip(self.parts, self.choices.weights, strict=True):
             image = part.image(query)
             if not is_mapped(image):
                 continue
-            scores = part.score_image(image, items)
+            scores = score(part, image)
             finite = np.isfinite(scores)
             total[finite] += (weight / part.normaliser(image)) * scores[finite]
             any_score |= finite

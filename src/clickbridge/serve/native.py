@@ -1,0 +1,226 @@
+"""The native endpoints. Bodies are read and answers written by hand: the work is a fraction of a millisecond."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Query, Request, Response
+
+from clickbridge.errors import InputError
+from clickbridge.log.clean import MAX_QUERY
+from clickbridge.serve.answers import answer, documents_of, explained, explanation, found, new_query_id, ranked
+from clickbridge.serve.bodies import read_body, taking
+from clickbridge.serve.events import Event, page_event, undo_event
+from clickbridge.serve.limits import MAX_ID, MAX_K
+from clickbridge.serve.refusals import JSON, Refused
+from clickbridge.serve.schemas import (
+    BatchAnswer,
+    EventIn,
+    Feedback,
+    FeedbackAnswer,
+    Health,
+    RankAnswer,
+    RankBatch,
+    RankRequest,
+    Undo,
+    checked,
+    decode,
+    rank_requests,
+)
+from clickbridge.serve.served import Served
+from clickbridge.serve.service import Service
+from clickbridge.serve.store import Shown
+
+LARGE = 20_000
+"""From so many documents on, a search runs in a thread of its own, so that other requests need not wait for it."""
+Q = Annotated[str, Query(max_length=MAX_QUERY, description="what was typed")]
+K = Annotated[int, Query(ge=1, le=MAX_K, description="how many")]
+Model = Annotated[str | None, Query(max_length=100, description="the first one by default")]
+User = Annotated[str | None, Query(max_length=MAX_ID)]
+DocId = Annotated[str, Query(min_length=1, max_length=MAX_ID)]
+
+
+def reply(value: Any, status: int = 200) -> Response:
+    return Response(orjson.dumps(value), status, media_type=JSON)
+
+
+def native(service: Service) -> APIRouter:
+    routes = APIRouter()
+    live = service.live
+
+    @routes.post("/rank", **taking(RankRequest | RankBatch, RankAnswer | BatchAnswer))
+    async def rank(request: Request) -> Response:
+        """Puts documents in order for a query; `{"requests": [...]}` does several lists at once."""
+        service.check_ready()
+        requests, batch = rank_requests(decode(await read_body(request)))
+        answers = [rank_one(service, one) for one in requests]
+        request.state.notes.update(model=answers[0]["model"], lists=len(answers))
+        if service.config.log_queries:
+            request.state.notes["queries"] = [one.query for one in requests]
+        return reply({"answers": answers} if batch else answers[0])
+
+    @routes.get("/search", response_model=RankAnswer)
+    async def search(request: Request, q: Q, k: K = 10, model: Model = None, user: User = None) -> Response:
+        """The best documents of the whole collection."""
+        service.check_ready()
+        started, served = time.perf_counter(), live.get(model)
+        fitted, query = served.fitted, q
+        hits = await aside(len(fitted.catalogue) > LARGE, lambda: found(fitted, query, k))
+        out = answer(served, new_query_id(), started, hits)
+        for result in out["results"]:
+            result["title"] = fitted.title(result["doc_id"])
+            result["snippet"] = ""
+        note_query(service, served, query, any(s is not None for _, s in hits))
+        show(service, out, query)
+        request.state.notes.update(model=served.name)
+        if service.config.log_queries:
+            request.state.notes["queries"] = [query]
+        return reply(out)
+
+    @routes.get("/similar/queries")
+    async def similar_queries(q: Q, k: K = 10, model: Model = None) -> Response:
+        """Queries of the log that are like this one."""
+        service.check_ready()
+        served = live.get(model)
+        near = served.fitted.similar_queries(q, k)
+        return reply({"model": served.name, "version": served.version, "results": [
+            {"query": text, "similarity": s} for text, s in near]})  # fmt: skip
+
+    @routes.get("/similar/documents")
+    async def similar_documents(doc_id: DocId, k: K = 10, model: Model = None) -> Response:
+        """Documents that are like this one."""
+        service.check_ready()
+        served = live.get(model)
+        fitted = served.fitted
+        near = fitted.similar_documents(doc_id, k)
+        rows = [{"doc_id": h.doc_id, "similarity": h.score, "title": fitted.title(h.doc_id)} for h in near]
+        return reply({"model": served.name, "version": served.version, "results": rows})
+
+    @routes.get("/explain")
+    async def explain(q: Q, doc_id: DocId, model: Model = None) -> Response:
+        """Which features carried the score of a document."""
+        service.check_ready()
+        served = live.get(model)
+        served.fitted.catalogue.number(doc_id)
+        return reply({"model": served.name, "version": served.version, **explanation(served.fitted, q, doc_id)})
+
+    @routes.post("/feedback", **taking(Feedback, FeedbackAnswer))
+    async def feedback(request: Request) -> Response:
+        """Result pages and their clicks. Answers once they are durable; an `online:` model has then learned them."""
+        service.check_ready()
+        events = feedback_events(service, checked(Feedback, decode(await read_body(request))).events)
+        kept = await service.keep(events)
+        request.state.notes.update(accepted=kept.accepted, duplicates=kept.duplicates)
+        return reply({"accepted": kept.accepted, "duplicates": kept.duplicates})
+
+    @routes.post("/feedback/undo", **taking(Undo, FeedbackAnswer))
+    async def undo(request: Request) -> Response:
+        """Takes an event back. An `online:` model forgets it at once; others never learn it unless they have."""
+        service.check_ready()
+        event_id = checked(Undo, decode(await read_body(request))).event_id
+        kept = await service.keep([undo_event(event_id)])
+        if not kept.accepted and not await asyncio.to_thread(service.store.knows, event_id):
+            raise Refused(404, "unknown_event", f"no event {event_id!r} is kept", "event_id")
+        return reply({"accepted": kept.accepted, "duplicates": kept.duplicates})
+
+    @routes.get("/health", response_model=Health)
+    async def health() -> Response:
+        """200 once every model answers; 503 while they are loaded."""
+        ready = live.ready
+        status = "ok" if ready else ("failed" if service.failure else "loading")
+        return reply({"status": status, "models": live.states()}, 200 if ready else 503)
+
+    @routes.get("/models")
+    async def models() -> Response:
+        """The models that answer."""
+        return reply({"models": live.states()})
+
+    @routes.post("/models/{name}/reload")
+    async def reload(name: str) -> Response:
+        """Takes in what a model's folder holds now. What does not verify is refused, and the old model stays."""
+        service.check_ready()
+        live.get(name)
+        try:
+            fresh = await asyncio.to_thread(service.swap, name)
+        except Exception as error:
+            raise Refused(409, "refused", f"the old model stays: {error}", "name") from error
+        return reply({"name": name, "version": fresh.version, "spec": fresh.spec, "events": fresh.seq})
+
+    @routes.get("/metrics")
+    async def metrics() -> Response:
+        """For Prometheus."""
+        service.metrics.waiting.set(service.writer.waiting)
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return routes
+
+
+async def aside(slow: bool, work: Callable[[], Any]) -> Any:
+    return await asyncio.to_thread(work) if slow else work()
+
+
+def rank_one(service: Service, request: RankRequest) -> dict[str, Any]:
+    started, served = time.perf_counter(), service.live.get(request.model)
+    fitted, documents = served.fitted, documents_of(request)
+    ordered = ranked(fitted, request.query, documents, request.user)
+    out = answer(served, new_query_id(), started, ordered[: request.k])
+    if request.explain:
+        explained(fitted, request.query, out["results"])
+    numbers = fitted.catalogue.numbers
+    known = sum(doc_id in numbers for doc_id, _ in ordered)
+    drift = service.drift(served)
+    drift.documents(known, len(ordered) - known)
+    note_query(service, served, request.query, bool(ordered) and ordered[0][1] is not None)
+    show(service, out, request.query)
+    return out
+
+
+def note_query(service: Service, served: Served, query: str, scored: bool) -> None:
+    queries = served.fitted.queries
+    key = queries.key_of(query)
+    service.drift(served).query(key, key in queries.numbers, scored)
+
+
+def show(service: Service, out: dict[str, Any], query: str) -> None:
+    """Keeps the answer, so that a click may name it by its id."""
+    service.remember(Shown(out["query_id"], query, tuple(r["doc_id"] for r in out["results"])))
+
+
+# --- events ----------------------------------------------------------------------------------------
+
+
+def feedback_events(service: Service, given: list[EventIn]) -> list[Event]:
+    """Events as they are kept. One that names an answer takes its query and results from it."""
+    named = [e.query_id for e in given if e.query_id is not None and (e.query is None or e.results is None)]
+    pages = shown_pages(service, [query_id for query_id in named if query_id is not None])
+    return [_event(i, event, pages) for i, event in enumerate(given)]
+
+
+def shown_pages(service: Service, query_ids: list[str]) -> dict[str, Shown]:
+    if not query_ids:
+        return {}
+    waiting = {query_id: page for query_id in query_ids if (page := service.writer.find(query_id))}
+    missing = [query_id for query_id in query_ids if query_id not in waiting]
+    return waiting | (service.store.shown(missing) if missing else {})
+
+
+def _event(number: int, event: EventIn, pages: dict[str, Shown]) -> Event:
+    where = f"events.{number}"
+    query, results, page = event.query, event.results, event.query_id
+    if query is None or results is None:
+        if event.query_id is None:
+            raise Refused(422, "invalid", "an event has a query_id, or query and results", where)
+        shown = pages.get(event.query_id)
+        if shown is None:
+            message = "no answer of that query_id is kept: send query and results with the event"
+            raise Refused(422, "unknown_query_id", message, f"{where}.query_id")
+        query, results = query or shown.query, results or list(shown.results)
+    record = {"query": query, "results": results, "clicks": event.clicks, "user": event.user, "time": event.time}
+    try:
+        return page_event(event.event_id, record, page)
+    except InputError as error:
+        raise Refused(422, "invalid", str(error), where) from None
