@@ -4,6 +4,22 @@ Errors are raised where data enters and translated once, at the edge: the comman
 and exits with `exit_code`.
 """
 
+from typing import Any
+
+
+def shown(value: Any, most: int = 80) -> str:
+    """A value from outside as a message shows it: escaped, and cut off where it is long."""
+    if isinstance(value, str | bytes) and len(value) > most:
+        return f"{value[:most]!r}… ({len(value):,} characters)"
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def shown_names(names: list[str], most: int = 20) -> str:
+    """Names from outside, as of columns: not all where there are many, none of them long."""
+    cut = [name if len(name) <= 40 else f"{name[:40]}…" for name in names[:most]]
+    return ", ".join([*cut, f"… ({len(names):,} in all)"] if len(names) > most else cut)
+
 
 class ClickbridgeError(Exception):
     """Anything clickbridge refuses to do."""

@@ -14,6 +14,7 @@ from clickbridge.models import grid, rmls
 from clickbridge.models.files import load
 from clickbridge.models.rmls import RMLSChoices
 from contract.conftest import townhall_graph
+from forgery import changed
 from oracles.graphs import noisy_field_graph
 
 Run = Callable[..., Any]
@@ -56,10 +57,7 @@ def test_bounds_go_by_the_early_stop_that_was_chosen(
     assert isinstance(choices, RMLSChoices)
     assert choices.iterations == int(said)
     # As if another number had been chosen: bounds must go by it, and not by the setting.
-    manifest = tmp_path / "m" / "manifest.json"
-    stored = json.loads(manifest.read_text())
-    stored["values"]["choices"]["value"]["iterations"] = {"plain": 3}
-    manifest.write_text(json.dumps(stored))
+    changed(tmp_path / "m", lambda m: m["values"]["choices"]["value"].update(iterations={"plain": 3}))
     learned: list[int] = []
     passes = rmls.passes
 

@@ -51,7 +51,7 @@ def test_ingest_killed_in_the_middle_of_its_log(call: Run, tiny: Path, old: bool
     assert process.stdin is not None
     process.stdin.write((tiny / "log.jsonl").read_bytes())
     process.stdin.flush()
-    until(lambda: list(tiny.glob("graph/scratch" if old else ".fresh.new-*/scratch")), process)
+    until(lambda: list(tiny.glob("graph/.scratch" if old else ".fresh.new-*/.scratch")), process)
     refused = call("ingest", tiny / "log.jsonl", "--out", graph)
     assert refused.code == 1
     assert refused.err == f"clickbridge: another process is writing {graph}: wait for it, or write elsewhere\n"
@@ -64,7 +64,7 @@ def test_ingest_killed_in_the_middle_of_its_log(call: Run, tiny: Path, old: bool
     again = call("ingest", tiny / "log.jsonl", "--out", graph, "--json")
     assert (again.code, again.json["queries"]) == (0, 4)
     assert not [p.name for p in tiny.iterdir() if p.name.startswith(".")]
-    assert not (graph / "scratch").exists()
+    assert not (graph / ".scratch").exists()
     assert {p.name for p in graph.iterdir()} == set(referenced(graph))
 
 
@@ -121,7 +121,7 @@ def test_interrupt_leaves_nothing(tiny: Path) -> None:
     assert process.stdin is not None
     process.stdin.write((tiny / "log.jsonl").read_bytes())
     process.stdin.flush()
-    until(lambda: list(tiny.glob(".fresh.new-*/scratch/*")), process)
+    until(lambda: list(tiny.glob(".fresh.new-*/.scratch/*")), process)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode != 0

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from clickbridge.io.artifact import FORMAT_VERSION as NEWEST
+from forgery import changed
 
 Run = Callable[..., Any]
 GOOD = b'{"query":"a b","results":["1","2"],"clicks":["1"]}\n'
@@ -199,8 +200,7 @@ def test_a_model_of_an_earlier_format_is_refused(call: Run, tiny: Path, spec: st
     """Those of format 1 hold other arrays. `fit` may write over one; nothing else takes it."""
     model = tiny / "old"
     assert call("fit", tiny / "graph", "--model", spec, "--out", model).code == 0
-    manifest = model / "manifest.json"
-    manifest.write_text(manifest.read_text().replace(f'"format": {NEWEST}', '"format": 1'))
+    changed(model, lambda m: m.update(format=1))
     before = everything_in(tiny)
     line = f"{model} was written by an earlier clickbridge (format 1): fit it again\n"
     for words in (
@@ -218,8 +218,7 @@ def test_a_model_of_an_earlier_format_is_refused(call: Run, tiny: Path, spec: st
 
 
 def test_a_graph_of_an_earlier_format_is_read(call: Run, tiny: Path) -> None:
-    manifest = tiny / "graph" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace(f'"format": {NEWEST}', '"format": 1'))
+    changed(tiny / "graph", lambda m: m.update(format=1))
     assert call("stats", tiny / "graph", "--json").json["clicks"] == 6
 
 

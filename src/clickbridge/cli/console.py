@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,34 +18,58 @@ from rich.table import Table
 
 from clickbridge.errors import SettingError
 from clickbridge.evaluate.tables import in_words as in_words
+from clickbridge.io.files import check_output
 
+for _name in ("stdout", "stderr"):
+    # A stream that was closed before the start is None: what is written goes nowhere.
+    if getattr(sys, _name) is None:
+        setattr(sys, _name, open(os.devnull, "w"))  # noqa: SIM115
+    # What the terminal's encoding cannot hold is escaped.
+    if hasattr(getattr(sys, _name), "reconfigure"):
+        getattr(sys, _name).reconfigure(errors="backslashreplace")
 # Ids, titles and paths are printed as they are: "[bold]" and ":cat:" mean nothing here.
 # Where no one looks at a terminal, a row of a table stays one line.
 WIDE = None if sys.stdout.isatty() else 10_000
 out = Console(highlight=False, soft_wrap=True, markup=False, emoji=False, width=WIDE)
 err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
+STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+LONGEST = 1_500
+"""Characters of a line for a person: whoever reports a value has cut it, and if not it is cut here."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of everything random.")]
 
 
 def print_json(value: Any) -> None:
-    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode() + "\n")
+    # JSON is UTF-8, whatever the terminal's encoding.
+    data = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    head = visible(title.removeprefix("\n"))
+    title = "\n" + head if title.startswith("\n") else head
     table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
     numeric = [bool(rows) and all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(columns))]
     for name, right in zip(columns, numeric, strict=True):
-        table.add_column(name, justify="right" if right else "left")
+        table.add_column(visible(name), justify="right" if right else "left")
     for row in rows:
-        table.add_row(*(in_words(cell) for cell in row))
+        table.add_row(*(visible(in_words(cell)) for cell in row))
     out.print(table)
 
 
 def say(line: str) -> None:
     """A line for a person; on stderr, so that stdout stays clean for --json and pipes."""
-    err.print(" ".join(line.splitlines()))
+    text = visible(" ".join(line.splitlines()))
+    err.print(text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}")
+
+
+def visible(text: str) -> str:
+    """Text from outside as a terminal may have it: what would steer the terminal (escape sequences, C0 and C1
+    controls, marks that turn the direction of writing) is shown as an escape, `\\x1b`."""
+    return STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 @contextmanager
@@ -73,11 +99,22 @@ def keep_apart(outputs: Sequence[object], inputs: Sequence[object]) -> None:
     """Refuses to write over what is being read, twice to one place, or to read standard input twice."""
     if sum(str(path) == "-" for path in inputs) > 1:
         raise SettingError("standard input can be read once: give - for one input and files for the others")
+    for path in (Path(str(path)) for path in outputs if path is not None):
+        if os.path.lexists(path) and (path.is_symlink() or not path.is_dir()):
+            check_output(path)
     taken = {Path(str(path)).resolve() for path in inputs if path is not None and str(path) != "-"}
     for output in (Path(str(path)).resolve() for path in outputs if path is not None):
         if output in taken:
             raise SettingError(f"{output} would be read and written, or written twice: choose another name")
         taken.add(output)
+
+
+def keep_outside(folder: Path, inputs: Sequence[object]) -> None:
+    """Refuses an output folder that holds what is to be read, or another output: the folder is replaced."""
+    home = folder.resolve()
+    for path in (Path(str(path)).resolve() for path in inputs if path is not None and str(path) != "-"):
+        if home in path.parents:
+            raise SettingError(f"{path} lies inside {folder}, which is to be written: move it, or choose another --out")
 
 
 def pairs_of(words: Sequence[str], shape: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from clickbridge.cli.console import (
     Seed,
     in_words,
     keep_apart,
+    keep_outside,
     pairs_of,
     print_json,
     print_table,
@@ -25,7 +26,7 @@ from clickbridge.cli.fitting import MinClicks, MinUsers, Response, checked_count
 from clickbridge.errors import SettingError
 
 Logs = Annotated[list[str], typer.Argument(help="Log files; - is standard input.", show_default=False)]
-Format = Annotated[str, typer.Option(help="auto, sessions, triples or trec-session.")]
+Format = Annotated[str, typer.Option(help="auto, sessions, triples, trec-session, ubi or metarank.")]
 Columns = Annotated[list[str], typer.Option(help="Rename columns: ours=theirs, as time=click_time.")]
 TimeUnit = Annotated[str, typer.Option(help="Unit of numeric times: s, ms, us, ns.")]
 MaxRejects = Annotated[str, typer.Option(help="Share of unusable lines above which nothing is written.")]
@@ -50,6 +51,7 @@ def ingest(
     """Read click logs and documents into a GRAPH."""
     from clickbridge.graph.clickgraph import KIND, ClickGraph
     from clickbridge.io.artifact import check_target
+    from clickbridge.io.files import check_output
     from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
@@ -57,9 +59,10 @@ def ingest(
     keep_apart([out, rejects], [*logs, *docs])
     defaults = checked_counting(min_clicks=min_clicks, min_users=min_users, response=response)
     dense = pairs_of(vectors, "--vectors takes NAME=FILE, as minilm=vectors.parquet")
+    keep_outside(out, [*logs, *docs, *dense.values(), rejects])
     check_target(out, KIND)
-    if rejects is not None and rejects.resolve().is_relative_to(out.resolve()):
-        raise SettingError(f"--rejects {rejects} is inside {out}, which is replaced as a whole: choose another place")
+    if rejects is not None:
+        check_output(rejects)
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
         # Documents are read first; what both lose goes to one file.
         place = rejects or Path(scratch) / "rejects.jsonl"
@@ -74,6 +77,8 @@ def ingest(
         "rejected_lines": rejected.count,
         "rejected_documents": documents.rejects.count,
     }
+    for note in log.notes:
+        say(note)
     if documents.ignored:
         say(f"fields that are not text were left out: {', '.join(sorted(documents.ignored))}")
     if graph.summary["repeated_documents"]:
@@ -108,11 +113,14 @@ def split(
     json: Json = False,
 ) -> None:
     """Cut a log into a training log and click-labelled lists, where there are no judgments."""
+    from clickbridge.io.files import check_output
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
     from clickbridge.log.split import split_log
 
     keep_apart([train, lists], logs)
+    for path in (train, lists):
+        check_output(path)
     rejects = RejectLog(max_rejects)
     log = read_log(*logs, format=format, columns=renames(columns), time_unit=time_unit, rejects=rejects)
     report = asdict(split_log(log, at=at, by=by, train=train, lists=lists, seed=seed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -50,7 +51,10 @@ for verb in (
 
 def main() -> None:
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # here, where a reader that has gone is no fault
     except ClickbridgeError as error:
         say(f"clickbridge: {error}")
         sys.exit(error.exit_code)
@@ -58,7 +62,8 @@ def main() -> None:
         say("clickbridge: interrupted; nothing was left half-written")
         sys.exit(130)
     except BrokenPipeError:
-        sys.stderr.close()
+        # Python flushes once more at its end: into nothing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -163,40 +163,44 @@ def update(
     json: Json = False,
 ) -> None:
     """Take new clicks and documents into a model without learning from scratch."""
-    from clickbridge.io.artifact import file_sha256
+    from clickbridge.io.artifact import file_sha256, kept_for_writing
     from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
-    from clickbridge.models.files import load
+    from clickbridge.models.files import KIND, load
 
     runs_on = engine_of(engine, threads, memory)
     if not (logs or docs or remove_docs):
         raise SettingError("update needs a log, --docs or --remove-docs")
     keep_apart([], docs)
-    opened = load(model)
     if "-" in (logs or []):
         raise SettingError("update must know a log again by its bytes: give a file, not standard input")
     for path in logs or []:
         if not Path(path).is_file():
             raise InputError(f"no file {path}: check the path")
-    hashes = [file_sha256(Path(path)) for path in logs or []]
-    for path, digest in zip(logs or [], hashes, strict=True):
-        if digest in opened.applied_ and not again:
-            raise InputError(f"{path} was taken into {model} before: give a new log, or --again")
-    log = read_log(
-        *(logs or []), format=format, columns=renames(columns), time_unit=time_unit, rejects=RejectLog(max_rejects)
-    )
-    gone = remove_docs.read_text(encoding="utf8", errors="replace").split() if remove_docs else []
-    if set(opened.doc_ids_) <= {*gone}:
-        raise InputError(f"{remove_docs} names every document of {model}: a model needs at least one")
-    unknown = len({*gone} - {*opened.doc_ids_})
-    if unknown:
-        say(f"{unknown:,} ids in {remove_docs} are not in the model")
-    with progress() as report:
-        report(f"updating {opened.spec}", 0)
-        documents = read_docs(*docs, rejects=RejectLog(max_rejects))
-        opened.update(log, documents, gone, engine=runs_on, applied=hashes)
-        opened.save(model)
+    # From reading to writing: of two updates at once, one would lose what the other has taken in.
+    with kept_for_writing(model, KIND):
+        opened = load(model)
+        hashes = [file_sha256(Path(path)) for path in logs or []]
+        for path, digest in zip(logs or [], hashes, strict=True):
+            if digest in opened.applied_ and not again:
+                raise InputError(f"{path} was taken into {model} before: give a new log, or --again")
+        log = read_log(
+            *(logs or []), format=format, columns=renames(columns), time_unit=time_unit, rejects=RejectLog(max_rejects)
+        )
+        gone = remove_docs.read_text(encoding="utf8", errors="replace").split() if remove_docs else []
+        if set(opened.doc_ids_) <= {*gone}:
+            raise InputError(f"{remove_docs} names every document of {model}: a model needs at least one")
+        unknown = len({*gone} - {*opened.doc_ids_})
+        if unknown:
+            say(f"{unknown:,} ids in {remove_docs} are not in the model")
+        with progress() as report:
+            report(f"updating {opened.spec}", 0)
+            documents = read_docs(*docs, rejects=RejectLog(max_rejects))
+            opened.update(log, documents, gone, engine=runs_on, applied=hashes)
+            opened.save(model)
+    for note in log.notes:
+        say(note)
     summary = {"model": opened.spec, "documents": len(opened.doc_ids_), "logs taken in": len(opened.applied_)}
     if json:
         print_json(summary)

@@ -16,7 +16,7 @@ from clickbridge.evaluate.slices import GROUPINGS, Cell, Query, cell, group
 from clickbridge.evaluate.tables import html_of, text_table
 from clickbridge.evaluate.trial import Trial
 from clickbridge.frames import frame_of_rows
-from clickbridge.io.files import written_aside
+from clickbridge.io.files import plain_cell, written_aside
 from clickbridge.types import ResultList
 
 
@@ -169,7 +169,7 @@ class Comparison:
         for query_id, query in self.queries.items():
             for m in self.models:
                 values = [m.values[name].get(query_id, "") for name in self.measures]
-                known = [query_id, query.text, query.clicks, query.words]
+                known = [plain_cell(query_id), plain_cell(query.text), query.clicks, query.words]
                 out.writerow([*known, m.spec, int(query_id in m.no_score), *values])
         with written_aside(path) as file:
             file.write(text.getvalue().encode())

@@ -95,12 +95,17 @@ def read_graph(path: str | Path) -> dict[str, Any]:
     pairs = _read_part(artifact, "pairs", Pairs)
     if pairs is None:
         raise ArtifactError(f"the manifest of {path} has no pairs: ingest again")
+    queries, docs = artifact.table(QUERIES[0])[QUERIES[1]], artifact.table(DOCS[0])
+    events = _read_part(artifact, "impressions", Impressions), _read_part(artifact, "clicks", Clicks)
+    for name, part in zip(COLUMNS, (pairs, *events), strict=True):
+        if part is not None and (flaw := _flaw(columns(part), len(queries), len(docs))):
+            raise ArtifactError(f"{path}: {name} {flaw}: ingest again")
     return {
-        "queries": Keys(artifact.table(QUERIES[0])[QUERIES[1]]),
-        "docs": artifact.table(DOCS[0]),
+        "queries": Keys(queries),
+        "docs": docs,
         "pairs": pairs,
-        "impressions": _read_part(artifact, "impressions", Impressions),
-        "clicks": _read_part(artifact, "clicks", Clicks),
+        "impressions": events[0],
+        "clicks": events[1],
         "defaults": artifact.manifest.get("defaults"),
         "summary": artifact.manifest.get("summary"),
         "vectors": _read_vectors(artifact),
@@ -110,6 +115,25 @@ def read_graph(path: str | Path) -> dict[str, Any]:
 def _read_part(artifact: Artifact, name: str, kind: type[Part]) -> Part | None:
     found = {c: artifact.array(f"{name}.{c}") for c in COLUMNS[name] if f"{name}.{c}" in artifact}
     return kind(**found) if "query" in found else None
+
+
+def _flaw(part: Mapping[str, Array | None], n_queries: int, n_docs: int) -> str | None:
+    """What is wrong with the columns of a part, if anything. Compiled loops go by these numbers and do not ask."""
+    found = {name: np.asarray(values) for name, values in part.items() if values is not None}
+    ends = found.pop("indptr", None)
+    by_page = ("query", "time", "user") if ends is not None else ()
+    n_rows, n_pages = len(found["doc"]), len(found["query"])
+    for name, values in found.items():
+        if values.shape != (n_pages if name in by_page else n_rows,):
+            return f"has {name} of another length"
+    for name, limit in (("query", n_queries), ("doc", n_docs)):
+        values = found[name]
+        if values.dtype.kind not in "iu" or (len(values) and not 0 <= values.min() <= values.max() < limit):
+            return f"has a {name} that is not there"
+    if ends is None:
+        return None
+    sound = ends.shape == (n_pages + 1,) and ends.dtype.kind in "iu" and ends[0] == 0 and ends[-1] == n_rows
+    return None if sound and not (ends[1:] < ends[:-1]).any() else "has pages that do not follow each other"
 
 
 def vectors_name(name: str, side: str) -> str:

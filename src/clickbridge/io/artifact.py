@@ -9,29 +9,34 @@ memory-mapped on open and verified against their SHA-256. Parts of a composite l
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
+import re
 import shutil
-import tempfile
-from collections.abc import Callable, Iterable
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 from scipy import sparse
 
 from clickbridge.errors import ArtifactError
+from clickbridge.io.files import aside_name
+from clickbridge.io.lock import Lock, held
+from clickbridge.io.manifest import FORMAT_VERSION, MANIFEST, OLDEST, packed, read_manifest, sealed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT_VERSION = 2
-OLDEST = {"graph": 1}
-"""The oldest format that is still read, by kind of artifact; of the others only the newest."""
-MANIFEST = "manifest.json"
+CSR = ("data", "indices", "indptr", "shape")
+PLAIN = "biufcUMm"
+"""Kinds of arrays: truth values, numbers, texts, times. No objects, no records, no raw bytes."""
+SCRATCH, ASIDE = ".scratch", ".beside-"
+OWN_FILE = re.compile(r".+\.(\d+)\.(npy|parquet)")
+"""How data files are named: `pairs.clicks.3.npy` is of generation 3."""
 
 
 class PartWriter:
@@ -94,34 +99,26 @@ class PartWriter:
         out = {"format": FORMAT_VERSION, "generation": self.generation, **self.header, "files": files}
         if self._parts:
             out["parts"] = {name: part.manifest() for name, part in self._parts.items()}
-        return out
+        return sealed(out)
 
-    def write_manifests(self, manifest: dict[str, Any]) -> None:
-        """The top manifest first: from then on the new generation is the artifact."""
+    def write_manifest(self, manifest: dict[str, Any]) -> None:
+        """Of the top folder. From the replacement on the new generation is the artifact."""
         temporary = self.folder / (MANIFEST + ".new")
-        temporary.write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+        temporary.write_bytes(packed(manifest))
         _fsync(temporary)
         os.replace(temporary, self.folder / MANIFEST)
         _fsync(self.folder)
-        for name, part in self._parts.items():
-            part.write_manifests(manifest["parts"][name])
 
-    def sweep(self, manifest: dict[str, Any]) -> None:
-        keep = {entry["file"] for entry in manifest["files"].values()} | {MANIFEST}
-        for path in self.folder.iterdir():
-            if path.is_file() and path.name not in keep:
-                path.unlink()
-        parts = self.folder / "parts"
-        if parts.is_dir():
-            for path in parts.iterdir():
-                if path.name not in self._parts:
-                    shutil.rmtree(path)
+    def write_part_manifests(self, manifest: dict[str, Any]) -> None:
+        """For who opens a part alone; the whole is read by its top manifest."""
         for name, part in self._parts.items():
-            part.sweep(manifest["parts"][name])
+            part.write_manifest(manifest["parts"][name])
+            part.write_part_manifests(manifest["parts"][name])
 
     def discard(self) -> None:
         for path in self._paths.values():
             path.unlink(missing_ok=True)
+        (self.folder / (MANIFEST + ".new")).unlink(missing_ok=True)
         for part in self._parts.values():
             part.discard()
 
@@ -135,23 +132,23 @@ class ArtifactWriter(PartWriter):
         check_target(self.target, kind)
         if not self.target.parent.is_dir():
             raise ArtifactError(f"{self.target.parent} is not a folder: create it first, or write elsewhere")
-        self._lock = _Lock(self.target)
-        self._committed = False
+        self._lock = Lock(self.target)
         self._beside: dict[str, Path] = {}
+        self._earlier: dict[str, Any] = {}
 
     def __enter__(self) -> ArtifactWriter:
         self._lock.acquire()
         try:
-            pattern = f".{self.target.name}.new-"
-            for stale in self.target.parent.glob(pattern + "*"):
-                shutil.rmtree(stale, ignore_errors=True)
+            stale = re.compile(re.escape(f".{self.target.name}.new-") + "[0-9a-f]{16}")
+            for path in self.target.parent.iterdir():
+                if stale.fullmatch(path.name):
+                    shutil.rmtree(path, ignore_errors=True)  # left by a killed writer: the lock is ours
             self.replaces = check_target(self.target, self.kind)
             if self.replaces:
-                generation = int(_read_manifest(self.target)["generation"]) + 1
-                super().__init__(self.target, generation)
+                self._earlier = read_manifest(self.target)
+                super().__init__(self.target, int(self._earlier["generation"]) + 1)
             else:
-                super().__init__(Path(tempfile.mkdtemp(prefix=pattern, dir=self.target.parent)), 1)
-                self.folder.chmod(0o755)
+                super().__init__(aside_name(self.target, "new"), 1)
         except BaseException:
             self._lock.release()
             raise
@@ -159,7 +156,7 @@ class ArtifactWriter(PartWriter):
 
     def scratch(self) -> Path:
         """A folder for intermediate files, gone after the commit."""
-        folder = self.folder / "scratch"
+        folder = self.folder / SCRATCH
         shutil.rmtree(folder, ignore_errors=True)  # a killed writer may have left its own
         folder.mkdir()
         return folder
@@ -169,33 +166,100 @@ class ArtifactWriter(PartWriter):
         self._beside[name] = source
 
     def commit(self, **header: Any) -> None:
+        """The artifact is committed by one step: a new one by the renaming of its folder, a replaced one by the
+        replacement of its manifest. All that can fail comes before it; after it there is only tidying, and an error
+        there leaves files for the next writer to clear away."""
         self.header = {"kind": self.kind, **header}
-        shutil.rmtree(self.folder / "scratch", ignore_errors=True)
+        if self._beside:
+            self.header["beside"] = sorted(self._beside)
+        shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
         manifest = self.manifest()
-        self.write_manifests(manifest)
-        if self.replaces:
-            self.sweep(manifest)
+        aside = {name: self.folder / f"{ASIDE}{name}" for name in self._beside}
         for name, source in self._beside.items():
-            shutil.copyfile(source, self.folder / name)
-        if not self.replaces:
-            os.rename(self.folder, self.target)
+            shutil.copyfile(source, aside[name])
+        if self.replaces:
+            self.write_manifest(manifest)
+            self._tidy(manifest, aside)
+            return
+        # Nobody sees the folder yet: the order does not matter.
+        self.write_manifest(manifest)
+        self.write_part_manifests(manifest)
+        for name, copy in aside.items():
+            os.replace(copy, self.folder / name)
+        os.rename(self.folder, self.target)
+        with suppress(OSError):
             _fsync(self.target.parent)
-        self._committed = True
+
+    def _tidy(self, manifest: dict[str, Any], aside: dict[str, Path]) -> None:
+        """What follows the replacement of the manifest; where the disk fails now, the next writer does it."""
+        for name, copy in aside.items():
+            with suppress(OSError):
+                os.replace(copy, self.folder / name)
+        with suppress(OSError):
+            self.write_part_manifests(manifest)
+            sweep(self.folder, manifest, self._earlier, self.generation)
+
+    def _is_live(self) -> bool:
+        """Whether this generation is the artifact, as its manifest says. No flag: an exception can come between the
+        replacement and the setting of it."""
+        try:
+            return not self.replaces or int(read_manifest(self.target)["generation"]) == self.generation
+        except (ArtifactError, OSError):
+            return True  # what cannot be told is not removed
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if not self._committed:
-                if self.replaces:
-                    shutil.rmtree(self.folder / "scratch", ignore_errors=True)
-                    # An error may come when the new manifest is in place already: then its files are the artifact.
-                    if int(_read_manifest(self.folder)["generation"]) != self.generation:
-                        self.discard()
-                else:
-                    shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.replaces:
+                # Nothing is there under this name once the folder has been renamed.
+                shutil.rmtree(self.folder, ignore_errors=True)
+            elif not self._is_live():
+                shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
+                self.discard()
         finally:
             self._lock.release()
+
+
+def sweep(folder: Path, manifest: dict[str, Any] | None, earlier: dict[str, Any], generation: int) -> None:
+    """Removes what earlier generations of an artifact left in its folder, as its earlier manifest and the names of data
+    files tell. What else someone has put there stays. Without a `manifest` the folder is that of a part that is gone.
+    """
+    keep = set() if manifest is None else {MANIFEST, *_names(manifest)}
+    ours = {MANIFEST, MANIFEST + ".new", *_names(earlier)}
+    for path in list(folder.iterdir()):
+        found = OWN_FILE.fullmatch(path.name)
+        left = path.name.startswith(ASIDE) or (found is not None and int(found[1]) <= generation)
+        if path.name not in keep and (left or path.name in ours) and not path.is_dir():
+            path.unlink()
+    parts, gone = folder / "parts", earlier.get("parts", {})
+    for path in list(parts.iterdir()) if parts.is_dir() and not parts.is_symlink() else []:
+        if path.is_dir() and not path.is_symlink():
+            now = (manifest or {}).get("parts", {}).get(path.name)
+            if now or path.name in gone or path.name.isdigit():
+                sweep(path, now, gone.get(path.name, {}), generation)
+    if manifest is None or not manifest.get("parts"):
+        for place in (parts, *([folder] if manifest is None else [])):
+            with suppress(OSError):  # it is not there, or not empty
+                place.rmdir()
+
+
+def _names(manifest: dict[str, Any]) -> set[str]:
+    return {entry["file"] for entry in manifest.get("files", {}).values()} | set(manifest.get("beside", ()))
+
+
+def csr_flaw(indptr: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], rows: int, columns: int) -> str | None:
+    """What is wrong with the places of a sparse matrix, if anything."""
+    if any(values.ndim != 1 or values.dtype.kind not in "iu" for values in (indptr, indices)):
+        return "has places that are no whole numbers"
+    if len(indptr) != rows + 1 or indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
+        return "has rows that do not follow each other"
+    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < columns:
+        return "has places outside of its shape"
+    falls = np.flatnonzero(indices[1:] < indices[:-1]) + 1
+    if not np.isin(falls, indptr).all():
+        return "has rows that are not in order"
+    return None
 
 
 class Artifact:
@@ -222,26 +286,54 @@ class Artifact:
             raise ArtifactError(f"{self.path} was replaced or removed while it was read: open it again") from None
 
     def array(self, name: str) -> np.ndarray[Any, Any]:
-        values = self._read(name + ".npy", lambda path: np.load(path, mmap_mode="r", allow_pickle=False))
+        try:
+            values = self._read(name + ".npy", lambda path: np.load(path, mmap_mode="r", allow_pickle=False))
+        except (ValueError, TypeError, OverflowError, EOFError, SyntaxError) as error:
+            raise self._unsound(name, "is not an array") from error
+        if not isinstance(values, np.ndarray) or values.dtype.kind not in PLAIN:
+            raise self._unsound(name, "is not an array of numbers or texts")
         return values if values.size else np.array(values)
 
     def sparse(self, name: str) -> sparse.csr_array:
-        parts = tuple(self.array(f"{name}.{p}") for p in ("data", "indices", "indptr"))
-        rows, columns = (int(n) for n in self.array(name + ".shape"))
+        """Every index is checked: compiled code that takes the matrix later does not."""
         # Plain arrays over the same memory: a memory map's own class is slow to index.
-        matrix = sparse.csr_array(tuple(map(np.asarray, parts)), shape=(rows, columns), copy=False)
+        data, indices, indptr, shape = (np.asarray(self.array(f"{name}.{p}")) for p in CSR)
+        if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
+            raise self._unsound(name, "has no shape")
+        rows, columns = (int(n) for n in shape)
+        if (
+            (flaw := csr_flaw(indptr, indices, rows, columns))
+            or data.shape != indices.shape
+            or data.dtype.kind not in "biuf"
+        ):
+            raise self._unsound(name, flaw or "does not hold a number for each place")
+        matrix = sparse.csr_array((data, indices, indptr), shape=(rows, columns), copy=False)
         matrix.has_sorted_indices = True
         return matrix
 
+    def _unsound(self, name: str, what: str) -> ArtifactError:
+        return ArtifactError(f"{self.path}: {name} {what}: build it again")
+
     def table(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        return self._read(name + ".parquet", lambda path: pq.read_table(path, columns=columns, memory_map=True))
+        try:
+            return self._read(name + ".parquet", lambda path: pq.read_table(path, columns=columns, memory_map=True))
+        except pa.ArrowException as error:
+            raise self._unsound(name, "is not a sound Parquet file") from error
 
     def strings(self, name: str) -> list[str]:
-        text = self.array(name + ".utf8").tobytes().decode("utf8", "surrogatepass")
-        ends = self.array(name + ".ends").tolist()
-        return [text[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
+        try:
+            text = self.array(name + ".utf8").tobytes().decode("utf8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise self._unsound(name, "is not text") from error
+        ends = np.asarray(self.array(name + ".ends"))
+        whole = ends.ndim == 1 and ends.dtype.kind in "iu" and not (ends[1:] < ends[:-1]).any()
+        if not whole or (len(ends) and not 0 <= ends[0] <= ends[-1] == len(text)):
+            raise self._unsound(name, "does not end where it says")
+        places = ends.tolist()
+        return [text[start:end] for start, end in zip([0, *places[:-1]], places, strict=True)] if places else []
 
     def part(self, name: str) -> Artifact:
         return Artifact(self.path / "parts" / name, self.manifest["parts"][name])
@@ -249,10 +341,13 @@ class Artifact:
     def verify(self) -> None:
         for entry in self.manifest["files"].values():
             path = self.path / entry["file"]
-            try:
-                size, digest = path.stat().st_size, file_sha256(path)
-            except FileNotFoundError:
-                size, digest = -1, ""
+            size, digest = -1, ""
+            with suppress(FileNotFoundError):
+                # Not through a link, and no device or pipe, which might never end.
+                if not stat.S_ISREG(path.lstat().st_mode):
+                    raise ArtifactError(f"{self.path}: {entry['file']} is not a plain file: build it again")
+                size = path.stat().st_size
+                digest = file_sha256(path) if size == entry["bytes"] else ""
             if size != entry["bytes"]:
                 raise ArtifactError(f"{self.path}: {entry['file']} is missing or cut short: build it again")
             if digest != entry["sha256"]:
@@ -268,7 +363,7 @@ def open_artifact(path: str | Path, kind: str) -> Artifact:
     if not (folder / MANIFEST).is_file():
         raise ArtifactError(f"{folder} is not a {kind}: it has no {MANIFEST}")
     while True:
-        manifest = _read_manifest(folder)
+        manifest = read_manifest(folder)
         if manifest["kind"] != kind:
             raise ArtifactError(f"{folder} is a {manifest['kind']}; a {kind} is needed here")
         if int(manifest["format"]) < OLDEST.get(kind, FORMAT_VERSION):
@@ -281,7 +376,7 @@ def open_artifact(path: str | Path, kind: str) -> Artifact:
             artifact.verify()
         except ArtifactError:
             # A writer may have replaced the artifact since its manifest was read: then look again.
-            if _read_manifest(folder)["generation"] == manifest["generation"]:
+            if read_manifest(folder)["generation"] == manifest["generation"]:
                 raise
             continue
         return artifact
@@ -291,67 +386,24 @@ def check_target(target: Path, kind: str) -> bool:
     """True where an artifact of this kind will be replaced, False where nothing is there; else refuses."""
     if not target.exists() and not target.is_symlink():
         return False
-    if target.is_dir() and (target / MANIFEST).is_file() and _read_manifest(target).get("kind") == kind:
+    if target.is_symlink():
+        raise ArtifactError(f"{target} is a link: give the folder that it points to, or another name")
+    if target.is_dir() and (target / MANIFEST).is_file() and read_manifest(target).get("kind") == kind:
         return True
     raise ArtifactError(f"{target} exists and is not a {kind}: choose another --out, or remove it")
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    try:
-        manifest = orjson.loads((folder / MANIFEST).read_bytes())
-        version = int(manifest["format"])
-        # The version first: what else a newer manifest holds is not known here.
-        if version <= FORMAT_VERSION:
-            manifest["kind"], int(manifest["generation"])
-            _check_files(manifest)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise ArtifactError(f"{folder / MANIFEST} is damaged: remove {folder} and build it again") from None
-    if version > FORMAT_VERSION:
-        raise ArtifactError(
-            f"{folder} has format {version}, this clickbridge reads up to {FORMAT_VERSION}: update clickbridge"
-        )
-    return dict(manifest)
-
-
-def _check_files(manifest: dict[str, Any]) -> None:
-    for entry in manifest["files"].values():
-        entry["file"], entry["bytes"], entry["sha256"]
-    for part in manifest.get("parts", {}).values():
-        _check_files(part)
-
-
-class _Lock:
-    """An advisory lock beside the target; the kernel drops it when the process dies."""
-
-    def __init__(self, target: Path) -> None:
-        self.target = target
-        self.path = target.with_name(f".{target.name}.lock")
-        self._fd = -1
-
-    def acquire(self) -> None:
-        while True:
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(fd)
-                raise ArtifactError(
-                    f"another process is writing {self.target}: wait for it, or write elsewhere"
-                ) from None
-            # The file may have been unlinked by the previous holder between open and flock.
-            try:
-                if os.path.samestat(os.fstat(fd), os.stat(self.path)):
-                    self._fd = fd
-                    return
-            except FileNotFoundError:
-                pass
-            os.close(fd)
-
-    def release(self) -> None:
-        if self._fd >= 0:
-            self.path.unlink(missing_ok=True)
-            os.close(self._fd)
-            self._fd = -1
+@contextmanager
+def kept_for_writing(path: str | Path, kind: str) -> Iterator[None]:
+    """Nobody else writes the artifact while what is read from it is changed and written back: without it, of two who
+    do so at once one loses. A second one is refused. A writer of this path in the same thread takes part in it."""
+    target = Path(os.path.abspath(path))
+    if not target.is_dir() or not (target / MANIFEST).is_file():
+        yield  # there is nothing to lose: who opens it says what is wrong
+        return
+    check_target(target, kind)
+    with held(target):
+        yield
 
 
 def file_sha256(path: Path) -> str:

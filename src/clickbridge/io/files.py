@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,16 +14,36 @@ from typing import BinaryIO
 from clickbridge.errors import InputError
 
 
+def check_output(path: str | Path) -> None:
+    """Refuses what cannot be replaced by a file without loss: a folder, a device, a pipe, a link."""
+    target = Path(path)
+    try:
+        mode = os.lstat(target).st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot write {target}: {getattr(error, 'strerror', None) or error}") from None
+    if stat.S_ISDIR(mode) or not target.parent.is_dir():
+        raise InputError(f"cannot write {target}: it is a folder, or its folder does not exist")
+    if not stat.S_ISREG(mode):
+        kind = "a link" if stat.S_ISLNK(mode) else "a device or a pipe"
+        raise InputError(f"cannot write {target}: it is {kind}, not a file: choose another name")
+
+
+def aside_name(target: Path, mark: str) -> Path:
+    """A new name beside `target`. What is made under it has the rights that the umask leaves, as any other file;
+    the tempfile module gives its own."""
+    return target.with_name(f".{target.name}.{mark}-{secrets.token_hex(8)}")
+
+
 @contextmanager
 def written_aside(path: str | Path) -> Iterator[BinaryIO]:
     """A binary file that takes its name only when all of it is written; gzip where the name ends in .gz."""
     target = Path(path)
-    if target.is_dir() or not target.parent.is_dir():
-        raise InputError(f"cannot write {target}: it is a folder, or its folder does not exist")
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    os.fchmod(handle, 0o644)
+    check_output(target)
+    aside = aside_name(target, "new")
     try:
-        with os.fdopen(handle, "wb") as raw:
+        with aside.open("xb") as raw:
             if target.suffix == ".gz":
                 with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=5, mtime=0) as packed:
                     yield packed  # type: ignore[misc]
@@ -30,7 +51,12 @@ def written_aside(path: str | Path) -> Iterator[BinaryIO]:
                 yield raw
             raw.flush()
             os.fsync(raw.fileno())
-        os.replace(name, target)
+        os.replace(aside, target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        aside.unlink(missing_ok=True)
         raise
+
+
+def plain_cell(text: str) -> str:
+    """Text for a table that people open in a spreadsheet, which takes what begins like this for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

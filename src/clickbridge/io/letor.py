@@ -23,6 +23,8 @@ from clickbridge.io.streams import lines, open_stream
 
 Array = np.ndarray[Any, Any]
 HEADER = "# clickbridge"
+MOST_FEATURES = 10_000
+"""Rows are dense: a feature's number says how much memory each of them takes."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def read_letor(path: str) -> tuple[list[str], list[LetorRow]]:
                 try:
                     parsed.append(_row(text))
                 except ValueError:
-                    wanted = "GRADE qid:ID NUMBER:VALUE ... [# doc ID]"
+                    wanted = f"GRADE qid:ID NUMBER:VALUE ... [# doc ID], numbers up to {MOST_FEATURES:,}"
                     raise InputError(f"{path}, line {number}: a LETOR line is {wanted}; got {text[:60]!r}") from None
     width = max([len(names), *(n for *_, features in parsed for n in features)])
     return names, [LetorRow(g, q, d, _dense(features, width)) for g, q, d, features in parsed]
@@ -73,7 +75,7 @@ def _row(text: str) -> tuple[float, str, str, dict[int, float]]:
     for pair in pairs:
         number, _, value = pair.partition(":")
         features[int(number)] = float(value)
-        if int(number) < 1:
+        if not 1 <= int(number) <= MOST_FEATURES:
             raise ValueError
     words = comment.split()
     return (

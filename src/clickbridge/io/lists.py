@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from clickbridge.errors import InputError
+from clickbridge.errors import InputError, shown
 from clickbridge.frames import Frame, is_frame
 from clickbridge.io.files import written_aside
 from clickbridge.io.list_frames import list_records
@@ -32,7 +32,7 @@ def read_lists(source: str | Path | Frame, columns: Mapping[str, str] | None = N
         except ValueError as error:
             raise InputError(f"{name}, {unit} {number}: {error}") from None
         if result.query_id in seen:
-            raise InputError(f"{name}, {unit} {number}: query_id {result.query_id!r} occurs twice; give each once")
+            raise InputError(f"{name}, {unit} {number}: query_id {shown(result.query_id)} occurs twice; give each once")
         seen.add(result.query_id)
         out.append(result)
     if not out:
@@ -68,7 +68,7 @@ def _result_list(record: Any) -> ResultList:
     query, query_id = record.get("query"), record.get("query_id")
     query = "" if query is None else query
     if type(query) is not str:
-        raise ValueError(f"query must be text, got {query!r}")
+        raise ValueError(f"query must be text, got {shown(query)}")
     if query_id is None and query:
         query_id = "_".join(query.split())
     results = [_id(value) for value in _list(record, "results")]
@@ -85,14 +85,14 @@ def _id(value: Any) -> str:
     if type(value) is int:
         return str(value)
     if type(value) is not str or value.split() != [value]:
-        raise ValueError(f"an id must be text without white space, got {value!r}")
+        raise ValueError(f"an id must be text without white space, got {shown(value)}")
     return value
 
 
 def _list(record: dict[str, Any], name: str) -> list[Any]:
     value = record.get(name)
     if type(value) is not list:
-        raise ValueError(f"{name} must be a list, got {value!r}")
+        raise ValueError(f"{name} must be a list, got {shown(value)}")
     return value
 
 
@@ -114,5 +114,5 @@ def _numbers(record: dict[str, Any], name: str, length: int, low: float = -math.
         raise ValueError(f"{len(values)} {name} for {length} results")
     for value in values:
         if type(value) not in (int, float) or not math.isfinite(value) or value < low:
-            raise ValueError(f"{name} must be numbers{' of at least 0' if low == 0 else ''}, got {value!r}")
+            raise ValueError(f"{name} must be numbers{' of at least 0' if low == 0 else ''}, got {shown(value)}")
     return [float(value) for value in values]

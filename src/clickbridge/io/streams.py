@@ -71,12 +71,12 @@ def _unpacked_zstd(path: str, packed: object) -> Iterator[BinaryIO]:
         raise InputError(f"{path} is damaged or cut short ({error}): fetch or write it again") from None
 
 
-def lines(stream: BinaryIO, path: str) -> Iterator[bytes]:
-    """Lines without end marks; a byte-order mark at the start is dropped."""
+def lines(stream: BinaryIO, path: str, ends: bool = False) -> Iterator[bytes]:
+    """Lines, without end marks unless `ends`; a byte-order mark at the start is dropped."""
     first = True
     while line := stream.readline(MAX_LINE):
         if len(line) == MAX_LINE and not line.endswith(b"\n"):
             raise InputError(f"{path} has a line over {MAX_LINE >> 20} MiB: is it a text file, one record a line?")
         if first:
             line, first = line.removeprefix(b"\xef\xbb\xbf"), False
-        yield line.rstrip(b"\r\n")
+        yield line if ends else line.rstrip(b"\r\n")

@@ -52,11 +52,11 @@ def read_run(path: str | Path) -> Run:
                 raise ValueError
         except ValueError:
             raise InputError(
-                f"{path}, line {number}: rank and score must be numbers, got {cells[3]} {cells[4]}"
+                f"{path}, line {number}: rank and score must be numbers, got {cells[3][:40]} {cells[4][:40]}"
             ) from None
         rows = scored.setdefault(cells[0], {})
         if cells[2] in rows:
-            raise InputError(f"{path}, line {number}: document {cells[2]} occurs twice for query {cells[0]}")
+            raise InputError(f"{path}, line {number}: document {cells[2][:80]} occurs twice for query {cells[0][:80]}")
         rows[cells[2]] = row
     return {query_id: [doc_id for _, _, doc_id in sorted(rows.values())] for query_id, rows in scored.items()}
 
@@ -70,7 +70,7 @@ def read_qrels(path: str | Path) -> Grades:
             if not math.isfinite(grade):
                 raise ValueError
         except ValueError:
-            raise InputError(f"{path}, line {number}: the grade must be a number, got {cells[3]}") from None
+            raise InputError(f"{path}, line {number}: the grade must be a number, got {cells[3][:40]}") from None
         grades.setdefault(cells[0], {})[cells[2]] = max(grade, 0.0)
     return grades
 

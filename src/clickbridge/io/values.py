@@ -29,7 +29,8 @@ SMALL = 64
 
 def stored(kind: Kind) -> Kind:
     """Marks a class whose values may be written and read. A dataclass is its init fields; another class gives
-    `to_stored()`, a value of simpler kinds, and is made again by `from_stored(value)`."""
+    `to_stored()`, a value of simpler kinds, and is made again by `from_stored(value)`. A class with arrays of places
+    has `check_stored()`, which raises ValueError where one is out of range: a file may say anything."""
     home, known = (kind.__module__, kind.__qualname__), STORED.get(kind.__name__, kind)
     if (known.__module__, known.__qualname__) != home:
         raise TypeError(f"a stored class {kind.__name__} is there already, in {known.__module__}: choose another name")
@@ -76,7 +77,7 @@ def read_value(artifact: Artifact, tree: Any) -> Any:
     """The value that a tree of the manifest describes."""
     try:
         return _read(artifact, tree)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise ArtifactError(
             f"{artifact.path} does not hold what its manifest says ({error}): build it again"
         ) from error
@@ -103,4 +104,17 @@ def _read(artifact: Artifact, tree: Any) -> Any:
     kind = STORED[tree["kind"]]
     if hasattr(kind, "from_stored"):
         return kind.from_stored(_read(artifact, tree["value"]))
-    return kind(**{name: _read(artifact, item) for name, item in tree["value"].items()})
+    parts = {name: _read(artifact, item) for name, item in tree["value"].items()}
+    if "indptr" in parts:
+        _check_ends(parts["indptr"])
+    value = kind(**parts)
+    if hasattr(value, "check_stored"):
+        # Arrays that compiled code goes by: their class knows which number must stay below which.
+        value.check_stored()
+    return value
+
+
+def _check_ends(indptr: Any) -> None:
+    whole = isinstance(indptr, np.ndarray) and indptr.ndim == 1 and indptr.dtype.kind in "iu" and len(indptr) > 0
+    if not whole or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError("lists do not follow each other")

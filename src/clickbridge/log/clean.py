@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
-from clickbridge.errors import SettingError
+from clickbridge.errors import SettingError, shown
 from clickbridge.types import OPAQUE, Impression, PairCount
 
 MAX_QUERY = 4096
@@ -72,9 +72,9 @@ def clean_time(value: Any, scale: float) -> float | None:
         try:
             seconds = _seconds(datetime.fromisoformat(value))
         except (TypeError, ValueError, OverflowError):
-            raise RecordError(f"time {value!r} is neither ISO 8601 nor a number") from None
+            raise RecordError(f"time {shown(value)} is neither ISO 8601 nor a number") from None
     if isinstance(value, bool) or not math.isfinite(seconds) or seconds < 0:
-        raise RecordError(f"time {value!r} is not a time since 1970")
+        raise RecordError(f"time {shown(value)} is not a time since 1970")
     if number is not None and not FIRST_LOGS <= seconds < END_OF_TIME:
         _check_unit(value, number, scale)
     return seconds
@@ -98,13 +98,13 @@ def _check_unit(value: Any, number: float, scale: float) -> None:
     fits = [unit for unit, size in TIME_UNITS.items() if FIRST_LOGS <= number * size < END_OF_TIME]
     if seconds >= END_OF_TIME:
         hint = f"is the unit {fits[0]}?" if fits else "check it"
-        raise RecordError(f"time {value!r} is in the year {1970 + seconds / YEAR:.0f}: {hint}")
+        raise RecordError(f"time {shown(value)} is in the year {1970 + seconds / YEAR:.0f}: {hint}")
     if fits and TIME_UNITS[fits[0]] > scale:
-        raise RecordError(f"time {value!r} is in the year 1970: is the unit {fits[0]}?")
+        raise RecordError(f"time {shown(value)} is in the year 1970: is the unit {fits[0]}?")
     day = f"{number:.0f}"
     if number.is_integer() and _is_day(day):
         dashed = f"{day[:4]}-{day[4:6]}-{day[6:]}"
-        raise RecordError(f"time {value!r} is in the year 1970: write a date as text, {dashed}")
+        raise RecordError(f"time {shown(value)} is in the year 1970: write a date as text, {dashed}")
 
 
 def _seconds(stamp: date) -> float:
@@ -118,16 +118,16 @@ def clean_id(value: Any, what: str) -> str:
     if type(value) is int:
         return str(value)
     if type(value) is not str:
-        raise RecordError(f"{what} must be text, got {_kind(value)}")
+        raise RecordError(f"{what} must be text, got {kind_of(value)}")
     if not value or value.split() != [value]:
-        raise RecordError(f"{what} {value!r} is empty or has white space")
+        raise RecordError(f"{what} {shown(value)} is empty or has white space")
     return value
 
 
 def clean_ids(values: Any, what: str) -> list[str]:
     """A list of ids, each kept once, in order."""
     if type(values) is not list:
-        raise RecordError(f"{what} must be a list of ids, got {_kind(values)}")
+        raise RecordError(f"{what} must be a list of ids, got {kind_of(values)}")
     try:
         # Fast path: joined by blanks and split again, sound ids come back one for one.
         if " ".join(values).split() == values:
@@ -140,7 +140,7 @@ def clean_ids(values: Any, what: str) -> list[str]:
 def clean_query(record: Mapping[str, Any]) -> tuple[str, str | None]:
     text, query_id = record.get("query"), record.get("query_id")
     if text is not None and type(text) is not str:
-        raise RecordError(f"query must be text, got {_kind(text)}")
+        raise RecordError(f"query must be text, got {kind_of(text)}")
     if text and len(text) > MAX_QUERY:
         raise RecordError(f"query has {len(text)} characters, at most {MAX_QUERY} are taken")
     query = normalise_query(text) if text else ""
@@ -153,7 +153,7 @@ def clean_query(record: Mapping[str, Any]) -> tuple[str, str | None]:
 def clean_session(record: Any, scale: float = 1.0) -> Impression:
     """One line of a `sessions` log."""
     if type(record) is not dict:
-        raise RecordError(f"a line must be a JSON object, got {_kind(record)}")
+        raise RecordError(f"a line must be a JSON object, got {kind_of(record)}")
     query, query_id = clean_query(record)
     if "clicks" not in record:
         raise RecordError("no clicks")
@@ -161,7 +161,7 @@ def clean_session(record: Any, scale: float = 1.0) -> Impression:
     results = record.get("results")
     if results is not None:
         results = clean_ids(results, "results")
-    return Impression(query, results, clicks, query_id, _user(record), clean_time(record.get("time"), scale))
+    return Impression(query, results, clicks, query_id, _user(record), event_time(record.get("time"), scale))
 
 
 def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
@@ -174,8 +174,16 @@ def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
         _count(record.get("impressions"), "impressions", None),
         query_id,
         _user(record),
-        clean_time(record.get("time"), scale),
+        event_time(record.get("time"), scale),
     )
+
+
+def event_time(value: Any, scale: float) -> float | None:
+    """No log comes from so far ahead, and one such event would make all others old beyond counting."""
+    seconds = clean_time(value, scale)
+    if seconds is not None and seconds >= END_OF_TIME:
+        raise RecordError(f"time {shown(value)} is in the year {1970 + seconds / YEAR:.0f}: check it")
+    return seconds
 
 
 def _user(record: Mapping[str, Any]) -> str | None:
@@ -186,7 +194,7 @@ def _user(record: Mapping[str, Any]) -> str | None:
     if value in (None, ""):
         return None
     if type(value) not in (str, int):
-        raise RecordError(f"user must be text, got {_kind(value)}")
+        raise RecordError(f"user must be text, got {kind_of(value)}")
     return str(value)
 
 
@@ -197,12 +205,12 @@ def _count(value: Any, what: str, default: int | None) -> int | None:
         number = float(value)
         count = int(number)
     except (TypeError, ValueError, OverflowError):
-        raise RecordError(f"{what} must be a whole number, got {value!r}") from None
+        raise RecordError(f"{what} must be a whole number, got {shown(value)}") from None
     if isinstance(value, bool) or count != number or not 0 <= count < 2**31:
-        raise RecordError(f"{what} must be a whole number from 0 to 2147483647, got {value!r}")
+        raise RecordError(f"{what} must be a whole number from 0 to 2147483647, got {shown(value)}")
     return count
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "true/false", type(None): "null"}
     return names.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from clickbridge.errors import InputError, SettingError
+from clickbridge.errors import InputError, SettingError, shown_names
 from clickbridge.frames import Frame, is_frame
 from clickbridge.io.streams import PARQUET, file_stem_suffix, lines, open_stream
 from clickbridge.log.clean import RecordError, clean_id
@@ -73,7 +73,7 @@ class DocumentReader:
     @staticmethod
     def _check_header(path: str, header: list[str]) -> list[str]:
         if "doc_id" not in header:
-            raise InputError(f"{path} needs a column doc_id; it has {', '.join(header)}")
+            raise InputError(f"{path} needs a column doc_id; it has {shown_names(header)}")
         return header
 
 

@@ -65,7 +65,8 @@ class PairSums:
 
 def connect(folder: Path, memory_mb: int, threads: int | None = None) -> duckdb.DuckDBPyConnection:
     """A DuckDB database in `folder` that spills there."""
-    connection = duckdb.connect(str(folder / "aggregate.duckdb"))
+    # DuckDB takes what follows a question mark in a path for options; tables in memory spill to the folder as well.
+    connection = duckdb.connect(":memory:" if "?" in str(folder) else str(folder / "aggregate.duckdb"))
     connection.execute(f"SET memory_limit = '{memory_mb}MB'")
     connection.execute(f"SET temp_directory = '{quoted(folder / 'spill')}'")
     connection.execute("SET preserve_insertion_order = false")

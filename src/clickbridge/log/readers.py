@@ -1,4 +1,4 @@
-"""Streaming readers of click logs: `sessions` JSONL, `triples` (CSV, TSV, Parquet), TREC session XML.
+"""Streaming readers of click logs: `sessions` JSONL, `triples` (CSV, TSV, Parquet), TREC session XML, event logs.
 
 A reader yields clean records one at a time, so that memory does not grow with the file. What it cannot
 use goes to its RejectLog with line and reason.
@@ -7,24 +7,31 @@ use goes to its RejectLog with line and reason.
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
-from clickbridge.errors import InputError, SettingError
-from clickbridge.frames import Frame, column_values, is_frame
+from clickbridge.errors import InputError, SettingError, shown_names
+from clickbridge.frames import Frame, is_frame
 from clickbridge.io.streams import MAX_LINE, PARQUET, file_stem_suffix, lines, open_stream
 from clickbridge.log.clean import RecordError, clean_session, clean_triple, time_scale
+from clickbridge.log.event_records import event_records, first_records
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.trec_session import read_trec_session
 from clickbridge.types import Document, Impression, PairCount
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from clickbridge.log.event_join import EventJoin
+
 LogRecord = Impression | PairCount | Document
-FORMATS = ("auto", "sessions", "triples", "trec-session")
+EVENT_LOGS = ("ubi", "metarank")
+"""Formats whose searches and clicks are separate events, perhaps in separate files."""
+FORMATS = ("auto", "sessions", "triples", "trec-session", *EVENT_LOGS)
 FIELDS = ("query", "query_id", "doc_id", "user", "session", "time", "results", "clicks", "impressions")
 _BY_SUFFIX = {
     ".jsonl": "sessions", ".ndjson": "sessions", ".json": "sessions", ".csv": "triples", ".tsv": "triples",
@@ -53,18 +60,43 @@ class LogReader:
         self.columns = dict(columns or {})
         self.scale = time_scale(time_unit)
         self.rejects = rejects if rejects is not None else RejectLog()
+        self.notes: list[str] = []
+        """What the last reading found out about the log, in lines for the user."""
 
     def __iter__(self) -> Iterator[LogRecord]:
-        try:
+        self.notes = []
+        with ExitStack() as ends:
+            ends.callback(self.rejects.end_file)
+            join: EventJoin | None = None
             for path in self.paths:
                 with open_stream(path) as stream:
-                    yield from self._read(path, stream)
-        finally:
-            self.rejects.end_file()
+                    kind = self.format if self.format != "auto" else detect_format(path, stream)
+                    if kind in EVENT_LOGS:
+                        join = join or ends.enter_context(_event_join(self.rejects))
+                        yield from self._events(path, stream, kind, join)
+                    else:
+                        yield from self._read(path, stream, kind)
+            if join is not None:
+                yield from join.impressions()
+                self.notes = join.notes
         self.rejects.close()
 
-    def _read(self, path: str, stream: BinaryIO) -> Iterator[LogRecord]:
-        kind = self.format if self.format != "auto" else detect_format(path, stream)
+    def _events(self, path: str, stream: BinaryIO, kind: str, join: EventJoin) -> Iterator[Document]:
+        """Keeps searches and actions until all files are read; documents that a log brings along pass at once."""
+        from clickbridge.log.event_formats import READ
+
+        for number, record in event_records(path, stream, self.rejects):
+            try:
+                event = READ[kind](record)
+            except RecordError as error:
+                self.rejects.add(path, number, str(error))
+                continue
+            if isinstance(event, Document):
+                yield event
+            elif event is not None:
+                join.add(event, kind, path, number)
+
+    def _read(self, path: str, stream: BinaryIO, kind: str) -> Iterator[LogRecord]:
         if kind == "sessions":
             yield from self._sessions(path, stream)
         elif kind == "triples":
@@ -102,12 +134,12 @@ class LogReader:
         """The file's column names, renamed to ours by --columns."""
         for ours, theirs in self.columns.items():
             if theirs not in header:
-                raise InputError(f"{path} has no column {theirs!r} for {ours}; it has {', '.join(header)}")
+                raise InputError(f"{path} has no column {theirs!r} for {ours}; it has {shown_names(header)}")
         renamed = {theirs: ours for ours, theirs in self.columns.items()}
         names = [renamed.get(name, name if name not in self.columns else "") for name in header]
         if not ("query" in names or "query_id" in names) or "doc_id" not in names:
             raise InputError(
-                f"{path} needs columns query and doc_id; it has {', '.join(header)}: name them with "
+                f"{path} needs columns query and doc_id; it has {shown_names(header)}: name them with "
                 "--columns query=...,doc_id=..."
             )
         return names
@@ -122,10 +154,10 @@ def read_log(
 ) -> LogReader:
     """Clean records of one or more click logs, streamed.
 
-    `paths` are files, plain or compressed (`-` is standard input), or one data frame. `format` is sessions, triples or
-    trec-session; auto goes by the name and the first bytes. `columns` maps our names to the log's, as
-    `{"query": "search_term"}`. `time_unit` is that of times given as numbers: s, ms, us or ns. What cannot be used goes
-    to `rejects`, which refuses the log where it is too much.
+    `paths` are files, plain or compressed (`-` is standard input), or one data frame. `format` is sessions, triples,
+    trec-session, ubi or metarank; auto goes by the name and the first records. `columns` maps our names to the log's,
+    as `{"query": "search_term"}`. `time_unit` is that of times given as numbers: s, ms, us or ns. What cannot be used
+    goes to `rejects`, which refuses the log where it is too much.
 
     The result can be iterated over any number of times; it is what `ClickGraph.build` takes.
     """
@@ -136,12 +168,23 @@ def read_log(
     return LogReader(tuple(str(p) for p in paths), format, columns, time_unit, rejects)
 
 
+def _event_join(rejects: RejectLog) -> closing[EventJoin]:
+    from clickbridge.log.event_join import EventJoin  # it needs DuckDB, which the other formats do not
+
+    return closing(EventJoin(rejects))
+
+
 def detect_format(path: str, stream: BinaryIO) -> str:
-    """By extension, then by the first bytes."""
-    if suffix := _BY_SUFFIX.get(file_stem_suffix(path)):
-        return suffix
-    head = bytes(stream.peek(4096)[:4096])  # type: ignore[attr-defined]
+    """By extension, then by the first bytes; event logs by their first records."""
+    from clickbridge.log.event_formats import event_format
+
+    suffix = _BY_SUFFIX.get(file_stem_suffix(path))
+    head = bytes(stream.peek(1 << 16))  # type: ignore[attr-defined]
     head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if suffix in (None, "sessions") and head[:1] in (b"{", b"[") and (found := event_format(first_records(head))):
+        return found
+    if suffix:
+        return suffix
     if head.startswith(b"<"):
         return "trec-session"
     if head.startswith(b"{"):
@@ -194,28 +237,45 @@ def _tsv_rows(path: str, stream: BinaryIO) -> Iterator[tuple[int, list[str] | No
 
 
 def _csv_rows(path: str, stream: BinaryIO) -> Iterator[tuple[int, list[str] | None]]:
-    # Undecodable bytes become lone surrogates, so that one bad row does not end the file.
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
     csv.field_size_limit(MAX_LINE)  # a document's text may be longer than the library's 128 KiB
+    text = _RecordLines(path, stream)
     reader = csv.reader(text, strict=True)
-    try:
-        while True:
-            before = reader.line_num
-            try:
-                cells = next(reader)
-            except StopIteration:
-                break
-            except csv.Error:
-                # A quote left open swallows lines: each of them is lost, so each of them counts.
-                for number in range(before + 1, reader.line_num + 1):
-                    yield number, None
-                continue
-            bad = any("\udc80" <= ch <= "\udcff" for cell in cells if not cell.isascii() for ch in cell)
-            yield reader.line_num, None if bad else cells
-    finally:
-        # The stream is closed by who opened it, and may be already.
-        with suppress(ValueError):
-            text.detach()
+    while True:
+        before, text.size = reader.line_num, 0
+        try:
+            cells = next(reader)
+        except StopIteration:
+            break
+        except csv.Error:
+            # A quote left open swallows lines: each of them is lost, so each of them counts.
+            for number in range(before + 1, reader.line_num + 1):
+                yield number, None
+            continue
+        bad = any("\udc80" <= ch <= "\udcff" for cell in cells if not cell.isascii() for ch in cell)
+        yield reader.line_num, None if bad else cells
+
+
+class _RecordLines:
+    """Lines for the csv module, which asks for more of them as long as a quote is open: up to a limit."""
+
+    def __init__(self, path: str, stream: BinaryIO) -> None:
+        self._path = path
+        # A lone carriage return ends a line too.
+        whole = lines(stream, path, ends=True)
+        self._lines = (part for line in whole for part in line.splitlines(keepends=True))
+        self.size = 0
+        """Bytes of the record that is being read."""
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.size += len(line)
+        if self.size > MAX_LINE:
+            raise InputError(f"{self._path} has a row over {MAX_LINE >> 20} MiB: is a quote left open?")
+        # Undecodable bytes become lone surrogates, so that one bad row does not end the file.
+        return line.decode("utf-8", "surrogateescape")
 
 
 def _parquet_rows(
@@ -233,7 +293,7 @@ def _parquet_rows(
             names = check_header(path, list(file.schema_arrow.names))
             number = 0
             for batch in file.iter_batches(batch_size=65536):
-                columns = [column_values(column) for column in batch.columns]
+                columns = [_values(column) for column in batch.columns]
                 for cells in zip(*columns, strict=True):
                     number += 1
                     rejects.lines += 1
@@ -241,6 +301,39 @@ def _parquet_rows(
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path} is not a sound Parquet file ({reason}): fetch or write it again") from None
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Python values; times in nanoseconds lose what a datetime cannot hold (without pandas PyArrow refuses)."""
+    import pyarrow as pa
+
+    try:
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+        values: list[Any] = column.to_pylist()
+    except UnicodeDecodeError:
+        raise
+    except (ValueError, OverflowError, ImportError, pa.ArrowException):
+        # Python has no such time (the year 10000, nanoseconds of a day): those alone become what no field takes.
+        values = [_value(scalar) for scalar in column]
+    return values
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError, ImportError):
+        return _Unreadable(str(scalar.type))
+
+
+class _Unreadable:
+    """A value that Python cannot hold; whoever needs it rejects the row."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __repr__(self) -> str:
+        return f"of type {self.kind}, out of range,"
 
 
 def _rename(record: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:

@@ -1,14 +1,20 @@
-"""Lines that were left out: counted, the first reasons kept, every one written down."""
+"""Lines that were left out: counted, the first reasons kept, up to a limit each written down."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import orjson
 
 from clickbridge.errors import InputError, SettingError
+from clickbridge.io.files import check_output
 from clickbridge.types import Reject
+
+LONGEST, MOST_KEPT = 300, 100_000
+"""Of a reason, in characters, and of the reasons of one input that are written down: a small packed file may hold
+bad lines without end. All of them are counted."""
 
 
 def parse_share(text: str) -> float:
@@ -46,15 +52,17 @@ class RejectLog:
 
     def add(self, source: str, line: int, reason: str) -> None:
         self.count += 1
-        reject = Reject(source, line, reason)
+        reject = Reject(source, line, reason if len(reason) <= LONGEST else f"{reason[:LONGEST]}…")
         if len(self.first) < 3:
             self.first.append(reject)
-        if self.path is not None:
+        if self.path is not None and self.count <= MOST_KEPT:
             self._file = self._file or self._open(self.path, "ab" if self.append else "wb")
             self._file.write(orjson.dumps(reject, option=orjson.OPT_APPEND_NEWLINE))
 
     @staticmethod
     def _open(path: Path, mode: str) -> BinaryIO:
+        if os.path.lexists(path):
+            check_output(path)
         try:
             return cast(BinaryIO, path.open(mode))
         except OSError as error:

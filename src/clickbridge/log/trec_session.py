@@ -11,20 +11,45 @@ from typing import BinaryIO
 from xml.etree import ElementTree
 
 from clickbridge.errors import InputError
+from clickbridge.io.streams import MAX_LINE
 from clickbridge.log.clean import RecordError, clean_id, normalise_query
 from clickbridge.types import Document, Impression
+
+MOST_ELEMENTS = 1_000_000
 
 
 def read_trec_session(path: str, stream: BinaryIO) -> Iterator[Impression | Document]:
     try:
-        events = ElementTree.iterparse(stream, events=("start", "end"))
+        source = _Counted(path, stream)
+        events = ElementTree.iterparse(source, events=("start", "end"))
         _, root = next(events)
         for event, element in events:
+            source.elements += event == "start"
             if event == "end" and element.tag == "session":
                 yield from _session(path, element)
                 root.clear()
+                source.bytes = source.elements = 0
     except (ElementTree.ParseError, LookupError, ValueError) as error:  # the last two: an unknown encoding
         raise InputError(f"{path} is not sound XML ({error}): fetch or write it again") from None
+
+
+class _Counted:
+    """What the parser reads. It keeps all of it until a session ends, so that must not be far."""
+
+    def __init__(self, path: str, stream: BinaryIO) -> None:
+        self._path, self._stream = path, stream
+        self.bytes = self.elements = 0
+        """Since the last session."""
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self.bytes += len(data)
+        if self.bytes > MAX_LINE or self.elements > MOST_ELEMENTS:
+            raise InputError(
+                f"{self._path} has a session over {MAX_LINE >> 20} MiB or {MOST_ELEMENTS:,} elements: "
+                "is it a TREC session file?"
+            )
+        return data
 
 
 def _session(path: str, session: ElementTree.Element) -> Iterator[Impression | Document]:

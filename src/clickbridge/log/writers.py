@@ -19,7 +19,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clickbridge.errors import InputError, SettingError
+from clickbridge.errors import InputError, SettingError, shown
 from clickbridge.io.files import written_aside
 from clickbridge.io.streams import file_stem_suffix
 from clickbridge.log.pair_sums import connect
@@ -28,6 +28,8 @@ from clickbridge.types import Impression, PairCount
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
 BATCH_ROWS = 100_000
 MEMORY_MB = 512
+MOST_LINES = 100_000
+"""A line for each click of a row; a short row must not become a file without end."""
 SCHEMA = pa.schema(
     {
         "query": pa.string(),
@@ -80,6 +82,10 @@ class SessionsWriter:
         if isinstance(record, PairCount):
             n_lines, doc_id, _ = (fields.pop(name) for name in ("clicks", "doc_id", "impressions"))
             fields["clicks"] = [doc_id]
+            if n_lines > MOST_LINES:
+                raise InputError(
+                    f"a row of {n_lines:,} clicks would become as many lines: write the log as .csv, .tsv or .parquet"
+                )
         line = orjson.dumps({k: v for k, v in fields.items() if v is not None and v != ""})
         for _ in range(n_lines):
             self._out.write(line + b"\n")
@@ -163,7 +169,7 @@ def _write_tsv(out: BinaryIO, names: list[str], batches: Rows) -> None:
         cells = ["" if cell is None else str(cell) for cell in row]
         for cell in cells:
             if "\t" in cell or "\n" in cell or "\r" in cell:
-                raise InputError(f"a TSV file cannot hold {cell!r}: write the log as .csv, .parquet or .jsonl")
+                raise InputError(f"a TSV file cannot hold {shown(cell)}: write the log as .csv, .parquet or .jsonl")
         out.write("\t".join(cells).encode() + b"\n")
 
 

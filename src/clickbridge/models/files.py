@@ -12,7 +12,7 @@ from clickbridge.errors import ArtifactError, ClickbridgeError, SettingError
 from clickbridge.graph.dense import Encoder
 from clickbridge.io.artifact import Artifact, ArtifactWriter, PartWriter, open_artifact
 from clickbridge.io.values import read_value, write_value
-from clickbridge.models.catalogue import Catalogue
+from clickbridge.models.catalogue import Catalogue, KnownQueries
 from clickbridge.models.fitted import Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.registry import model_class, model_home
@@ -85,6 +85,7 @@ def _read(artifact: Artifact, catalogue: Catalogue | None, encode: Mapping[str, 
             values["parts"] = tuple(_read(artifact.part(n), values["catalogue"], encode) for n in numbers)
         del trees["catalogue"]
         values |= {field: read_value(artifact, tree) for field, tree in trees.items()}
+        _check_sizes(values)
         fitted = kind.fitted_type(
             model=name,
             settings=settings,
@@ -98,3 +99,22 @@ def _read(artifact: Artifact, catalogue: Catalogue | None, encode: Mapping[str, 
         raise ArtifactError(f"{artifact.path} is not a whole {name} model ({error}): fit it again") from error
     taken = {vectors: encode[vectors] for vectors in getattr(fitted, "vector_names", ()) if vectors in encode}
     return fitted._with(encode=taken) if taken else fitted
+
+
+def _check_sizes(values: dict[str, Any]) -> None:
+    """What has a row for each document, or a number for each query, must have as many: compiled loops do not ask."""
+    catalogue, queries = values["catalogue"], values.get("queries")
+    sizes = [("titles", len(catalogue.titles), len(catalogue))]
+    sizes += [(n, len(values[n]), len(catalogue)) for n in ("scorable", "theta") if n in values]
+    sizes += [(n, values[n].shape[0], len(catalogue)) for n in ("images",) if hasattr(values.get(n), "shape")]
+    if isinstance(queries, KnownQueries):
+        sizes.append(("clicks", len(queries.clicks), len(queries)))
+        responses: Any = values.get("responses")
+        if hasattr(responses, "shape"):
+            sizes += [
+                ("responses", responses.shape[0], len(queries)),
+                ("responses", responses.shape[1], len(catalogue)),
+            ]
+    for what, found, needed in sizes:
+        if found != needed:
+            raise ValueError(f"{what}: {found} instead of {needed}")

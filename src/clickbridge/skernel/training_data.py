@@ -47,6 +47,19 @@ class Training:
     def __post_init__(self) -> None:
         object.__setattr__(self, "has_pairs", np.diff(self.indptr) > 0)
 
+    def check_stored(self) -> None:
+        n_pairs, n_points = int(self.indptr[-1]), len(self.point_query)
+        places = [
+            *((values, n_pairs, n_points) for values in (self.better, self.worse)),
+            (self.point_query, n_points, len(self.has_pairs)),
+            (self.point_doc, n_points, 2**31),
+        ]
+        for values, length, limit in places:
+            if values.shape != (length,) or values.dtype.kind not in "iu":
+                raise ValueError("preferences and points do not fit together")
+            if length and not 0 <= values.min() <= values.max() < limit:
+                raise ValueError("a preference names a point, query or document that is not there")
+
     @classmethod
     def of(cls, found: Preferences, numbers: Array, n_queries: int, seed: int) -> Training:
         """`numbers` gives a query of the log its number among the known ones, or -1."""

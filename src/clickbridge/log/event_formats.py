@@ -1,0 +1,28 @@
+"""Which event logs are read, and how to tell them from their first records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from clickbridge.log.metarank import is_metarank, read_metarank
+from clickbridge.log.searches import Action, Search
+from clickbridge.log.ubi import is_ubi, read_ubi
+from clickbridge.types import Document
+
+Event = Search | Action | Document | None
+READ: dict[str, Callable[[Any], Event]] = {"ubi": read_ubi, "metarank": read_metarank}
+_IS: dict[str, Callable[[Mapping[str, Any]], bool]] = {"metarank": is_metarank, "ubi": is_ubi}
+
+
+def event_format(records: Sequence[Mapping[str, Any]]) -> str | None:
+    """The format that most of the records have; None where it is no event log.
+
+    >>> event_format([{"action_name": "click", "query_id": "7", "timestamp": "2026-01-31T10:00:00Z"}])
+    'ubi'
+    >>> event_format([{"query": "ny pizza", "clicks": ["d1"]}]) is None
+    True
+    """
+    votes = {name: sum(is_one(record) for record in records) for name, is_one in _IS.items()}
+    best = max(votes, key=lambda name: votes[name])
+    return best if 2 * votes[best] > len(records) else None

@@ -1,0 +1,96 @@
+"""The two records that event logs come down to: a search with its results, and an action on one of them.
+
+Systems write them as separate events, often in separate files, that share the id of the search. One raw event becomes
+one of these in `ubi.py` or `metarank.py`; `event_join.py` makes result pages of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from clickbridge.log.clean import MAX_QUERY, RecordError, clean_id, event_time, kind_of, normalise_query
+
+CLICKS = frozenset(
+    ("click", "select", "add_to_cart", "cart", "purchase", "order", "buy", "checkout", "conversion", "watch", "play",
+     "download", "like", "bookmark")
+)  # fmt: skip
+"""Actions that say a person wanted the document. A document counts once for each search, whatever was done to it."""
+SHOWN = frozenset(("impression", "view"))
+"""Actions that say a document was on the page. `view` is here because it may mean either: a view of the result makes it
+no better than the others, and who opens the document clicks as well."""
+
+
+@dataclass(slots=True)
+class Search:
+    """A search as the engine saw it. `search_id` is what later actions call it by."""
+
+    search_id: str | None
+    query: str
+    """Normalised; empty where people browse without words."""
+    results: list[str] | None
+    user: str | None = None
+    time: float | None = None
+    ids_named: bool = True
+    """Whether the log says which field the ids of the results are from."""
+    until: float | None = None
+    """Actions after this time do not belong to the search any more."""
+
+
+@dataclass(slots=True)
+class Action:
+    """Something that happened to a result of a search."""
+
+    kind: Literal["click", "shown"]
+    search_id: str | None
+    doc_id: str | None
+    """None where the log tells the place alone."""
+    query: str = ""
+    user: str | None = None
+    time: float | None = None
+    ordinal: int | None = None
+    """The place of the document on the page, from 1, or from 0 in some logs."""
+    engine_id: str | None = None
+    """What the engine itself calls the document."""
+
+
+def kind_of_action(name: Any) -> Literal["click", "shown"] | None:
+    """What an action means for a ranking; None where it says nothing about a result."""
+    if type(name) is not str or not name:
+        raise RecordError(f"the name of an action must be text, got {kind_of(name)}")
+    plain = name.strip().lower().replace("-", "_").replace(" ", "_")
+    return "click" if plain in CLICKS else "shown" if plain in SHOWN else None
+
+
+def text_of_query(value: Any) -> str:
+    """The normalised text of a query; empty where there is none."""
+    if value is None:
+        return ""
+    if type(value) is not str:
+        raise RecordError(f"a query must be text, got {kind_of(value)}")
+    if len(value) > MAX_QUERY:
+        raise RecordError(f"a query has {len(value)} characters, at most {MAX_QUERY} are taken")
+    return normalise_query(value)
+
+
+def token(value: Any, what: str) -> str | None:
+    """An id that may be missing or empty."""
+    return None if value is None or value == "" else clean_id(value, what)
+
+
+def first_of(record: Mapping[str, Any], *names: str) -> str | None:
+    """The first of several fields that is filled, as who searched: a user, a client, a session."""
+    for name in names:
+        value = record.get(name)
+        if type(value) is int or (type(value) is str and value.strip()):
+            return str(value).strip()
+    return None
+
+
+def moment(value: Any, scale: float = 1.0) -> float:
+    """A time that must be there."""
+    seconds = event_time(value, scale)
+    if seconds is None:
+        raise RecordError("no timestamp")
+    return seconds
