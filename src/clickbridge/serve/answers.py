@@ -74,6 +74,12 @@ def known(score: float) -> float | None:
     return float(score) if np.isfinite(score) else None
 
 
+def scores_or_lowest(ordered: Ordered) -> list[tuple[str, float]]:
+    """For protocols that know no missing score: a document without one has the lowest."""
+    lowest = min((score for _, score in ordered if score is not None), default=0.0)
+    return [(doc_id, min(lowest, 0.0) if score is None else score) for doc_id, score in ordered]
+
+
 def found(fitted: Fitted, query: str, k: int) -> Ordered:
     """The k best of the collection."""
     return [(hit.doc_id, known(hit.score)) for hit in fitted.rank(query, k)]

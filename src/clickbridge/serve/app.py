@@ -22,8 +22,13 @@ from clickbridge.errors import ClickbridgeError
 from clickbridge.serve.access import Keys, Rates
 from clickbridge.serve.bodies import ERRORS, SCHEMAS
 from clickbridge.serve.config import Config
+from clickbridge.serve.feedback import feedback_routes
 from clickbridge.serve.gate import Gate, refused_for
-from clickbridge.serve.native import native
+from clickbridge.serve.native import native_routes
+from clickbridge.serve.protocols.embeddings import embeddings_routes
+from clickbridge.serve.protocols.metarank import metarank_routes
+from clickbridge.serve.protocols.rerank import rerank_routes
+from clickbridge.serve.protocols.ubi import ubi_routes
 from clickbridge.serve.reference import reference_page
 from clickbridge.serve.refusals import Refused, refusal
 from clickbridge.serve.service import Service
@@ -50,7 +55,8 @@ def create_app(config: Config) -> ASGIApp:
     )  # fmt: skip
     app.state.service = service
     _refuse_in_one_shape(app)
-    app.include_router(native(service))
+    for routes in (native_routes, feedback_routes, rerank_routes, embeddings_routes, metarank_routes, ubi_routes):
+        app.include_router(routes(service))
     _describe(app)
     if config.page and (PAGE / "index.html").is_file():
         _serve_page(app)

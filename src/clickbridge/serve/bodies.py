@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import Request
+import orjson
+from fastapi import Request, Response
 from pydantic import BaseModel, TypeAdapter
 from starlette.requests import ClientDisconnect
 
 from clickbridge.serve.limits import DRAINED, MAX_BODY
-from clickbridge.serve.refusals import Refused
+from clickbridge.serve.refusals import JSON, Refused
 from clickbridge.serve.schemas import ErrorAnswer
 
 REF = "#/components/schemas/{model}"
@@ -31,6 +32,11 @@ async def read_body(request: Request) -> bytes:
     if size > MAX_BODY:
         raise Refused(413, "too_large", f"a body has at most {MAX_BODY >> 20} MiB")
     return b"".join(parts) if len(parts) != 1 else parts[0]
+
+
+def reply(value: Any, status: int = 200) -> Response:
+    """JSON out; arrays of NumPy as lists."""
+    return Response(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY), status, media_type=JSON)
 
 
 SCHEMAS: dict[str, Any] = {}

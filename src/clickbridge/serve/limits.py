@@ -16,3 +16,5 @@ MAX_FIELDS = 50
 MAX_ID = 512
 MAX_INPUTS = 512
 """Texts in one request for embeddings."""
+MAX_NUMBERS = 4_000_000
+"""Numbers in one answer with embeddings."""

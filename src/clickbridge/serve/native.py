@@ -7,31 +7,22 @@ import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Query, Request, Response
 
-from clickbridge.errors import InputError
 from clickbridge.log.clean import MAX_QUERY
 from clickbridge.serve.answers import answer, documents_of, explained, explanation, found, new_query_id, ranked
-from clickbridge.serve.bodies import read_body, taking
-from clickbridge.serve.events import Event, page_event, undo_event
+from clickbridge.serve.bodies import read_body, reply, taking
 from clickbridge.serve.limits import MAX_ID, MAX_K
-from clickbridge.serve.refusals import JSON, Refused
+from clickbridge.serve.refusals import Refused
 from clickbridge.serve.schemas import (
     BatchAnswer,
-    EventIn,
-    Feedback,
-    FeedbackAnswer,
     Health,
     RankAnswer,
     RankBatch,
     RankRequest,
-    Undo,
-    checked,
     decode,
     rank_requests,
 )
-from clickbridge.serve.served import Served
 from clickbridge.serve.service import Service
 from clickbridge.serve.store import Shown
 
@@ -44,11 +35,7 @@ User = Annotated[str | None, Query(max_length=MAX_ID)]
 DocId = Annotated[str, Query(min_length=1, max_length=MAX_ID)]
 
 
-def reply(value: Any, status: int = 200) -> Response:
-    return Response(orjson.dumps(value), status, media_type=JSON)
-
-
-def native(service: Service) -> APIRouter:
+def native_routes(service: Service) -> APIRouter:
     routes = APIRouter()
     live = service.live
 
@@ -74,7 +61,7 @@ def native(service: Service) -> APIRouter:
         for result in out["results"]:
             result["title"] = fitted.title(result["doc_id"])
             result["snippet"] = ""
-        note_query(service, served, query, any(s is not None for _, s in hits))
+        service.note_query(served, query, any(s is not None for _, s in hits))
         show(service, out, query)
         request.state.notes.update(model=served.name)
         if service.config.log_queries:
@@ -107,25 +94,6 @@ def native(service: Service) -> APIRouter:
         served = live.get(model)
         served.fitted.catalogue.number(doc_id)
         return reply({"model": served.name, "version": served.version, **explanation(served.fitted, q, doc_id)})
-
-    @routes.post("/feedback", **taking(Feedback, FeedbackAnswer))
-    async def feedback(request: Request) -> Response:
-        """Result pages and their clicks. Answers once they are durable; an `online:` model has then learned them."""
-        service.check_ready()
-        events = feedback_events(service, checked(Feedback, decode(await read_body(request))).events)
-        kept = await service.keep(events)
-        request.state.notes.update(accepted=kept.accepted, duplicates=kept.duplicates)
-        return reply({"accepted": kept.accepted, "duplicates": kept.duplicates})
-
-    @routes.post("/feedback/undo", **taking(Undo, FeedbackAnswer))
-    async def undo(request: Request) -> Response:
-        """Takes an event back. An `online:` model forgets it at once; others never learn it unless they have."""
-        service.check_ready()
-        event_id = checked(Undo, decode(await read_body(request))).event_id
-        kept = await service.keep([undo_event(event_id)])
-        if not kept.accepted and not await asyncio.to_thread(service.store.knows, event_id):
-            raise Refused(404, "unknown_event", f"no event {event_id!r} is kept", "event_id")
-        return reply({"accepted": kept.accepted, "duplicates": kept.duplicates})
 
     @routes.get("/health", response_model=Health)
     async def health() -> Response:
@@ -174,53 +142,11 @@ def rank_one(service: Service, request: RankRequest) -> dict[str, Any]:
     known = sum(doc_id in numbers for doc_id, _ in ordered)
     drift = service.drift(served)
     drift.documents(known, len(ordered) - known)
-    note_query(service, served, request.query, bool(ordered) and ordered[0][1] is not None)
+    service.note_query(served, request.query, bool(ordered) and ordered[0][1] is not None)
     show(service, out, request.query)
     return out
-
-
-def note_query(service: Service, served: Served, query: str, scored: bool) -> None:
-    queries = served.fitted.queries
-    key = queries.key_of(query)
-    service.drift(served).query(key, key in queries.numbers, scored)
 
 
 def show(service: Service, out: dict[str, Any], query: str) -> None:
     """Keeps the answer, so that a click may name it by its id."""
     service.remember(Shown(out["query_id"], query, tuple(r["doc_id"] for r in out["results"])))
-
-
-# --- events ----------------------------------------------------------------------------------------
-
-
-def feedback_events(service: Service, given: list[EventIn]) -> list[Event]:
-    """Events as they are kept. One that names an answer takes its query and results from it."""
-    named = [e.query_id for e in given if e.query_id is not None and (e.query is None or e.results is None)]
-    pages = shown_pages(service, [query_id for query_id in named if query_id is not None])
-    return [_event(i, event, pages) for i, event in enumerate(given)]
-
-
-def shown_pages(service: Service, query_ids: list[str]) -> dict[str, Shown]:
-    if not query_ids:
-        return {}
-    waiting = {query_id: page for query_id in query_ids if (page := service.writer.find(query_id))}
-    missing = [query_id for query_id in query_ids if query_id not in waiting]
-    return waiting | (service.store.shown(missing) if missing else {})
-
-
-def _event(number: int, event: EventIn, pages: dict[str, Shown]) -> Event:
-    where = f"events.{number}"
-    query, results, page = event.query, event.results, event.query_id
-    if query is None or results is None:
-        if event.query_id is None:
-            raise Refused(422, "invalid", "an event has a query_id, or query and results", where)
-        shown = pages.get(event.query_id)
-        if shown is None:
-            message = "no answer of that query_id is kept: send query and results with the event"
-            raise Refused(422, "unknown_query_id", message, f"{where}.query_id")
-        query, results = query or shown.query, results or list(shown.results)
-    record = {"query": query, "results": results, "clicks": event.clicks, "user": event.user, "time": event.time}
-    try:
-        return page_event(event.event_id, record, page)
-    except InputError as error:
-        raise Refused(422, "invalid", str(error), where) from None

@@ -111,15 +111,27 @@ class Service:
             found = self._drifts[key] = Drift(self.metrics, served.name, served.fitted.queries.keys)
         return found
 
+    def note_query(self, served: Served, query: str, scored: bool) -> None:
+        """Counts what was asked, for signs of drift."""
+        queries = served.fitted.queries
+        key = queries.key_of(query)
+        self.drift(served).query(key, key in queries.numbers, scored)
+
     def remember(self, page: Shown) -> None:
         if self.config.click_window:
             self.writer.show(page)
 
+    def shown_pages(self, query_ids: Sequence[str]) -> dict[str, Shown]:
+        """Answers by their ids, as far as they are kept."""
+        waiting = {query_id: page for query_id in query_ids if (page := self.writer.find(query_id))}
+        missing = [query_id for query_id in query_ids if query_id not in waiting]
+        return waiting | (self.store.shown(missing) if missing else {})
+
     # --- events ----------------------------------------------------------------------------------
 
-    async def keep(self, events: Sequence[Event]) -> Kept:
-        """Returns once the events are durable and learned."""
-        if not events:
+    async def keep(self, events: Sequence[Event], pages: Sequence[Shown] = ()) -> Kept:
+        """Returns once the events, and pages for later ones, are durable and learned."""
+        if not events and not pages:
             return Kept()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Kept] = loop.create_future()
@@ -131,7 +143,7 @@ class Service:
         def done(kept: Kept) -> None:
             loop.call_soon_threadsafe(settle, kept)
 
-        self.writer.submit(events, done)
+        self.writer.submit(events, done, pages)
         kept = await future
         if kept.error is not None:
             if isinstance(kept.error, ClickbridgeError | Refused):

@@ -32,6 +32,8 @@ class Kept:
 class _Request:
     events: Sequence[Event]
     done: Callable[[Kept], None]
+    pages: Sequence[Shown]
+    """Answers that must be durable with them."""
 
 
 class Writer:
@@ -63,7 +65,7 @@ class Writer:
         if self._thread.is_alive():
             self._thread.join()
 
-    def submit(self, events: Sequence[Event], done: Callable[[Kept], None]) -> None:
+    def submit(self, events: Sequence[Event], done: Callable[[Kept], None], pages: Sequence[Shown] = ()) -> None:
         """`done` is called from the writing thread once the events are durable, or are not."""
         with self._wake:
             if self._closed:
@@ -71,7 +73,7 @@ class Writer:
             if self.waiting + len(events) > self.most:
                 raise busy(f"{self.waiting} events wait to be written: send these again in a moment")
             self.waiting += len(events)
-            self._requests.append(_Request(events, done))
+            self._requests.append(_Request(events, done, pages))
             self._wake.notify()
 
     def show(self, page: Shown) -> None:
@@ -112,7 +114,7 @@ class Writer:
         events = [event for request in requests for event in request.events]
         answers = [Kept() for _ in requests]
         try:
-            stored = self.store.append(events, shown)
+            stored = self.store.append(events, [*shown, *(page for request in requests for page in request.pages)])
             self._learn([event for event in stored if event is not None])
             place = iter(stored)
             for request, answer in zip(requests, answers, strict=True):
