@@ -9,13 +9,17 @@ from pathlib import Path
 import pytest
 
 from clickbridge.errors import ArtifactError, SettingError
+from clickbridge.io.secret import Secret
 from clickbridge.serve.events import Event, page_event, undo_event
 from clickbridge.serve.store import Shown, Store, StoreError, credits, meta
 
 
+KEY = Secret.new()
+
+
 def event(event_id: str, **more: object) -> Event:
     record = {"query": "NY pizza", "results": ["a", "b", "c"], "clicks": ["b"], "user": "u1", "time": 5.0, **more}
-    return page_event(event_id, record)
+    return page_event(event_id, record, KEY)
 
 
 def test_events_come_back_as_they_went_in(store_url: str) -> None:
@@ -36,11 +40,8 @@ def test_an_id_counts_once_and_numbers_have_no_gaps(store_url: str) -> None:
     store = Store(store_url)
     assert [e and e.seq for e in store.append([event("a"), event("a"), event("b")])] == [1, None, 2]
     assert [e and e.seq for e in store.append([event("b"), event("c", query="other")])] == [None, 3]
-    assert [e and e.seq for e in store.append([undo_event("a"), undo_event("a"), undo_event("never")])] == [
-        4,
-        None,
-        None,
-    ]
+    undone = store.append([undo_event("a"), undo_event("a"), undo_event("never")])
+    assert [e and e.seq for e in undone] == [4, None, None]
     assert store.last() == 4
     assert [e.event_id for e in store.pages_after(0)] == ["b", "c"]
     store.close()
@@ -94,9 +95,9 @@ def test_the_first_click_decides_a_page_of_an_experiment(store_url: str) -> None
     store = Store(store_url)
     pages = [Shown(f"q{n}", "ny pizza", ("a", "b", "c"), (0, 1, 0), "x") for n in range(4)]
     clicks = [("a", "c"), ("b",), ("a", "b"), ()]
-    events = [page_event(f"e{n}", {"query": "q", "clicks": list(c)}, f"q{n}") for n, c in enumerate(clicks)]
+    events = [page_event(f"e{n}", {"query": "q", "clicks": list(c)}, KEY, f"q{n}") for n, c in enumerate(clicks)]
     store.append(events, pages)
-    store.append([page_event("late", {"query": "q", "clicks": ["b"]}, "q0")])
+    store.append([page_event("late", {"query": "q", "clicks": ["b"]}, KEY, "q0")])
     assert store.outcomes("x") == {1: 1, -1: 1, 0: 1}
     assert store.outcomes("y") == {}
     store.close()

@@ -212,7 +212,7 @@ def fill(store: Store, n: int, click: Callable[[int], str]) -> None:
 
     order = ["ny", "rome", "bagel", "pizza"]
     records = [{"query": "ny pizza", "results": order, "clicks": [click(i)]} for i in range(n)]
-    store.append([page_event(f"p{store.last()}-{i}", record) for i, record in enumerate(records)])
+    store.append([page_event(f"p{store.last()}-{i}", record, store.secret) for i, record in enumerate(records)])
 
 
 def test_a_better_model_is_promoted_and_rolled_back_by_one_call(

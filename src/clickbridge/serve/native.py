@@ -147,7 +147,7 @@ async def aside(slow: bool, work: Callable[[], Any]) -> Any:
 def rank_one(service: Service, request: RankRequest) -> dict[str, Any]:
     started, served = time.perf_counter(), service.live.get(request.model)
     fitted, documents = served.fitted, documents_of(request)
-    ordered = ranked(fitted, request.query, documents, request.user)
+    ordered = ranked(fitted, request.query, documents, service.user(request.user))
     out = answer(served, new_query_id(), started, ordered[: request.k])
     if request.explain:
         explained(fitted, request.query, out["results"])

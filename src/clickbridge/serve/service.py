@@ -127,6 +127,10 @@ class Service:
             found = self._drifts[key] = Drift(self.metrics, served.name, served.fitted.queries.keys)
         return found
 
+    def user(self, name: str | None) -> int:
+        """The hash that stands for a user; 0 for nobody."""
+        return self.store.secret.user(name) if name else 0
+
     def note_query(self, served: Served, query: str, scored: bool) -> None:
         """Counts what was asked, for signs of drift."""
         queries = served.fitted.queries
