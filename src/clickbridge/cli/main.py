@@ -17,6 +17,7 @@ from clickbridge.cli import (
     models,
     reproduce,
     runs,
+    serving,
 )
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
@@ -54,6 +55,7 @@ for verb in (
     bounds.bounds,
     forget.forget,
     reproduce.reproduce,
+    serving.serve,
 ):
     app.command()(verb)
 
