@@ -8,7 +8,7 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, models, reproduce, runs
+from clickbridge.cli import bounds, compare, data, demo, forget, models, reproduce, runs
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -43,6 +43,7 @@ for verb in (
     compare.compare,
     data.simulate,
     bounds.bounds,
+    forget.forget,
     reproduce.reproduce,
 ):
     app.command()(verb)
