@@ -8,7 +8,19 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, forget, models, reproduce, runs, search, update
+from clickbridge.cli import (
+    bounds,
+    compare,
+    data,
+    demo,
+    forget,
+    models,
+    reproduce,
+    runs,
+    search,
+    serving,
+    update,
+)
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -45,6 +57,7 @@ for verb in (
     bounds.bounds,
     forget.forget,
     reproduce.reproduce,
+    serving.serve,
 ):
     app.command()(verb)
 
