@@ -17,7 +17,9 @@ from clickbridge.cli import (
     models,
     reproduce,
     runs,
+    search,
     serving,
+    update,
 )
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
@@ -45,9 +47,9 @@ for verb in (
     data.stats,
     models.models,
     models.fit,
-    models.update,
-    models.search,
-    models.similar,
+    update.update,
+    search.search,
+    search.similar,
     runs.rank,
     runs.evaluate,
     compare.compare,
