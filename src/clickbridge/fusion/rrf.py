@@ -21,7 +21,7 @@ from clickbridge.settings import Settings, setting, settings
 
 @settings
 class RRFSettings(Settings):
-    rrf_k: float = setting(60.0, "RRF: added to every rank; the smaller, the more the first places count", 0, 1e6)
+    rrf_k: float = setting(60.0, "added to every rank; the smaller, the more the first places count", 0, 1e6)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -43,7 +43,7 @@ WEIGHT_GRID = (0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0, 1
 
 @settings
 class SumSettings(Seeded):
-    weights: str = setting("auto", "weights of a sum's parts, as 1,0.5; auto learns them through hold_back")
+    weights: str = setting("auto", "weights of the parts, as 1,0.5; auto learns them from held-back clicks")
 
 
 @stored

@@ -39,7 +39,8 @@ DEFAULT, GRID = 0.2, (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 @settings
 class ExpansionSettings(BM25Settings):
     expansion_weight: str = setting(
-        "auto", "what added words count, from 0; 1 is as much as typed ones; auto: hold_back"
+        "auto",
+        "weight of the added words; 1 is as much as typed ones; auto chooses it on held-back clicks",
     )
 
 

@@ -27,7 +27,7 @@ from clickbridge.models.model import Model
 from clickbridge.models.sfunction import FittedImages, stack_rows
 from clickbridge.models.study import Study
 from clickbridge.numerics.row import EMPTY, Row, counted, row_of
-from clickbridge.settings import Fields, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Fields, Seeded, setting, settings
 from clickbridge.types import Document, Explanation, text_of_key
 from clickbridge.views.fields import count_fields, parse_fields
 from clickbridge.views.text import Analyzer
@@ -177,10 +177,15 @@ class VSM(LexicalModel):
 
 @settings
 class BM25Settings(LexicalSettings):
-    k1: float = setting(1.2, "BM25: how fast repeated words saturate", 0, 1000)
-    b: float = setting(0.75, "BM25: how much long fields are discounted", 0, 1)
-    k3: float = setting(8.0, "BM25: saturation of words repeated in the query", 0, 1000)
-    idf: str = setting("lucene", "BM25: which inverse document frequency", choices=("lucene", "robertson", "atire"))
+    k1: float = setting(1.2, "how much repetition of a word in a document counts; 0 not at all", 0, 1000)
+    b: float = setting(0.75, "how much long fields are discounted: 0 not at all, 1 in proportion to their length", 0, 1)
+    k3: float = setting(8.0, "how much repetition of a word in the query counts", 0, 1000, group=ADVANCED)
+    idf: str = setting(
+        "lucene",
+        "which formula of the inverse document frequency",
+        choices=("lucene", "robertson", "atire"),
+        group=ADVANCED,
+    )
 
 
 class BM25(LexicalModel):
@@ -210,11 +215,11 @@ class BM25(LexicalModel):
 class LMIRSettings(LexicalSettings):
     smoothing: str = setting(
         "dirichlet",
-        "LMIR: how a document's word probabilities are smoothed",
+        "how a document's word probabilities are smoothed",
         choices=("dirichlet", "jelinek-mercer"),
     )
-    mu: float = setting(200.0, "LMIR: Dirichlet prior, in words", 1e-6, 1e9)
-    lam: float = setting(0.5, "LMIR: Jelinek-Mercer weight of the collection", 1e-6, 1 - 1e-6)
+    mu: float = setting(200.0, "strength of the Dirichlet prior, in words", 1e-6, 1e9)
+    lam: float = setting(0.5, "Jelinek-Mercer weight of the collection", 1e-6, 1 - 1e-6)
 
 
 class LMIR(LexicalModel):

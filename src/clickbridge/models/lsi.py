@@ -24,7 +24,7 @@ from clickbridge.models.pls import LatentModel, dim_note, with_spaces
 from clickbridge.models.sfunction import S_FUNCTION
 from clickbridge.models.study import Study
 from clickbridge.numerics.svd import SVD, MatrixOperator, randomised_svd
-from clickbridge.settings import Counting, Fields, Searching, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Counting, Fields, Searching, Seeded, setting, settings
 from clickbridge.views.stack import ViewStack
 from clickbridge.views.view import Source
 
@@ -35,7 +35,9 @@ class LSISettings(Searching, Seeded):
     sv_power: float = setting(
         0.0, "power of the singular values in the score; the papers have 0, textbook LSI 1", -1, 2
     )
-    precision: str = setting("float32", "arithmetic of the decomposition", choices=("float32", "float64"))
+    precision: str = setting(
+        "float32", "precision of the decomposition", choices=("float32", "float64"), group=ADVANCED
+    )
 
 
 @settings

@@ -23,7 +23,7 @@ from clickbridge.log.readers import LogRecord
 from clickbridge.models.change import Change
 from clickbridge.models.fitted import Choices, Fitted
 from clickbridge.models.study import Study, logged
-from clickbridge.settings import Setting, Settings, declared_in
+from clickbridge.settings import Setting, Settings, declared_in, grouped
 from clickbridge.types import Document, Explanation, Ranking, ResultList
 
 Array = np.ndarray[Any, Any]
@@ -58,11 +58,10 @@ class Model:
 
     @classmethod
     def _help(cls) -> str:
-        """What `help` shows: the class's own text, its name in a spec, and a line for each setting."""
+        """What `help` shows: the class's own text, its name in a spec, and every setting under its heading."""
         own = inspect.cleandoc(str(cls.__dict__.get("__doc__") or getattr(cls, "about", "")))
         named = f"In a spec: `{cls.name}`, {cls.about}." if hasattr(cls, "about") else ""
-        lines = "\n".join(setting.line for setting in cls.declared().values())
-        return "\n\n".join(part for part in (own, named, f"Settings:\n\n{lines}" if lines else "") if part)
+        return "\n\n".join(part for part in (own, named, *grouped(cls.declared().values())) if part)
 
     @classmethod
     def _more_parameters(cls) -> list[inspect.Parameter]:

@@ -13,20 +13,24 @@ from typing import ClassVar
 
 from clickbridge.models.factor_training import Objective
 from clickbridge.models.factors import FactorModel, FactorSettings
-from clickbridge.settings import setting, settings
+from clickbridge.settings import ADVANCED, setting, settings
 
 
 @settings
 class SVDFeatureSettings(FactorSettings):
     training: str = setting(
         "pairwise",
-        "logistic loss over pairs, or squared or logistic over documents",
+        "loss: logistic over pairs of documents, or squared or logistic over single ones",
         choices=("pairwise", "squared", "logistic"),
+        group=ADVANCED,
     )
     global_features: str = setting(
-        "match", "features of the pair: matches of equal features, or none", choices=("match", "none")
+        "match",
+        "features of a query and a document together: which features they share, or none",
+        choices=("match", "none"),
+        group=ADVANCED,
     )
-    decay: float = setting(0.01, "how strongly factors are drawn to 0", 0, 1000)
+    decay: float = setting(0.01, "how strongly factors are drawn to 0", 0, 1000, group=ADVANCED)
 
 
 class SVDFeature(FactorModel):
