@@ -8,7 +8,16 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, forget, models, reproduce, runs
+from clickbridge.cli import (
+    bounds,
+    compare,
+    data,
+    demo,
+    forget,
+    models,
+    reproduce,
+    runs,
+)
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
