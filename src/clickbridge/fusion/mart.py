@@ -142,10 +142,18 @@ class FittedMart(FittedPooling, FittedWrapper):
 
 
 class Mart(Wrapper):
-    """Boosted trees (LightGBM) that rank by the scores of models, by text and by clicks: `Mart([BM25(), PLS()])`.
+    """Boosted trees that rank by the scores of models, by text and by clicks: `Mart([BM25(), PLS()])`.
 
-    Each part is one feature, beside those of `fusion/features.py`; parts are cross-fitted, so that no tree learns from
-    a score that has seen its answer."""
+    Needs LightGBM: `pip install "clickbridge[mart]"`. Each part is one feature beside those of text and clicks. Parts
+    are cross-fitted, so that no tree learns from a score that has seen its answer.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, Mart, PLS, example_graph
+    >>> model = Mart([BM25(), PLS(dim=10)], trees=20).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "mart"
     about = "gradient boosted trees over models, text and clicks"

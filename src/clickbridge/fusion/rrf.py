@@ -43,8 +43,16 @@ class FittedRRF(FittedPooling, FittedWrapper):
 class RRF(Wrapper):
     """Reciprocal-rank fusion of models: `RRF([BM25(), PLS()])`.
 
-    Documents that tie in a part share the mean of their ranks there; what a part cannot score gets
-    nothing from it."""
+    Only ranks count: a document gets 1 / (rrf_k + rank) from each part. Documents that tie in a part share the mean of
+    their ranks there; what a part cannot score gets nothing from it.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, PLS, RRF, example_graph
+    >>> model = RRF([BM25(), PLS(dim=10)]).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "rrf"
     about = "reciprocal-rank fusion of models"

@@ -244,9 +244,17 @@ def _stacked(indexes: Sequence[Index]) -> Index:
 
 
 class Sum(WeightedSum):
-    """A weighted sum of S-functions, searched as one: `Sum([BM25(), PLS()])`, or `BM25() + PLS()`.
+    """A weighted sum of S-functions, searched as one model: `Sum([BM25(), PLS()])`, or `BM25() + PLS()`.
 
-    Each part's scores are divided by a normaliser of the query. `weights` are learned from clicks unless they are set.
+    Each part's scores are divided by a number that depends on the query alone. `weights` are learned from held-back
+    clicks unless they are set.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, PLS, example_graph
+    >>> model = (BM25() + PLS(dim=10)).fit(example_graph())
+    >>> model.rank("sleep near the statue", k=2).doc_ids
+    ['ferry', 'subway']
     """
 
     name = "sum"

@@ -166,7 +166,18 @@ class FittedBLTM(Fitted):
 
 
 class BLTM(Model):
-    """Topics of clicked pairs, mixed with a unigram model of the documents."""
+    """A bilingual topic model: a query and the title clicked for it are two texts about the same topics.
+
+    Learned by EM, and mixed with a unigram model of the documents (Gao, Toutanova and Yih 2011). `dim` is the number of
+    topics.
+
+    Examples
+    --------
+    >>> from clickbridge import BLTM, example_graph
+    >>> model = BLTM(dim=4).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "bltm"
     about = "bilingual topic model: query and title share topics"

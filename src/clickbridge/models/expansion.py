@@ -111,7 +111,17 @@ class FittedExpansion(FittedLexical):
 
 
 class Expansion(BM25):
-    """BM25 whose queries are lengthened by what was clicked or asked before."""
+    """BM25 with words added to the query: those of similar queries and of titles clicked for it.
+
+    Query expansion, the baseline of 11R. How much added words count is chosen on held-back clicks.
+
+    Examples
+    --------
+    >>> from clickbridge import Expansion, example_graph
+    >>> model = Expansion().fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['rooms', 'hotels', 'slice']
+    """
 
     name = "expansion"
     about = "BM25 with the query expanded by what was clicked or asked before"

@@ -165,7 +165,17 @@ class LexicalModel(Model):
 
 
 class VSM(LexicalModel):
-    """tf-idf vectors of query and document, multiplied as they are: no length normalisation (11R, 3.3.1)."""
+    """The vector space model: tf-idf vectors of query and document, multiplied as they are.
+
+    No length is normalised, so long documents score higher (11R, Section 3.3.1). `CosWord` normalises.
+
+    Examples
+    --------
+    >>> from clickbridge import VSM, example_graph
+    >>> model = VSM().fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'slice', 'rooms']
+    """
 
     name = "vsm"
     about = "vector space model, unnormalised tf-idf"
@@ -189,16 +199,17 @@ class BM25Settings(LexicalSettings):
 
 
 class BM25(LexicalModel):
-    """BM25 over weighted fields: `BM25(fields={"title": 3, "body": 1}).fit(graph)`.
+    """BM25 over weighted fields: `BM25(fields={"title": 3, "text": 1}).fit(graph)`.
 
-    BM25F (11R, eq. (1), with Robertson's simple extension to weighted fields). With `fields="auto"` the weights of the
-    fields are learned from clicks.
+    BM25F (11R, equation (1), with Robertson's simple extension to weighted fields). With `fields="auto"` the weights of
+    the fields are learned from clicks; nothing else is. Queries and documents need a word in common.
 
-    >>> from clickbridge import ClickGraph, Document, PairCount
-    >>> docs = [Document("d1", {"title": "New York"}), Document("d2", {"title": "Pizza by the slice"})]
-    >>> model = BM25(k1=0.9).fit(ClickGraph.build([PairCount("ny pizza", "d2")], docs))
-    >>> model.rank("pizza", k=10).doc_ids
-    ['d2']
+    Examples
+    --------
+    >>> from clickbridge import BM25, example_graph
+    >>> model = BM25(k1=0.9).fit(example_graph())
+    >>> model.rank("sleep near the statue", k=2).doc_ids
+    ['subway', 'ferry']
     """
 
     name = "bm25"
@@ -223,7 +234,18 @@ class LMIRSettings(LexicalSettings):
 
 
 class LMIR(LexicalModel):
-    """Query likelihood under a smoothed document language model (11R, 3.3.3; Zhai and Lafferty 2004)."""
+    """A language model for retrieval: how likely is the query, if words are drawn from the document?
+
+    The document's word probabilities are smoothed by those of the collection (11R, Section 3.3.3; Zhai and Lafferty
+    2004). With `fields="auto"` the weights of the fields are learned from clicks.
+
+    Examples
+    --------
+    >>> from clickbridge import LMIR, example_graph
+    >>> model = LMIR(mu=500).fit(example_graph())
+    >>> model.rank("sleep near the statue", k=2).doc_ids
+    ['subway', 'ferry']
+    """
 
     name = "lmir"
     about = "language model, Dirichlet or Jelinek-Mercer smoothing"
@@ -236,7 +258,15 @@ class LMIR(LexicalModel):
 
 
 class CosWord(LexicalModel):
-    """VSM with both sides of unit length: the baseline Cos_W of 11M."""
+    """The cosine of two tf-idf vectors: `VSM` with both sides at length 1. The baseline Cos_W of 11M.
+
+    Examples
+    --------
+    >>> from clickbridge import CosWord, example_graph
+    >>> model = CosWord().fit(example_graph())
+    >>> model.rank("sleep near the statue", k=2).doc_ids
+    ['subway', 'ferry']
+    """
 
     name = "cos-word"
     about = "cosine of tf-idf words"

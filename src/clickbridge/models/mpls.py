@@ -74,7 +74,15 @@ class FittedMPLS(FittedPLS):
 class MPLS(PLS):
     """PLS with a space for each view, and weights of the views: `MPLS(views="word,click")`.
 
-    Views are separated by commas; views joined by & share a space."""
+    Views are separated by commas; views joined by & share a space. The weights are chosen on held-back clicks.
+
+    Examples
+    --------
+    >>> from clickbridge import MPLS, example_graph
+    >>> model = MPLS(dim=10).fit(example_graph())
+    >>> model.rank("sleep near the statue", k=2).doc_ids
+    ['ferry', 'rooms']
+    """
 
     name = "mpls"
     about = "multi-view PLS: a latent space for each type of feature, weighted"

@@ -191,7 +191,15 @@ class PLS(LatentModel):
 
     Partial least squares: the singular vectors of the clicks between features of queries and of documents. All views
     are side by side in one space (the paper's concatenated setting). It ranks queries that nobody typed before, by
-    their words; `similar_queries`, `explain` and `update` work."""
+    their words; `similar_queries`, `explain` and `update` work.
+
+    Examples
+    --------
+    >>> from clickbridge import PLS, example_graph
+    >>> model = PLS(dim=10).fit(example_graph())
+    >>> model.rank("sleep near the statue", k=2).doc_ids
+    ['ferry', 'rooms']
+    """
 
     name = "pls"
     about = "partial least squares: one latent space for queries and documents"

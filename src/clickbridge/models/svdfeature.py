@@ -34,7 +34,18 @@ class SVDFeatureSettings(FactorSettings):
 
 
 class SVDFeature(FactorModel):
-    """Losses: pairwise logistic, or pointwise squared and logistic over clicked and unclicked documents."""
+    """Matrix factorisation over features of queries and documents, with biases, by gradient descent.
+
+    The loss compares a clicked document with an unclicked one; pointwise losses are advanced settings (Chen and others
+    2012).
+
+    Examples
+    --------
+    >>> from clickbridge import SVDFeature, example_graph
+    >>> model = SVDFeature(dim=4).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "svdfeature"
     about = "feature-based matrix factorisation"

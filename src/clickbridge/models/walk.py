@@ -119,7 +119,17 @@ class FittedWalk(FittedClickMemory):
 
 
 class Walk(ClickMemory):
-    """Known queries only; scores are probabilities over the nodes a walk may have begun at."""
+    """A backward random walk on the click graph: at which documents may a walk have begun that ended at this query?
+
+    Scores are probabilities (Craswell and Szummer 2007). Only queries of the log have a score.
+
+    Examples
+    --------
+    >>> from clickbridge import Walk, example_graph
+    >>> model = Walk(steps=3).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['rooms', 'hotels', 'slice']
+    """
 
     name = "walk"
     about = "backward random walk on the click graph"

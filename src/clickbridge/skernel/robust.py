@@ -123,7 +123,18 @@ class FittedRobust(FittedKernel, FittedWrapper):
 
 
 class Robust(KernelModel, Wrapper):
-    """A base S-function corrected by what was preferred for similar queries: `Robust([BM25()])`."""
+    """A model corrected by what was preferred for similar queries: `Robust([BM25()])`, robust-bm25 for short.
+
+    At query time a small ranking model is trained on the preferences of the most similar queries; it multiplies the
+    base model's score. A query without a similar one gets the base model's answer.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, Robust, example_graph
+    >>> model = Robust([BM25()]).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "robust"
     about = "any S-function, corrected by preferences of similar queries (Robust BM25)"
