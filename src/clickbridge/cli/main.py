@@ -17,6 +17,9 @@ from clickbridge.cli import (
     models,
     reproduce,
     runs,
+    search,
+    serving,
+    update,
 )
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
@@ -44,9 +47,9 @@ for verb in (
     data.stats,
     models.models,
     models.fit,
-    models.update,
-    models.search,
-    models.similar,
+    update.update,
+    search.search,
+    search.similar,
     runs.rank,
     runs.evaluate,
     compare.compare,
@@ -54,6 +57,7 @@ for verb in (
     bounds.bounds,
     forget.forget,
     reproduce.reproduce,
+    serving.serve,
 ):
     app.command()(verb)
 
