@@ -28,7 +28,7 @@ from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper, i
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.sfunction import FittedSFunction
 from clickbridge.models.study import Study
-from clickbridge.settings import Seeded, Text, setting, settings
+from clickbridge.settings import ADVANCED, Seeded, Text, setting, settings
 from clickbridge.types import ResultList
 
 ROWS_AT_ONCE = 100_000
@@ -42,17 +42,20 @@ GRADES = 4
 class MartSettings(Text, Seeded):
     objective: str = setting(
         "lambdarank",
-        "MART: trees for the order of lists, or pointwise regression (13)",
+        "learn the order of lists (lambdarank), or each grade by regression, as 13 does",
         choices=("lambdarank", "regression"),
+        group="13",
     )
-    trees: int = setting(200, "MART: number of trees", 1, 100_000)
-    learning_rate: float = setting(0.08, "MART: how much of each tree is taken", 1e-6, 10)
-    leaves: int = setting(7, "MART: leaves of a tree", 2, 100_000)
-    leaf_rows: int = setting(20, "MART: documents that a leaf must have", 1, 1e9)
-    feature_share: float = setting(0.3, "MART: share of the features that each tree may look at", 0.001, 1)
-    monotone: bool = setting(False, "MART: whether a higher score of a part may never lower the result")
-    folds: int = setting(5, "MART: parts for cross-fitting", 2, 100)
-    max_lists: int = setting(20_000, "MART: most lists that trees learn from; above, they are drawn at random", 50, 1e9)
+    trees: int = setting(200, "number of trees", 1, 100_000)
+    learning_rate: float = setting(0.08, "how much of each tree is taken", 1e-6, 10)
+    leaves: int = setting(7, "leaves of a tree", 2, 100_000)
+    leaf_rows: int = setting(20, "least documents in a leaf", 1, 1e9, group=ADVANCED)
+    feature_share: float = setting(0.3, "share of the features that each tree sees", 0.001, 1, group=ADVANCED)
+    monotone: bool = setting(False, "a higher score of a part may never lower the result", group=ADVANCED)
+    folds: int = setting(5, "parts for cross-fitting", 2, 100, group=ADVANCED)
+    max_lists: int = setting(
+        20_000, "the most lists that trees learn from; of more, so many are drawn at random", 50, 1e9, group=ADVANCED
+    )
 
 
 @stored
@@ -139,10 +142,18 @@ class FittedMart(FittedPooling, FittedWrapper):
 
 
 class Mart(Wrapper):
-    """Boosted trees (LightGBM) that rank by the scores of models, by text and by clicks: `Mart([BM25(), PLS()])`.
+    """Boosted trees that rank by the scores of models, by text and by clicks: `Mart([BM25(), PLS()])`.
 
-    Each part is one feature, beside those of `fusion/features.py`; parts are cross-fitted, so that no tree learns from
-    a score that has seen its answer."""
+    Needs LightGBM: `pip install "clickbridge[mart]"`. Each part is one feature beside those of text and clicks. Parts
+    are cross-fitted, so that no tree learns from a score that has seen its answer.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, Mart, PLS, example_graph
+    >>> model = Mart([BM25(), PLS(dim=10)], trees=20).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "mart"
     about = "gradient boosted trees over models, text and clicks"

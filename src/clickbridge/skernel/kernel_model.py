@@ -20,7 +20,7 @@ from clickbridge.models.model import Model
 from clickbridge.models.sfunction import row_image
 from clickbridge.models.study import Study
 from clickbridge.search.index import Found, Index, best, make_index
-from clickbridge.settings import LANGUAGES, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, LANGUAGES, Seeded, setting, settings
 from clickbridge.skernel.click_kernel import CLICK_KERNELS
 from clickbridge.skernel.document_kernel import DocumentKernel, document_rows
 from clickbridge.skernel.families import Family, family
@@ -36,19 +36,29 @@ from clickbridge.types import Explanation, Ranking
 class KernelSettings(Seeded):
     preference: str = setting(
         "auto",
-        "which shown document was preferred to which: auto looks at whether clicks care for the place",
+        "which document of a page was preferred to which; auto looks at whether the order of pages matters",
         choices=("auto", "skip-above", "skip-next", "last-click", "clicked", "counts"),
     )
-    query_kernel: str = setting("auto", "k_Q: weights of click, word, char, latent, as click:1,word:1; auto: hold_back")
-    click_kernel: str = setting("pearson", "k_Q: how clicks of two queries are compared", choices=CLICK_KERNELS)
+    query_kernel: str = setting(
+        "auto",
+        "likeness of queries: weights of click, word, char, latent, as click:1,word:1; auto chooses on held-back "
+        "clicks",
+    )
+    click_kernel: str = setting(
+        "pearson", "how the clicks of two queries are compared", choices=CLICK_KERNELS, group=ADVANCED
+    )
     doc_kernel: str = setting(
         "auto",
-        "k_D: titles, words, base (the base model's images) or views, as word:title,char; auto: hold_back",
+        "likeness of documents: titles, words, base (the base model's vectors) or views, as word:title,char; auto "
+        "chooses on held-back clicks",
+        group=ADVANCED,
     )
-    n_neighbours: str = setting("auto", "kernel models: how many similar queries teach; auto: hold_back")
-    n_pairs: int = setting(200, "kernel models: how many of their preferences", 1, 10_000)
-    ridge: str = setting("auto", "kernel models: lambda, the weight of the norm; auto: hold_back")
-    loss: str = setting("hinge", "kernel models: the loss of a preference", choices=tuple(LOSSES))
+    n_neighbours: str = setting("auto", "how many similar queries are asked; auto chooses on held-back clicks")
+    n_pairs: int = setting(200, "the most preferences taken from them", 1, 10_000, group=ADVANCED)
+    ridge: str = setting(
+        "auto", "lambda, the weight of the regulariser; auto chooses on held-back clicks", group=ADVANCED
+    )
+    loss: str = setting("hinge", "loss of a preference", choices=tuple(LOSSES), group=ADVANCED)
     language: str = setting("english", "stemmer and stop words; none switches both off", choices=LANGUAGES)
 
 
