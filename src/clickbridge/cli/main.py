@@ -8,7 +8,7 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, models, ranking, reproduce
+from clickbridge.cli import bounds, compare, data, demo, export, models, ranking, reproduce
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -41,6 +41,7 @@ for verb in (
     ranking.rank,
     ranking.evaluate,
     compare.compare,
+    export.export,
     data.simulate,
     bounds.bounds,
     reproduce.reproduce,
