@@ -30,8 +30,10 @@ LEVELS = [
     {"search"},
     {"models"},
     {"skernel", "online", "fusion"},
-    {"evaluate"},
+    {"evaluate", "insight"},
+    {"export"},
     {"serve", "cli"},
+    {"__main__"},
 ]
 NAMED_EXCEPTIONS = {
     ("graph", "log"),

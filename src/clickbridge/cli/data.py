@@ -30,6 +30,9 @@ Format = Annotated[str, typer.Option(help="auto, sessions, triples, trec-session
 Columns = Annotated[list[str], typer.Option(help="Rename columns: ours=theirs, as time=click_time.")]
 TimeUnit = Annotated[str, typer.Option(help="Unit of numeric times: s, ms, us, ns.")]
 MaxRejects = Annotated[str, typer.Option(help="Share of unusable lines above which nothing is written.")]
+Redact = Annotated[
+    str, typer.Option(help="Where e-mails, phone and card numbers in queries are hidden: shown, learned or off.")
+]
 Rejects = Annotated[Path | None, typer.Option(help="Also keep the unusable lines here.")]
 
 
@@ -46,6 +49,7 @@ def ingest(
     min_clicks: MinClicks = None,
     min_users: MinUsers = None,
     response: Response = None,
+    redact: Redact = "shown",
     json: Json = False,
 ) -> None:
     """Read click logs and documents into a GRAPH."""
@@ -53,10 +57,13 @@ def ingest(
     from clickbridge.io.artifact import check_target
     from clickbridge.io.files import check_output
     from clickbridge.log.documents import read_docs
+    from clickbridge.log.personal import REDACT
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
 
     keep_apart([out, rejects], [*logs, *docs])
+    if redact not in REDACT:
+        raise SettingError(f"--redact is one of {', '.join(REDACT)}; got {redact!r}")
     defaults = checked_counting(min_clicks=min_clicks, min_users=min_users, response=response)
     dense = pairs_of(vectors, "--vectors takes NAME=FILE, as minilm=vectors.parquet")
     keep_outside(out, [*logs, *docs, *dense.values(), rejects])
@@ -71,7 +78,7 @@ def ingest(
         rejected = RejectLog(max_rejects, place, append=True)
         log = read_log(*logs, format=format, columns=renames(columns), time_unit=time_unit, rejects=rejected)
         documents = read_docs(*docs, rejects=RejectLog(max_rejects, place, append=True))
-        graph = ClickGraph.build(log, documents, out, vectors=dense, defaults=defaults, progress=report)
+        graph = ClickGraph.build(log, documents, out, vectors=dense, defaults=defaults, progress=report, redact=redact)
     summary = {
         **graph.summary,
         "rejected_lines": rejected.count,

@@ -8,7 +8,7 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, export, models, ranking, reproduce
+from clickbridge.cli import bounds, compare, data, demo, export, forget, models, reproduce, runs
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -38,12 +38,13 @@ for verb in (
     models.update,
     models.search,
     models.similar,
-    ranking.rank,
-    ranking.evaluate,
+    runs.rank,
+    runs.evaluate,
     compare.compare,
     export.export,
     data.simulate,
     bounds.bounds,
+    forget.forget,
     reproduce.reproduce,
 ):
     app.command()(verb)
@@ -72,7 +73,3 @@ def main() -> None:
     except MemoryError:
         say("clickbridge: out of memory: use a smaller log, or a machine with more")
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -15,6 +15,7 @@ from clickbridge.engines.base import Engine
 from clickbridge.errors import SettingError
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.values import stored
+from clickbridge.models.ascent import coordinate_ascent, labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Query, without_gaps
 from clickbridge.models.change import Change
 from clickbridge.models.composite import Composite, FittedComposite, PartsChoices, joined_notes
@@ -33,8 +34,7 @@ from clickbridge.models.sfunction import (
     unit_index,
 )
 from clickbridge.models.study import Study
-from clickbridge.models.tuning import coordinate_ascent, labelled, ranker_of
-from clickbridge.search.index import Found, Index, StackedIndex, best
+from clickbridge.search.index import Bounds, Found, Index, StackedIndex
 from clickbridge.settings import Seeded, setting, settings
 from clickbridge.types import Document, Explanation
 
@@ -178,25 +178,31 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
     # --- scores ----------------------------------------------------------------------------------
 
     def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
-        total, any_score = np.zeros(len(items)), np.zeros(len(items), dtype=bool)
-        for part, weight in zip(self.parts, self.choices.weights, strict=True):
-            image = part.image(query)
-            if not is_mapped(image):
-                continue
-            scores = part.score_image(image, items)
-            finite = np.isfinite(scores)
-            total[finite] += (weight / part.normaliser(image)) * scores[finite]
-            any_score |= finite
-        return np.where(any_score, total, -np.inf)
+        return self._summed(self._mapped(query), items)
 
     def search(self, query: Query, k: int) -> Found:
-        n = len(self.catalogue)
-        total, found = np.zeros(n), np.zeros(n, dtype=bool)
-        for part, weight in zip(self.parts, self.choices.weights, strict=True):
-            image = part.image(query)
-            if is_mapped(image):
-                part.index.add_all(image, weight / part.normaliser(image), total, found)
-        return best(total, found & self.scorable, k)
+        mapped, bounds = self._mapped(query), Bounds(len(self.catalogue))
+        for part, image, scale in mapped:
+            part.index.add_bounds(image, scale, bounds)
+        bounds.found &= self.scorable
+        return bounds.best(k, lambda items: self._summed(mapped, items))
+
+    def _mapped(self, query: Query) -> list[tuple[FittedSFunction, Image, float]]:
+        """The parts that know something of the query, with its image and the factor of their scores."""
+        found = (
+            (part, part.image(query), weight) for part, weight in zip(self.parts, self.choices.weights, strict=True)
+        )
+        return [(part, image, weight / part.normaliser(image)) for part, image, weight in found if is_mapped(image)]
+
+    @staticmethod
+    def _summed(mapped: list[tuple[FittedSFunction, Image, float]], items: Array) -> Array:
+        total, any_score = np.zeros(len(items)), np.zeros(len(items), dtype=bool)
+        for part, image, scale in mapped:
+            scores = part.score_image(image, items)
+            finite = np.isfinite(scores)
+            total[finite] += scale * scores[finite]
+            any_score |= finite
+        return np.where(any_score, total, -np.inf)
 
     def search_many(self, queries: Sequence[Query], k: int) -> list[Found]:
         return [self.search(query, k) for query in queries]

@@ -61,8 +61,11 @@ class Study:
         watch: Callable[[str], None] = logged,
         corpus: Corpus | None = None,
         whole: ClickGraph | None = None,
+        shares: bool = False,
     ) -> None:
         self.graph = graph
+        # Whether fitted parts are kept for the other models that are tried on this study, at the price of memory.
+        self.shares = shares
         # What a rest is the rest of. Which views a log supports is asked of the whole, so that what is chosen on a
         # rest fits what is then learned on everything.
         self.whole = graph if whole is None else whole
@@ -78,11 +81,15 @@ class Study:
         found: Answer = self._answers[key]
         return found
 
+    def shared(self, key: Hashable, answer: Callable[[], Answer]) -> Answer:
+        """As `once`, for what is large: kept only where several models are tried."""
+        return self.once(key, answer) if self.shares else answer()
+
     # --- parts of the GRAPH ----------------------------------------------------------------------
 
     def on(self, graph: ClickGraph) -> Study:
         """The same documents under other clicks."""
-        return Study(graph, self.engine, self.watch, self.corpus, self.whole)
+        return Study(graph, self.engine, self.watch, self.corpus, self.whole, self.shares)
 
     def hold_back(self, fraction: float = 0.1, seed: int = 0, by: str = "auto") -> tuple[HoldBack, Study]:
         """What is held back, and the rest to learn from."""
@@ -92,6 +99,12 @@ class Study:
             return held, self.on(held.graph)
 
         return self.once(("hold_back", fraction, seed, by), split)
+
+    def of_several(self, min_users: int) -> Study:
+        """The study of what at least so many users did."""
+        if min_users <= 1:
+            return self
+        return self.once(("several", min_users), lambda: self.on(self.graph.of_several(min_users)))
 
     def folds(self, n: int, seed: int) -> list[tuple[HoldBack, Study]]:
         """`n` hold-backs that cover the log, each with its rest."""
@@ -123,13 +136,17 @@ class Study:
                 counted = responses(self.graph, **counting_of(counting))
                 matrix, notes = counted.matrix, tuple(counted.notes)
             found = clicked_queries(self.graph, matrix)
-            same = self.once("known queries", lambda: KnownQueries(found.keys, found.clicks))
-            known = same if same.keys == found.keys else KnownQueries(found.keys, found.clicks)
+            same = self.once("known queries", lambda: self.known(found.keys, found.clicks))
+            known = same if same.keys == found.keys else self.known(found.keys, found.clicks)
             return Known(known, found, notes)
 
         if counting is not None:
             self.clicked()  # the known queries of the plain log are the ones to share
         return self.once(("clicked", None if counting is None else tuple(counting_of(counting).items())), count)
+
+    def known(self, keys: list[str], clicks: Any) -> KnownQueries:
+        """Queries of this GRAPH as a model keeps them."""
+        return KnownQueries(keys, clicks, redact=self.graph.redact != "off")
 
     def words(self, names: Sequence[str], language: str, stop_words: str) -> tuple[Vocabulary, FieldCounts]:
         """Words of the documents' fields, counted once for all models over them."""

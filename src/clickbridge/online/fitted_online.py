@@ -17,7 +17,7 @@ import numpy as np
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import NotSupported
-from clickbridge.log.clean import user_hash
+from clickbridge.io.secret import Secret
 from clickbridge.models.candidates import Candidates, Query
 from clickbridge.models.change import Change
 from clickbridge.models.composite import FittedWrapper
@@ -28,15 +28,15 @@ from clickbridge.online.blend import Blend
 from clickbridge.online.choices import OnlineChoices, OnlineSettings
 from clickbridge.online.entry import Entry, page_entry
 from clickbridge.online.events import query_hash, query_hashes
-from clickbridge.online.plan import Plan, Rules
 from clickbridge.online.projection import Projection
 from clickbridge.online.state import State
+from clickbridge.online.steps import Rules, Steps
 from clickbridge.online.working import WorkingState
 from clickbridge.search.index import Found
 from clickbridge.types import Impression, PairCount, Ranking, ResultList, query_key
 
 Array = np.ndarray[Any, Any]
-NO_LATENT = np.empty(0)
+NO_LATENT, NO_SECRET = np.empty(0), Secret()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,6 +55,8 @@ class FittedOnline(FittedWrapper):
     reach: int
     """So many documents of the catalogue, its first ones, the inner model knows."""
     state: State
+    secret: Secret = NO_SECRET
+    """By which the users' weights are kept, where there are some (`per_user`)."""
     _layout: Layout = field(init=False, repr=False)
     _numbers: Array = field(init=False, repr=False)
     """The page of each document, those that came later with them; at the end -1, for a document that is not known."""
@@ -189,7 +191,7 @@ class FittedOnline(FittedWrapper):
     def rerank_for(self, user: str, query: str, doc_ids: Sequence[str]) -> Ranking:
         """As `rerank`, with what this user's own clicks add (`per_user`)."""
         ids = as_ids(doc_ids)
-        return order(ids, self._score(self.query(query), self.items(ids), user=user_hash(user)), self.title)
+        return order(ids, self._score(self.query(query), self.items(ids), user=self.secret.user(user)), self.title)
 
     def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
         candidates = Candidates.of(lists, self.catalogue, self.queries)
@@ -233,7 +235,7 @@ class FittedOnline(FittedWrapper):
     def entry(self, page: Impression | Mapping[str, Any], amount: float = 1.0, **more: Any) -> Entry:
         """A page as an event, normalised and checked."""
         s = self.settings
-        how: dict[str, Any] = {"longest": s.list_length, "users": s.per_user > 0, **more}
+        how: dict[str, Any] = {"longest": s.list_length, "secret": self.secret if s.per_user else None, **more}
         return page_entry(page, amount, known=self.queries, **how)
 
     def updated(self, change: Change, engine: Engine) -> Self:
@@ -253,7 +255,7 @@ class FittedOnline(FittedWrapper):
         )
         working = base.working()
         for entry in base._entries(change):
-            working.add(Plan(working, gone).step(entry))
+            working.add(Steps(working, gone).step(entry))
         return base.with_state(working.state())
 
     def _inner_with(self, change: Change, engine: Engine) -> tuple[Any, ...]:
