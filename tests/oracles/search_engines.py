@@ -95,7 +95,9 @@ class Lucene:
             named = [c["constant_score"]["filter"]["exists"]["field"] for c in clauses if "constant_score" in c]
             for name in named:
                 vectors, asked = self.vectors[name], np.array(script["script"]["params"][name], dtype=np.float32)
-                assert re.search(rf"\(doc\['{name}'\].size\(\) == 0 \? 0 : \w+\(params.{name}, ", script["script"]["source"])
+                assert re.search(
+                    rf"\(doc\['{name}'\].size\(\) == 0 \? 0 : \w+\(params.{name}, ", script["script"]["source"]
+                )
                 there = ~np.isnan(vectors[:, 0])
                 total[there] += vectors[there] @ asked
                 found |= there

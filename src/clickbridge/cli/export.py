@@ -23,7 +23,7 @@ def export(
     from clickbridge.export.folder import check_folder
     from clickbridge.export.targets import export as write
     from clickbridge.graph.clickgraph import ClickGraph
-    from clickbridge.models.files import load
+    from clickbridge.models.model_folder import load
 
     check_folder(out)
     with progress() as report:

@@ -13,6 +13,7 @@ import numpy as np
 
 from clickbridge.export.source import Source
 from clickbridge.graph.responses import responses
+from clickbridge.models.fitted import Array
 from clickbridge.types import ResultList
 
 BEST = 3.0
@@ -49,7 +50,7 @@ def graded_queries(source: Source, most: int = MOST_QUERIES) -> Iterator[Graded]
         yield Graded(graph.query_texts[query], [ids[doc] for doc in docs], grades)
 
 
-def _shown(query: np.ndarray, doc: np.ndarray, chosen: np.ndarray) -> dict[int, list[int]]:  # type: ignore[type-arg]
+def _shown(query: Array, doc: Array, chosen: Array) -> dict[int, list[int]]:
     """The different documents that each of the chosen queries was shown."""
     there = np.isin(query, chosen)
     pairs = np.unique(np.stack([query[there], doc[there]], axis=1), axis=0)
