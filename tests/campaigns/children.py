@@ -24,6 +24,14 @@ def preload() -> None:
     import duckdb  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
+    import clickbridge.cli.main
+    import clickbridge.graph.build
+    import clickbridge.log.aggregate
+    import clickbridge.models.model_folder
+    import clickbridge.models.specs
+    import clickbridge.online.journal
+    import clickbridge.online.online  # noqa: F401
+
 
 def verb(*words: object) -> Callable[[], None]:
     """A verb of the command line, as `main` runs it."""

@@ -12,20 +12,7 @@ import numpy as np
 from clickbridge import ClickGraph, build_model, load
 from clickbridge.types import Document, Impression
 
-WORDS = [
-    "salt",
-    "river",
-    "stone",
-    "cloud",
-    "apple",
-    "bread",
-    "violin",
-    "engine",
-    "harbour",
-    "candle",
-    "forest",
-    "glass",
-]
+WORDS = ["salt", "river", "stone", "cloud", "apple", "bread", "violin", "engine", "harbour", "candle", "moss", "glass"]
 
 
 def documents() -> list[dict[str, Any]]:

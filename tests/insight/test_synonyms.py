@@ -114,7 +114,7 @@ def test_examples_are_of_enough_people() -> None:
 def test_precision_on_a_real_log(real_data: Callable[[str], Path]) -> None:
     """Of the first hundred pairs at least four fifths are among those that a person found right."""
     home = real_data("bestbuy")
-    lines = (Path(__file__).parents[2] / "docs" / "synonyms" / "bestbuy.tsv").read_text().splitlines()[1:]
+    lines = (Path(__file__).parent / "judged" / "bestbuy.tsv").read_text().splitlines()[1:]
     right = {tuple(line.split("\t")[:2]) for line in lines if line.endswith("right")}
     log = read_log(str(home / "clicks.tsv.gz"), columns={"time": "click_time"})
     pairs = learn_synonyms(ClickGraph.build(log, read_docs(str(home / "docs.jsonl.gz"))))[:100]

@@ -8,7 +8,17 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, export, forget, models, reproduce, runs
+from clickbridge.cli import (
+    bounds,
+    compare,
+    data,
+    demo,
+    export,
+    forget,
+    models,
+    reproduce,
+    runs,
+)
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 

@@ -91,6 +91,10 @@ class FittedSFunction(Fitted):
             out[known] = self.index.score(image, items[known])
         return out
 
+    def warm(self) -> None:
+        super().warm()
+        self.search(Query(self.queries.keys[0] if len(self.queries) else ""), 1)
+
     def search(self, query: Query, k: int) -> Found:
         image = self.image(query)
         return self.index.search(image, k) if is_mapped(image) else (np.empty(0, dtype=np.int64), np.empty(0))
