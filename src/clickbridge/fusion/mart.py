@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,12 +19,12 @@ from clickbridge.errors import MissingPart, SettingError
 from clickbridge.fusion.crossfit import Block, Fold, crossfit
 from clickbridge.fusion.features import GraphTexts, ListFeatures
 from clickbridge.fusion.forest import Forest, damaged
-from clickbridge.fusion.pool import FittedPooling
+from clickbridge.fusion.pool import FittedPooling, ranked_high, scored, summed
 from clickbridge.fusion.values import check
 from clickbridge.graph.hold_back import MIN_USABLE, POOL
 from clickbridge.io.letor import LetorRow, write_letor
 from clickbridge.io.values import stored
-from clickbridge.models.candidates import Candidates, Query, at_most
+from clickbridge.models.candidates import Candidates, Query, at_most, behind
 from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper, identity, joined_notes
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.sfunction import FittedSFunction
@@ -99,13 +100,28 @@ class FittedMart(FittedPooling, FittedWrapper):
         return np.concatenate([np.empty(0), *parts])
 
     def _score(self, candidates: Candidates) -> Array:
+        """A long list is searched: trees order what some part ranks high there, all else follows by the parts."""
         own, whole = part_columns(self.parts, candidates)
+        near = ranked_high(candidates.lists, own)
+        if near.all():
+            return self._ordered(candidates, own, whole)
+        first = self._ordered(
+            candidates.taking(near), *({name: column[near] for name, column in some.items()} for some in (own, whole))
+        )
+        together = summed(candidates.lists, own)
+        starts = np.concatenate([[0], np.cumsum(near)])[candidates.lists.indptr]
+        parts = [
+            behind(near[a:b], first[starts[n] : starts[n + 1]], together[a:b])
+            for n, (a, b) in enumerate(pairwise(candidates.lists.indptr.tolist()))
+        ]
+        return np.concatenate(parts)
+
+    def _ordered(self, candidates: Candidates, own: dict[str, Array], whole: dict[str, Array]) -> Array:
         if self.forest is not None:
             scores = self.forest.predict(self.features.matrix(candidates, own, whole)[1])
         else:
-            scores = np.sum([candidates.lists.standardised(column) for column in own.values()], axis=0)
-        known = np.logical_or.reduce([np.isfinite(column) for column in own.values()])
-        return np.where(known, scores, -np.inf)
+            return summed(candidates.lists, own)
+        return np.where(scored(own), scores, -np.inf)
 
     def columns(self, lists: Sequence[ResultList]) -> tuple[list[str], Array]:
         """Names of the features and their values, one row for each document of each list."""
@@ -212,8 +228,9 @@ class Mart(Wrapper):
         for part in (part for part in parts if "search" in part.abilities):
             for key, ranking in zip(keys, part.rank_many(keys, POOL), strict=True):
                 found[key].update(ranking.doc_ids)
-        pooled = (found_only(r, found[r.query]) for r in held.lists([lambda some, _: [sorted(found[k]) for k in some]]))
-        return [r for r in pooled if r.labels and 0 < np.count_nonzero(r.labels) < len(r.labels)]
+        # A clicked document that nobody found would stand there only because it was clicked, and trees would learn that
+        # what matches nothing is what people want.
+        return held.lists([lambda some, _: [sorted(found[key]) for key in some]], missed=False)
 
     def grow(self, blocks: Sequence[Block]) -> tuple[Forest | None, tuple[str, ...], str]:
         """Trees from cross-fitted features, the names of those, and what to say of it."""
@@ -311,13 +328,6 @@ def part_names(parts: Sequence[Any]) -> list[str]:
     specs = [part.spec for part in parts]
     counts = [specs[:i].count(spec) for i, spec in enumerate(specs)]
     return [f"{spec} {n + 1}" if n else spec for spec, n in zip(specs, counts, strict=True)]
-
-
-def found_only(result: ResultList, found: set[str]) -> ResultList:
-    """The list without clicked documents that nobody found. They would stand there only because they were
-    clicked, and trees would learn that what matches nothing is what people want."""
-    kept = [(d, label) for d, label in zip(result.results, result.labels or [], strict=True) if d in found]
-    return ResultList(result.query_id, result.query, [d for d, _ in kept], [label for _, label in kept])
 
 
 def batches(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -5,7 +5,7 @@ Candidates are the union of the top max(100, 5 k) of the parts that can search.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,10 @@ from clickbridge.models.composite import FittedComposite
 from clickbridge.numerics.ragged import Ragged
 from clickbridge.search.index import Found
 
+Array = np.ndarray[Any, Any]
 LEAST_POOL, POOL_FACTOR = 100, 5
+LONG_LIST = 200
+"""A list of more documents is a collection to be searched, not a page to be re-ranked."""
 
 
 def pooled(parts: Sequence[Any], queries: Sequence[Query], depth: int) -> Candidates:
@@ -27,6 +30,33 @@ def pooled(parts: Sequence[Any], queries: Sequence[Query], depth: int) -> Candid
     items = np.concatenate([np.empty(0, dtype=np.int64), *pools])
     lists = Ragged.of_lengths([len(pool) for pool in pools])
     return Candidates(queries, lists, items, [[0.0] * len(pool) for pool in pools])
+
+
+def scored(own: Mapping[str, Array]) -> Array:
+    """Which documents some part has a score for."""
+    known: Array = np.logical_or.reduce([np.isfinite(column) for column in own.values()])
+    return known
+
+
+def summed(lists: Ragged, own: Mapping[str, Array]) -> Array:
+    """The parts' scores standardised over each list and added; -inf for what none of them knows."""
+    scores = np.sum([lists.standardised(column) for column in own.values()], axis=0)
+    return np.where(scored(own), scores, -np.inf)
+
+
+def ranked_high(lists: Ragged, own: Mapping[str, Array]) -> Array:
+    """Which documents a search of the list would find: all of a short one; of a long one those that some part ranks
+    among its best, above what matches nothing."""
+    near = lists.kept_rows(lists.lengths <= LONG_LIST)
+    if near.all():
+        return near
+    for column in own.values():
+        order = lists.order(np.where(np.isfinite(column), column, -np.inf))
+        high = np.zeros(lists.n_rows, dtype=bool)
+        high[order[lists.places < LEAST_POOL]] = True
+        finite = np.where(np.isfinite(column), column, np.inf)
+        near = near | (high & np.isfinite(column) & (column > lists.reduce(np.minimum, finite)[lists.owner]))
+    return near
 
 
 class FittedPooling(FittedComposite):
