@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
@@ -33,6 +34,9 @@ from clickbridge.settings import Seeded, Text, setting, settings
 from clickbridge.types import ResultList
 
 ROWS_AT_ONCE = 100_000
+POPULAR = 20
+"""Where the log has no pages, so many of the documents clicked most lately are in every list: what people want who ask
+for what is not there."""
 STRANGERS = 10
 """Documents drawn at random into each pooled list, so that trees have seen what matches nothing."""
 GRADES = 4
@@ -63,6 +67,8 @@ class MartChoices(PartsChoices):
 
     forest: Forest | None
     feature_names: tuple[str, ...]
+    popular: int = 0
+    """So many of the most clicked documents stand beside what the parts find."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,6 +93,11 @@ class FittedMart(FittedPooling, FittedWrapper):
     def feature_names(self) -> tuple[str, ...]:
         return self.choices.feature_names
 
+    @cached_property
+    def always(self) -> Array:
+        """Documents that are found whatever is asked."""
+        return np.sort(self.features.clicks.popular(self.choices.popular))
+
     @property
     def grown(self) -> bool:
         """Whether there are trees; without, parts count equally."""
@@ -103,6 +114,7 @@ class FittedMart(FittedPooling, FittedWrapper):
         """A long list is searched: trees order what some part ranks high there, all else follows by the parts."""
         own, whole = part_columns(self.parts, candidates)
         near = ranked_high(candidates.lists, own)
+        near |= scored(own) & np.isin(candidates.items, self.always)
         if near.all():
             return self._ordered(candidates, own, whole)
         first = self._ordered(
@@ -205,16 +217,17 @@ class Mart(Wrapper):
     def block(self, fold: Fold, parts: Sequence[Fitted], texts: GraphTexts) -> list[Block]:
         """Features and labels of the fold's lists, the parts having seen only its rest; none without lists."""
         s: MartSettings = self.settings
-        lists = at_most(max(s.max_lists // s.folds, 1), self._labelled(fold, parts), s.seed)
+        features = texts.with_clicks(fold.held.graph)
+        lists = at_most(max(s.max_lists // s.folds, 1), self._labelled(fold, parts, features), s.seed)
         if not lists:
             return []
         candidates = Candidates.of(lists, fold.rest.catalogue, fold.rest.clicked().queries)
         columns = part_columns(parts, candidates)
-        names, x = texts.with_clicks(fold.held.graph).matrix(candidates, *columns, fold.rest.engine)
+        names, x = features.matrix(candidates, *columns, fold.rest.engine)
         labels = np.array([label for r in lists for label in r.labels or ()])
         return [Block(names, x, labels, candidates.lists.lengths, fold.held.times_asked(lists))]
 
-    def _labelled(self, fold: Fold, parts: Sequence[Fitted]) -> list[ResultList]:
+    def _labelled(self, fold: Fold, parts: Sequence[Fitted], features: ListFeatures) -> list[ResultList]:
         """Held-back pages with a click; without pages, the parts' pooled best and what was clicked."""
         held = fold.held
         if held.shown is not None:
@@ -224,7 +237,8 @@ class Mart(Wrapper):
         keys = [held.graph.query_keys[int(i)] for i in np.unique(held.clicked.query)]
         ids = fold.rest.catalogue.doc_ids
         drawn = np.random.default_rng(self.settings.seed).integers(len(ids), size=(len(keys), STRANGERS)).tolist()
-        found = {key: {ids[i] for i in some} for key, some in zip(keys, drawn, strict=True)}
+        popular = features.clicks.popular(POPULAR).tolist()
+        found = {key: {ids[i] for i in (*some, *popular)} for key, some in zip(keys, drawn, strict=True)}
         for part in (part for part in parts if "search" in part.abilities):
             for key, ranking in zip(keys, part.rank_many(keys, POOL), strict=True):
                 found[key].update(ranking.doc_ids)
@@ -295,7 +309,8 @@ def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
         study.watch(f"growing trees of {mart.spec}")
         forest, names, note = mart.grow(own)
         parts_chosen = tuple(chosen[identity(part)] for part in mart.parts)
-        out.append(MartChoices(parts=parts_chosen, forest=forest, feature_names=names, notes=(note,)))
+        popular = POPULAR if study.graph.impressions is None else 0
+        out.append(MartChoices(parts=parts_chosen, forest=forest, feature_names=names, popular=popular, notes=(note,)))
     return out
 
 

@@ -22,11 +22,11 @@ LONG_LIST = 200
 """A list of more documents is a collection to be searched, not a page to be re-ranked."""
 
 
-def pooled(parts: Sequence[Any], queries: Sequence[Query], depth: int) -> Candidates:
-    """For each query one list of candidates. Nothing was given in any order, so all were given alike: the
-    order of the numbers must not count."""
+def pooled(parts: Sequence[Any], queries: Sequence[Query], depth: int, always: Array) -> Candidates:
+    """For each query one list of candidates, those of `always` among them. Nothing was given in any order, so all were
+    given alike: the order of the numbers must not count."""
     found = [part.search_many(queries, depth) for part in parts]
-    pools = [np.unique(np.concatenate([items for items, _ in own])) for own in zip(*found, strict=True)]
+    pools = [np.unique(np.concatenate([always, *(items for items, _ in own)])) for own in zip(*found, strict=True)]
     items = np.concatenate([np.empty(0, dtype=np.int64), *pools])
     lists = Ragged.of_lengths([len(pool) for pool in pools])
     return Candidates(queries, lists, items, [[0.0] * len(pool) for pool in pools])
@@ -63,6 +63,11 @@ class FittedPooling(FittedComposite):
     """A model of parts that searches by re-ranking what they find."""
 
     @property
+    def always(self) -> Array:
+        """Documents that are found whatever is asked."""
+        return np.empty(0, dtype=np.int64)
+
+    @property
     def abilities(self) -> frozenset[str]:
         some = frozenset[str]().union(*(part.abilities for part in self.parts))
         return self.can & (some | {"explain", "update"})
@@ -75,7 +80,7 @@ class FittedPooling(FittedComposite):
         searching = self.searching
         if not searching:
             raise NotSupported(f"{self.spec} re-ranks given lists; none of its parts can search the collection")
-        candidates = pooled(searching, queries, max(LEAST_POOL, POOL_FACTOR * k))
+        candidates = pooled(searching, queries, max(LEAST_POOL, POOL_FACTOR * k), self.always)
         scores = candidates.split(self.scores(candidates))
         return [_best(items, own, k) for (_, items), own in zip(candidates.each(), scores, strict=True)]
 
