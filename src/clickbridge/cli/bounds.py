@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from clickbridge.cli.console import Json, Seed, print_json, print_table, progress, say
-from clickbridge.cli.models import ModelPath
+from clickbridge.cli.console import Json, ModelPath, Seed, print_json, print_table, progress, say
 
 
 def bounds(
@@ -18,7 +17,7 @@ def bounds(
 ) -> None:
     """Bound how far alignment on new queries may be from training, and measure how far it is."""
     from clickbridge.evaluate.bounds import bounds as bounds_of
-    from clickbridge.models.files import load
+    from clickbridge.models.model_folder import load
 
     with progress() as report:
         report("learning again without a tenth of the queries", 0)

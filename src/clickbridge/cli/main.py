@@ -8,7 +8,19 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, models, ranking, reproduce
+from clickbridge.cli import (
+    bounds,
+    compare,
+    data,
+    demo,
+    forget,
+    models,
+    reproduce,
+    runs,
+    search,
+    serving,
+    update,
+)
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -35,15 +47,17 @@ for verb in (
     data.stats,
     models.models,
     models.fit,
-    models.update,
-    models.search,
-    models.similar,
-    ranking.rank,
-    ranking.evaluate,
+    update.update,
+    search.search,
+    search.similar,
+    runs.rank,
+    runs.evaluate,
     compare.compare,
     data.simulate,
     bounds.bounds,
+    forget.forget,
     reproduce.reproduce,
+    serving.serve,
 ):
     app.command()(verb)
 

@@ -23,7 +23,7 @@ from clickbridge.errors import SettingError
 from clickbridge.numerics import qr
 from clickbridge.numerics.csr import product
 from clickbridge.numerics.nearest import nearest
-from clickbridge.numerics.rmls import Half, Rows, Shrinkage, half_by_blocks
+from clickbridge.numerics.rmls import Half, ProductRows, Shrinkage, half_by_blocks
 from clickbridge.numerics.rows import Maps
 
 AHEAD = 2
@@ -107,7 +107,7 @@ class Local:
     def orthonormal(self, block: Array) -> tuple[Array, Array]:
         return qr.orthonormal(block, self)
 
-    def half(self, rows: Rows, maps: Maps, how: Shrinkage, keep_dense: bool) -> Half:
+    def half(self, rows: ProductRows, maps: Maps, how: Shrinkage, keep_dense: bool) -> Half:
         return half_by_blocks(rows, maps, how, keep_dense, self)
 
     def top_k(self, queries: Array, images: Array, k: int, hidden: Array | None = None) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clickbridge.evaluate.significance import Paired, gains_over, holm, t_test
-from clickbridge.evaluate.slices import GROUPINGS, Cell, Query, cell, group
+from clickbridge.evaluate.slices import GROUPINGS, Cell, QueryFacts, cell, group
 from clickbridge.evaluate.tables import html_of, text_table
 from clickbridge.evaluate.trial import Trial
 from clickbridge.frames import frame_of_rows
@@ -59,7 +59,7 @@ class Comparison:
     main: str
     refused: dict[str, str]
     by_dim: dict[str, dict[int, Cell]]
-    queries: dict[str, Query]
+    queries: dict[str, QueryFacts]
     lists: list[ResultList]
     titles: Mapping[str, str]
     notes: list[str]
@@ -166,10 +166,12 @@ class Comparison:
         text = io.StringIO(newline="")
         out = csv.writer(text)
         out.writerow(["query_id", "query", "clicks", "words", "model", "no_score", *self.measures])
-        for query_id, query in self.queries.items():
+        for number, (query_id, query) in enumerate(self.queries.items(), 1):
+            # An id may be made of the query's words: where those are hidden, the list's number stands for it.
+            named = query_id if query.shown in (query.text, query_id) else f"list {number}"
             for m in self.models:
                 values = [m.values[name].get(query_id, "") for name in self.measures]
-                known = [plain_cell(query_id), plain_cell(query.text), query.clicks, query.words]
+                known = [plain_cell(named), plain_cell(query.shown if query.text else ""), query.clicks, query.words]
                 out.writerow([*known, m.spec, int(query_id in m.no_score), *values])
         with written_aside(path) as file:
             file.write(text.getvalue().encode())

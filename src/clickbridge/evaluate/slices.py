@@ -14,6 +14,7 @@ import numpy as np
 
 from clickbridge.evaluate.significance import interval
 from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.log.personal import redacted
 from clickbridge.types import ResultList
 
 TAIL = 10
@@ -21,13 +22,14 @@ LONGEST = 5
 
 
 @dataclass(frozen=True)
-class Query:
-    """What is known of one judged query."""
+class QueryFacts:
+    """What is known of one judged query; `shown` is what others may see of it."""
 
     query_id: str
     text: str
     clicks: int
     words: int
+    shown: str = ""
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,16 @@ class Grouping:
     title: str
     about: str
     groups: tuple[str, ...]
-    of: Callable[[Query], str]
+    of: Callable[[QueryFacts], str]
 
 
-def _click_bin(query: Query) -> str:
+def _click_bin(query: QueryFacts) -> str:
     if not query.clicks:
         return "unseen"
     return next((f"≤{limit:,}" for limit in (10, 100, 1000) if query.clicks <= limit), ">1,000")
 
 
-def _length(query: Query) -> str:
+def _length(query: QueryFacts) -> str:
     if not query.words:
         return "no text"
     return f"{query.words}" if query.words < LONGEST else f"{LONGEST}+"
@@ -96,18 +98,23 @@ class Cell:
     high: float = math.nan
 
 
-def describe(graph: ClickGraph, lists: Iterable[ResultList]) -> dict[str, Query]:
-    """Clicks and length of every list's query."""
+def describe(graph: ClickGraph, lists: Iterable[ResultList], min_users: int = 1) -> dict[str, QueryFacts]:
+    """Clicks and length of every list's query. With `min_users`, only queries that so many users asked are shown."""
     clicks = np.bincount(graph.pairs.query, weights=graph.pairs.clicks, minlength=graph.n_queries)
-    out = {}
+    common, out = graph.of_several(min_users), {}
     for result in lists:
         number = graph.query_idx(result.query, result.query_id)
         found = 0 if number is None else int(clicks[number])
-        out[result.query_id] = Query(result.query_id, result.query, found, len(result.query.split()))
+        name = result.query or result.query_id
+        if min_users > 1 and common.query_idx(result.query, result.query_id) is None:
+            name = f"(not known of {min_users} users)"
+        elif graph.redact != "off":
+            name = redacted(name)
+        out[result.query_id] = QueryFacts(result.query_id, result.query, found, len(result.query.split()), name)
     return out
 
 
-def group(grouping: Grouping, queries: Iterable[Query]) -> dict[str, list[str]]:
+def group(grouping: Grouping, queries: Iterable[QueryFacts]) -> dict[str, list[str]]:
     """Query ids by group, empty groups left out."""
     members: dict[str, list[str]] = {name: [] for name in grouping.groups}
     for query in queries:

@@ -19,9 +19,9 @@ import numpy as np
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.fusion.crossfit import Block, Fold, crossfit
 from clickbridge.fusion.features import GraphTexts, ListFeatures
+from clickbridge.fusion.fixed_arrays import check
 from clickbridge.fusion.forest import Forest, damaged
 from clickbridge.fusion.pool import FittedPooling, ranked_high, scored, summed
-from clickbridge.fusion.values import check
 from clickbridge.graph.hold_back import MIN_USABLE, POOL
 from clickbridge.io.letor import LetorRow, write_letor
 from clickbridge.io.values import stored

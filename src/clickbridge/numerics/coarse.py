@@ -69,9 +69,10 @@ def _add(  # type: ignore[no-untyped-def]
 ):
     for i in range(codes.shape[0]):
         row = codes[i]
+        # Numba would make a sum of 64 bits of it, which is half as fast.
         products = np.int32(0)
         for c in range(len(code)):
-            products += np.int32(row[c]) * np.int32(code[c])
+            products = np.int32(products + np.int32(np.int16(row[c]) * np.int32(code[c])))
         total[i] += scale * (steps[i] * step * products)
         slack[i] += abs(scale) * (miss * (lengths[i] + misses[i]) + length * misses[i] + rounding * lengths[i])
 

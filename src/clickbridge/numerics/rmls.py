@@ -43,7 +43,7 @@ class Shrinkage:
     decorrelate: float = 0.0
 
 
-class Rows(Protocol):
+class ProductRows(Protocol):
     """The rows of W L for one side, L the other side's map: given once by `load`, asked for by blocks."""
 
     blocks: list[tuple[int, int]]
@@ -114,13 +114,13 @@ class Half:
 
 
 def half_iteration(
-    rows: Rows, maps: Maps, how: Shrinkage, *, keep_dense: bool = False, engine: Engine | None = None
+    rows: ProductRows, maps: Maps, how: Shrinkage, *, keep_dense: bool = False, engine: Engine | None = None
 ) -> Half:
     """New rows of one side. `keep_dense` keeps the result as a dense array (the dense plan)."""
     return (engine or default_engine()).half(rows, maps, how, keep_dense)
 
 
-def half_by_blocks(rows: Rows, maps: Maps, how: Shrinkage, keep_dense: bool, engine: Engine) -> Half:
+def half_by_blocks(rows: ProductRows, maps: Maps, how: Shrinkage, keep_dense: bool, engine: Engine) -> Half:
     """The same in this process, blocks of rows by the engine's threads."""
     width = maps.shape[1]
     rows.load(maps, engine)
@@ -164,7 +164,7 @@ class KeptRows:
         return self._omega[start:stop]
 
 
-def _with_gram(rows: Rows, width: int, engine: Engine) -> tuple[Rows, Array]:
+def _with_gram(rows: ProductRows, width: int, engine: Engine) -> tuple[ProductRows, Array]:
     """omega' omega; and the rows, kept where a quarter of the memory holds them, for they are needed once more."""
     n_rows = rows.blocks[-1][1] if rows.blocks else 0
     keep = not rows.kept and n_rows * width * 4 <= engine.memory // 4

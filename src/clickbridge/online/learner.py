@@ -18,8 +18,8 @@ from typing import Any
 
 from clickbridge.errors import ArtifactError, InputError, SettingError
 from clickbridge.online.entry import FORGET, PAGE, UNDO, Entry, check_number
-from clickbridge.online.fitted import FittedOnline
-from clickbridge.online.plan import Plan, Step
+from clickbridge.online.fitted_online import FittedOnline
+from clickbridge.online.steps import Step, Steps
 from clickbridge.online.store import Recent, Store
 from clickbridge.types import Impression
 
@@ -98,6 +98,10 @@ class Learner:
     def learn_many(self, pages: Iterable[Page]) -> list[int]:
         """Takes in several pages, all or none."""
         return self._bring([self._published.entry(page) for page in pages])
+
+    def take(self, entries: Sequence[Entry]) -> list[int]:
+        """Takes in events that were made before, by `FittedOnline.entries` of this or another process; all or none."""
+        return self._bring(entries)
 
     def undo(self, number: int) -> int:
         """Takes out what is left of an event, as an event of its own."""
@@ -203,7 +207,7 @@ class Learner:
     def _planned(self, requests: Sequence[_Request]) -> list[tuple[_Request, list[Step]]]:
         """What can be learned, with its numbers; the rest is refused here, each by itself."""
         out: list[tuple[_Request, list[Step]]] = []
-        plan, undone = Plan(self._working), set[int]()
+        plan, undone = Steps(self._working), set[int]()
         for request in requests:
             try:
                 entries = [self._resolved(entry, undone) for entry in request.entries]
@@ -251,6 +255,23 @@ class Learner:
             if not inner and self._writer == threading.get_ident():
                 self._end_turn()
 
+    def can_undo(self, number: int) -> bool:
+        """Whether an event is kept and has not been undone."""
+        try:
+            self._resolved(number, set())
+        except InputError:
+            return False
+        return True
+
+    def drop_user(self, user: int) -> int:
+        """Without the weights of one user's own, who is given as a hash; returns how many there were."""
+        with self.paused(), self._lock:
+            mine = [key for key in self._working.users if key[0] == user]
+            for key in mine:
+                del self._working.users[key]
+            self._changed = True
+        return len(mine)
+
     def restart(self, fitted: FittedOnline) -> None:
         """Goes on from another value: fitted anew, or updated."""
         if self.durable:
@@ -262,7 +283,7 @@ class Learner:
     def replay(self, number: int, entry: Entry) -> None:
         """Adds the next event, which was written down before; one that the state holds already is passed over."""
         if number > self.events:
-            self._add(Plan(self._working).step(entry))
+            self._add(Steps(self._working).step(entry))
             self._changed = True
         elif entry.of is not None:
             self._undone.add(entry.of)

@@ -6,7 +6,7 @@ is the common case and allocates little; `search_many` takes a matrix of images 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,8 +24,9 @@ BLOCK = 1 << 26
 """Scores held at once by a blocked search."""
 FEW_TERMS = 32
 """Up to so many features of a query, the items are looked up in the features' lists; above, the other way round."""
-MANY_IMAGES = 2048
-"""From so many dense images on, they are also kept in coarse form."""
+MANY_IMAGES = 20_000
+"""From so many dense images on, they are also kept in coarse form. A search of fewer takes a millisecond or two anyway,
+and needs no compiled loops, which take a third of a second to load."""
 MANY_ITEMS = 512
 """From so many items on, a list is scored by the feature lists as a whole."""
 
@@ -41,8 +42,8 @@ class Index(Protocol):
         """Adds `scale` times the score of every item that has one to `total`, and marks it in `found`."""
         ...
 
-    def add_bounds(self, image: Any, scale: float, total: Array, slack: Array, found: Array) -> None:
-        """The same, cheaper: what is added to `total` may be off by what is added to `slack`."""
+    def add_bounds(self, image: Any, scale: float, to: Bounds) -> None:
+        """The same, cheaper: what is added to the total may be off by what is added to the slack."""
         ...
 
     def search(self, image: Any, k: int) -> Found: ...
@@ -91,8 +92,8 @@ class SparseIndex:
             total[here] += (scale * value) * weights[first:end].astype(np.float64)
             found[here] = True
 
-    def add_bounds(self, image: Row, scale: float, total: Array, slack: Array, found: Array) -> None:
-        self.add_all(image, scale, total, found)
+    def add_bounds(self, image: Row, scale: float, to: Bounds) -> None:
+        self.add_all(image, scale, to.total, to.found)
 
     def search(self, image: Row, k: int) -> Found:
         total, found = np.zeros(self.n_items), np.zeros(self.n_items, dtype=bool)
@@ -126,19 +127,19 @@ class DenseIndex:
             np.add(total, scores, out=total, where=self.scorable)
             np.logical_or(found, self.scorable, out=found)
 
-    def add_bounds(self, image: Array, scale: float, total: Array, slack: Array, found: Array) -> None:
+    def add_bounds(self, image: Array, scale: float, to: Bounds) -> None:
         if self.coarse is None:
-            self.add_all(image, scale, total, found)
+            self.add_all(image, scale, to.total, to.found)
         elif image.any():
-            self.coarse.add(image, scale, total, slack)
-            np.logical_or(found, self.scorable, out=found)
+            self.coarse.add(image, scale, to.total, to.slack)
+            np.logical_or(to.found, self.scorable, out=to.found)
 
     def search(self, image: Array, k: int) -> Found:
         if not image.any():
             return best(np.empty(0), np.empty(0, dtype=bool), k)
-        if self.coarse is not None:
-            return search_by_bounds(self, image, k)
-        return best(np.einsum("ij,j->i", self.images, image), self.scorable, k)
+        bounds = Bounds(self.n_items)
+        self.add_bounds(image, 1.0, bounds)
+        return bounds.best(k, lambda items: self.score(image, items))
 
     def search_many(self, images: Array, k: int) -> list[Found]:
         items, scores = default_engine().top_k(images, self.images, k, None if self.scorable.all() else ~self.scorable)
@@ -173,14 +174,16 @@ class StackedIndex:
             part.add_all(block, scale, total, own)
         found |= own & self.scorable
 
-    def add_bounds(self, image: Sequence[Any], scale: float, total: Array, slack: Array, found: Array) -> None:
-        own = np.zeros(self.n_items, dtype=bool)
+    def add_bounds(self, image: Sequence[Any], scale: float, to: Bounds) -> None:
+        before, to.found = to.found, np.zeros(self.n_items, dtype=bool)
         for part, block in zip(self.parts, image, strict=True):
-            part.add_bounds(block, scale, total, slack, own)
-        found |= own & self.scorable
+            part.add_bounds(block, scale, to)
+        to.found = before | (to.found & self.scorable)
 
     def search(self, image: Sequence[Any], k: int) -> Found:
-        return search_by_bounds(self, image, k)
+        bounds = Bounds(self.n_items)
+        self.add_bounds(image, 1.0, bounds)
+        return bounds.best(k, lambda items: self.score(image, items))
 
     def search_many(self, images: Sequence[Any], k: int) -> list[Found]:
         return blocked_search(
@@ -210,15 +213,19 @@ def all_scores(index: Any, images: Any) -> Array:
     return out
 
 
-def search_by_bounds(index: Index, image: Any, k: int) -> Found:
-    """Exact top-k: the exact scores of those items that can still be among them."""
-    total, slack, found = np.zeros(index.n_items), np.zeros(index.n_items), np.zeros(index.n_items, dtype=bool)
-    index.add_bounds(image, 1.0, total, slack, found)
-    if not slack.any():
-        return best(total, found, k)
-    items = within_reach(total, slack, found, min(k, index.n_items))
-    there, scores = best(index.score(image, items), np.ones(len(items), dtype=bool), k)
-    return items[there], scores
+class Bounds:
+    """What every item scores, give or take its slack, gathered by `add_bounds`."""
+
+    def __init__(self, n_items: int) -> None:
+        self.total, self.slack, self.found = np.zeros(n_items), np.zeros(n_items), np.zeros(n_items, dtype=bool)
+
+    def best(self, k: int, exact: Callable[[Array], Array]) -> Found:
+        """The k best by the exact scores, which are asked for where they can still be among these."""
+        if not self.slack.any():
+            return best(self.total, self.found, k)
+        items = within_reach(self.total, self.slack, self.found, min(k, len(self.total)))
+        there, scores = best(exact(items), np.ones(len(items), dtype=bool), k)
+        return items[there], scores
 
 
 def best(scores: Array, found: Array, k: int) -> Found:

@@ -24,12 +24,12 @@ from clickbridge.settings import LANGUAGES, Seeded, setting, settings
 from clickbridge.skernel.click_kernel import CLICK_KERNELS
 from clickbridge.skernel.document_kernel import DocumentKernel, document_rows
 from clickbridge.skernel.families import Family, family
+from clickbridge.skernel.kernel_choices import Choice, KernelChoices, chosen
 from clickbridge.skernel.learn import LOSSES
 from clickbridge.skernel.neighbourhood import Neighbourhood, QueryModel, Size
 from clickbridge.skernel.query_kernel import Asked, QueryKernel
-from clickbridge.skernel.training_data import TAUGHT_BY_CLICKS, Material, Training, check_clicks, gather
-from clickbridge.skernel.tuning import Choice, KernelChoices, chosen
-from clickbridge.types import Explanation, Ranking, edge_name
+from clickbridge.skernel.training_data import TAUGHT_BY_CLICKS, KernelData, KernelTraining, check_clicks, gather
+from clickbridge.types import Explanation, Ranking
 
 
 @settings
@@ -64,7 +64,7 @@ class FittedKernel(Fitted):
     settings: KernelSettings
     choices: Any  # KernelChoices of the model's own kind
     kernel: QueryKernel
-    training: Training
+    training: KernelTraining
     doc_rows: sparse.csr_array | None
     """Unit rows that documents are compared by; None where those of a part serve."""
     documents: DocumentKernel = field(init=False, repr=False)
@@ -164,13 +164,9 @@ class FittedKernel(Fitted):
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
         """By k_Q: clicks and text together."""
         asked = self.asked(self.query(query))
-        near, values = self.kernel.neighbours(asked, k + 1 if min_clicks <= 1 else len(self.queries))
-        found = [
-            (edge_name(self.queries.keys[i]), value)
-            for i, value in zip(near.tolist(), values.tolist(), strict=True)
-            if i != asked.number and self.queries.clicks[i] >= min_clicks
-        ]
-        return found[:k]
+        near, values = self.kernel.neighbours(asked, k + 1, self.queries.may_be_shown(min_clicks))
+        found = ((i, v) for i, v in zip(near.tolist(), values.tolist(), strict=True) if i != asked.number)
+        return self.queries.nearest(found, k, min_clicks)
 
     @cached_property
     def _doc_indexes(self) -> list[Index]:
@@ -252,7 +248,7 @@ class KernelModel(Model):
         """The models inside, of those that have any."""
         return ()
 
-    def material(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> Material:
+    def material(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> KernelData:
         s: KernelSettings = self.settings
         base = parts[0] if parts else None
         return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed, base)
@@ -275,6 +271,6 @@ class KernelModel(Model):
         )  # fmt: skip
         return fitted
 
-    def more_fields(self, parts: tuple[Any, ...], material: Material) -> dict[str, Any]:
+    def more_fields(self, parts: tuple[Any, ...], material: KernelData) -> dict[str, Any]:
         """Fields of the fitted value beside those that all kernel models have."""
         return {}

@@ -38,7 +38,7 @@ PAGE, MOST_PAGES = 10, 20_000
 
 @stored
 @dataclass(frozen=True, eq=False)
-class Training:
+class KernelTraining:
     """Preferences by known query: those of query i are `indptr[i]:indptr[i + 1]`, in an order of no meaning, so
     that the first n are a fair sample. `better` and `worse` are points; a point is a query and a document."""
 
@@ -67,7 +67,7 @@ class Training:
                 raise ValueError("a preference names a point, query or document that is not there")
 
     @classmethod
-    def of(cls, found: Preferences, numbers: Array, n_queries: int, seed: int) -> Training:
+    def of(cls, found: Preferences, numbers: Array, n_queries: int, seed: int) -> KernelTraining:
         """`numbers` gives a query of the log its number among the known ones, or -1."""
         query = numbers[found.query]
         keep = query >= 0
@@ -112,12 +112,12 @@ def water_level(available: Array, n: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class KernelData:
     """What a GRAPH gives to every kernel model of it."""
 
     queries: KnownQueries
     features: QueryFeatures
-    training: Training
+    training: KernelTraining
     note: str
 
 
@@ -132,7 +132,7 @@ class FoundPages(NamedTuple):
 
 def gather(
     study: Study, parts: Set[str], preference: str, language: str, seed: int, base: Fitted | None = None
-) -> Material:
+) -> KernelData:
     """`parts` are those of TAUGHT_BY_CLICKS that weigh anything. Where the log has no pages, `base` makes them."""
     key = ("kernel material", frozenset(parts), preference, language, seed, None if base is None else base.spec)
     return study.once(key, lambda: _gather(study, parts, preference, language, seed, base))
@@ -157,7 +157,9 @@ def found_pages(base: Fitted, keys: Sequence[str], pairs: Pairs, seed: int) -> F
     return FoundPages(asked, indptr, np.concatenate([empty, *docs]), np.concatenate([empty, *marks]).astype(bool))
 
 
-def _gather(study: Study, parts: Set[str], preference: str, language: str, seed: int, base: Fitted | None) -> Material:
+def _gather(
+    study: Study, parts: Set[str], preference: str, language: str, seed: int, base: Fitted | None
+) -> KernelData:
     graph, seen = study.graph, study
     pages: Pages | None = graph.impressions
     pairs: Pairs | None = graph.pairs
@@ -179,10 +181,10 @@ def _gather(study: Study, parts: Set[str], preference: str, language: str, seed:
     features = QueryFeatures.of(keys, seen.graph.matrix(rows="queries")[known], language, latent)
     names = " and ".join(name for name in TAUGHT_BY_CLICKS if name in parts)
     source = f"{KERNEL_SHARE:.0%} of the log for the {names} kernel, the rest" if parts else "the log"
-    return Material(
-        KnownQueries(keys, np.asarray(clicks[known].sum(axis=1)).ravel()),
+    return KernelData(
+        study.known(keys, np.asarray(clicks[known].sum(axis=1)).ravel()),
         features,
-        Training.of(found, numbers, len(known), seed),
+        KernelTraining.of(found, numbers, len(known), seed),
         f"{len(found):,} preferences ({found.rule}) of {source}; {found.opposed:,} cancelled out",
     )
 

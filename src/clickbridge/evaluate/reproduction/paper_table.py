@@ -1,0 +1,92 @@
+"""A table as a paper has it: our figures, the published ones beside, and how far the two orders agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scipy.stats import kendalltau
+
+Cell = float | int | str | None
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """`ours` and `paper` have a cell for each column; a text in `ours` says why there is no figure."""
+
+    label: str
+    ours: tuple[Cell, ...]
+    paper: tuple[Cell, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """`key` is paper and number, as 13-2. `stacked` puts the published figures below ours instead of beside."""
+
+    key: str
+    title: str
+    data: str
+    columns: tuple[str, ...]
+    rows: list[TableRow]
+    notes: list[str] = field(default_factory=list)
+    stacked: bool = False
+    svg: str | None = None
+    """A picture, where the paper has one."""
+
+    @property
+    def paper(self) -> str:
+        return self.key.split("-")[0]
+
+    @property
+    def n_paper(self) -> int:
+        """How many of the columns the paper has; they are the first ones."""
+        return max((len(row.paper) for row in self.rows), default=0)
+
+    def header(self) -> list[str]:
+        beside = [] if self.stacked else [f"{self.paper}: {name}" for name in self.columns[: self.n_paper]]
+        return ["", *self.columns, *beside]
+
+    def cells(self) -> list[list[Cell]]:
+        """As printed."""
+        out: list[list[Cell]] = []
+        for row in self.rows:
+            ours, paper = (list(side) + [None] * (len(self.columns) - len(side)) for side in (row.ours, row.paper))
+            if self.stacked:
+                out.append([row.label, *ours])
+                if row.paper:
+                    out.append([f"  {self.paper}: {row.label}", *paper])
+            else:
+                out.append([row.label, *ours, *paper[: self.n_paper]])
+        return out
+
+    def agreement(self, column: int) -> tuple[float, int] | None:
+        """Kendall's tau between our order of the rows and the paper's in one column, and over how many rows."""
+        pairs = [(row.ours[column], row.paper[column]) for row in self.rows
+                 if len(row.ours) > column and len(row.paper) > column]  # fmt: skip
+        numbers = [(float(a), float(b)) for a, b in pairs if isinstance(a, int | float) and isinstance(b, int | float)]
+        if len(numbers) < 3:
+            return None
+        return float(kendalltau(*zip(*numbers, strict=True)).statistic), len(numbers)
+
+    def agreement_note(self, column: int) -> str:
+        found = self.agreement(column)
+        if found is None:
+            return f"too few models here to compare the order with {self.paper}"
+        tau, n = found
+        same = round((tau + 1) / 2 * n * (n - 1) / 2)
+        return (
+            f"order by {self.columns[column]} against {self.paper}: Kendall tau {tau:.2f} over {n} models "
+            f"(about {same} of {n * (n - 1) // 2} pairs agree)"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "table": self.key, "title": self.title, "data": self.data, "columns": list(self.columns),
+            "rows": [{"model": r.label, "ours": list(r.ours), "paper": list(r.paper) or None} for r in self.rows],
+            "notes": self.notes,
+        }  # fmt: skip
+
+
+def missing(reason: str, columns: Sequence[str]) -> tuple[Cell, ...]:
+    return (reason, *([None] * (len(columns) - 1)))

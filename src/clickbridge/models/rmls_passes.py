@@ -1,0 +1,229 @@
+"""The passes of RMLS over both sides (13, Algorithm 2), by whichever plan costs least, with a line of report for each.
+
+From features and settings to maps, nothing kept: `fit`, early stopping, updates and the bounds all iterate here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.engines.base import Engine
+from clickbridge.models.fitted import Array
+from clickbridge.models.latent import Features, Space
+from clickbridge.models.pls import LatentSettings, weighted_responses
+from clickbridge.models.rmls_plan import Plan, Sizes, choose, sizes_of
+from clickbridge.numerics.rmls import (
+    ABSOLUTE,
+    DENSITY,
+    RELATIVE,
+    FactoredRows,
+    FormedRows,
+    Half,
+    ProductRows,
+    Shrinkage,
+    cosine_to_constant,
+    effective_rank,
+    half_iteration,
+    kept,
+)
+from clickbridge.numerics.rows import Maps, SparseRows, sparse_rows
+from clickbridge.numerics.svd import ProductOperator, randomised_svd
+from clickbridge.settings import setting, settings
+
+MODES = {"absolute": ABSOLUTE, "relative": RELATIVE, "density": DENSITY}
+
+
+@settings
+class RMLSSettings(LatentSettings):
+    dim: int = setting(1000, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
+    iterations: int = setting(3, "RMLS: passes over both sides, the papers' T and one", 1, 10_000)
+    early_stop: bool = setting(False, "RMLS: choose the number of iterations, up to `iterations`, through hold_back")
+    shrink: str = setting(
+        "density",
+        "RMLS: thresholds by the share of a row to keep, by its root mean square, or absolute (the papers)",
+        choices=("density", "relative", "absolute"),
+    )
+    density: float = setting(0.02, "RMLS: share of a row that is kept (shrink=density)", 1e-6, 1)
+    beta: float = setting(
+        0.1,
+        "RMLS: threshold of query rows (shrink=absolute), or multiple of the row's root mean square (relative)",
+        0,
+        1e9,
+    )
+    gamma: float = setting(0.1, "RMLS: the same for document rows", 0, 1e9)
+    theta_x: float = setting(1.0, "RMLS: length of the longest query row", 1e-6, 1e6)
+    theta_y: float = setting(1.0, "RMLS: length of the longest document row", 1e-6, 1e6)
+    balance: float = setting(0.0, "RMLS: power of the row and column sums that W is divided by", 0, 1)
+    decorrelate: float = setting(
+        0.8,
+        "RMLS: how far the latent dimensions are decorrelated before each threshold; the papers have 0, 1 is fully",
+        0,
+        1,
+    )
+    norm_power: float = setting(
+        0.5, "RMLS: a row's length is this power of its covariance; the papers have 0, all rows alike", 0, 1
+    )
+    start: str = setting("random", "RMLS: the first map at random, or from a decomposition", choices=("random", "svd"))
+    tolerance: float = setting(1e-4, "RMLS: stops when the objective changes by less, relatively", 0, 1)
+    plan: str = setting(
+        "auto",
+        "RMLS: how products are done; auto takes the cheapest that fits in memory",
+        choices=("auto", "w-sparse", "w-dense", "factors"),
+    )
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The space after a pass, whose `residual` is the relative change of the objective; the plan; and the pass in
+    numbers."""
+
+    space: Space
+    plan: str
+    report: dict[str, float]
+
+    @property
+    def line(self) -> str:
+        """For who watches."""
+        now = self.report
+        return (
+            f"rmls iteration {now['iteration']}: effective rank {now['effective_rank']:.0f} of {self.space.dim}, "
+            f"density {now['density']:.4f}, cosine to constant {now['cosine_to_constant']:.2f}"
+        )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """W = X' R Y by its factors, and how many latent dimensions are looked for."""
+
+    x: sparse.csr_array
+    r: sparse.csr_array
+    y: sparse.csr_array
+    dim: int
+
+    @classmethod
+    def of(cls, features: Features, q_columns: Array, d_columns: Array, dim: int, s: RMLSSettings) -> Problem:
+        """D_r^-p X' R Y D_c^-p for W, D the row and column sums of W, p = `balance`."""
+        x, y = (
+            sparse.csr_array(f[:, c], dtype=np.float32)
+            for f, c in ((features.query_features, q_columns), (features.doc_features, d_columns))
+        )
+        r = sparse.csr_array(weighted_responses(features.responses, s.mean), dtype=np.float32)
+        # W of unit scale: thresholds do not depend on how many queries there are.
+        if s.shrink != "absolute" and r.nnz:
+            r = sparse.csr_array(r / np.float32(r.data.mean()))
+        if s.balance:
+            sums = abs(x).T @ (r @ (abs(y) @ np.ones(y.shape[1]))), abs(y).T @ (r.T @ (abs(x) @ np.ones(x.shape[1])))
+            scales = [np.where(v > 0, np.maximum(v, 1e-30) ** -s.balance, 0.0).astype(np.float32) for v in sums]
+            x, y = (
+                sparse.csr_array(m @ sparse.diags_array(v), dtype=np.float32)
+                for m, v in zip((x, y), scales, strict=True)
+            )
+        return cls(x, r, y, min(dim, *x.shape, *y.shape))
+
+    def sizes(self, s: RMLSSettings, iterations: int) -> Sizes:
+        rows = kept(s.density, self.dim) if s.shrink == "density" else self.dim // 4 + 1
+        return sizes_of(
+            self.x, self.r, self.y, dim=self.dim, iterations=iterations, kept=rows, decorrelate=s.decorrelate > 0,
+            seed=s.seed,
+        )  # fmt: skip
+
+    def rows(self, plan: Plan) -> tuple[ProductRows, ProductRows]:
+        """The rows of W (for queries) and of W' (for documents) as a plan wants them."""
+        x, r, y = self.x, self.r, self.y
+        if plan.name == "factors":
+            x_t, y_t, r_t = (sparse.csr_array(m.T) for m in (x, y, r))
+            return FactoredRows(x_t, r, y, plan.tile), FactoredRows(y_t, r_t, x, plan.tile)
+        w = sparse.csr_array(x.T @ sparse.csr_array(r @ y))
+        return FormedRows(w), FormedRows(sparse.csr_array(w.T))
+
+    def first(self, s: RMLSSettings, engine: Engine) -> Maps:
+        """L_y before the first pass."""
+        n, dim = self.y.shape[1], self.dim
+        if s.start == "svd":
+            product = ProductOperator(self.x, self.r, self.y, np.float32, engine)
+            found = randomised_svd(product, dim, seed=s.seed).v
+            wide = np.zeros((n, dim), dtype=np.float32)
+            wide[:, : found.shape[1]] = found
+            return wide
+        rng = np.random.default_rng(s.seed)
+        if s.shrink != "density":
+            return rng.standard_normal((n, dim), dtype=np.float32)
+        # As sparse as what follows: each row has its few numbers in random places.
+        k = kept(s.density, dim)
+        columns = np.sort(rng.integers(0, dim, (n, k)), axis=1)
+        values = rng.standard_normal((n, k), dtype=np.float32)
+        parts: Any = (values.ravel(), columns.ravel(), np.arange(0, n * k + 1, k))
+        out = sparse.csr_array(parts, shape=(n, dim))
+        out.sum_duplicates()
+        return sparse_rows(out)
+
+
+def passes(
+    features: Features, q_columns: Array, d_columns: Array, dim: int, s: RMLSSettings, iterations: int, engine: Engine,
+    start: Maps | None = None,
+) -> Iterator[Pass]:  # fmt: skip
+    """At most `iterations` passes, until the objective hardly changes; `start` is an L_y to begin from."""
+    problem = Problem.of(features, q_columns, d_columns, dim, s)
+    plan = choose(problem.sizes(s, iterations), engine.memory, s.plan)
+    query_rows, doc_rows = problem.rows(plan)
+    l_y = problem.first(s, engine) if start is None else start
+    width, dense = l_y.shape[1], plan.name == "w-dense"
+    if dense and isinstance(l_y, SparseRows):
+        l_y = l_y.dense()
+    before = 0.0
+    for number in range(1, iterations + 1):
+        l_x = _half(query_rows, l_y, s.beta, s.theta_x, width, s, dense, engine).maps
+        made = _half(doc_rows, l_x, s.gamma, s.theta_y, width, s, dense, engine)
+        l_y = made.maps
+        objective = float(made.alignment.sum())
+        change = abs(objective - before) / max(abs(objective), 1e-300)
+        before = objective
+        maps = [m if isinstance(m, SparseRows) else sparse_rows(m) for m in (l_x, l_y)]
+        space = Space(q_columns, d_columns, maps[0], maps[1], made.alignment.astype(np.float32), change)
+        yield Pass(space, plan.name, _report(number, objective, *maps))
+        if number > 1 and change < s.tolerance:
+            return
+
+
+def _half(
+    rows: ProductRows,
+    other: Maps,
+    threshold: float,
+    theta: float,
+    dim: int,
+    s: RMLSSettings,
+    dense: bool,
+    engine: Engine,
+) -> Half:
+    mode = MODES[s.shrink]
+    value = kept(s.density, dim) if mode == DENSITY else threshold
+    how = Shrinkage(mode, float(value), theta, s.norm_power, s.decorrelate)
+    half = half_iteration(rows, other, how, keep_dense=dense, engine=engine)
+    if not s.norm_power:
+        return half
+    # Lengths by |omega_u|: the longest row gets theta.
+    maps = half.maps
+    lengths = maps.row_norms() if isinstance(maps, SparseRows) else np.linalg.norm(maps, axis=1)
+    factor = theta / max(float(lengths.max(initial=0.0)), 1e-30)
+    longest = maps.scaled(factor) if isinstance(maps, SparseRows) else maps * np.float32(factor)
+    return Half(longest, half.alignment * factor)
+
+
+def _report(number: int, objective: float, l_x: SparseRows, l_y: SparseRows) -> dict[str, float]:
+    return {
+        "iteration": number,
+        "alignment": objective,
+        "density": map_density(l_x, l_y),
+        "effective_rank": effective_rank(l_y.gram()),
+        "cosine_to_constant": cosine_to_constant(l_y),
+    }
+
+
+def map_density(*maps: SparseRows) -> float:
+    """Share of non-zeros."""
+    return sum(m.nnz for m in maps) / max(sum(m.shape[0] * m.width for m in maps), 1)

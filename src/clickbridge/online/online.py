@@ -1,0 +1,208 @@
+"""`online:SPEC`: re-ranks the lists of an engine or a model, and learns from every click (Kim and Choi 2009).
+
+`fit` makes the projection and the clusters and learns the log's clicks; afterwards an event costs O(R) for each pair
+and cluster, in any order, and can be taken back. What is learned is added to the incoming rank (`blend`), so
+with no clicks the incoming order comes out.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, ClassVar, Self, overload
+
+import numpy as np
+
+from clickbridge.engines.base import Engine
+from clickbridge.errors import ArtifactError
+from clickbridge.io.secret import Secret
+from clickbridge.log.readers import LogRecord
+from clickbridge.models.composite import Wrapper, joined_notes
+from clickbridge.models.fitted import Choices, Fitted
+from clickbridge.models.study import Study
+from clickbridge.online.blend import Blend
+from clickbridge.online.choices import CAUTIOUS_PAIRS, HELD_BACK, Lessons, OnlineChoices, OnlineSettings, choose_blend
+from clickbridge.online.fitted_online import FittedOnline
+from clickbridge.online.learner import Learner
+from clickbridge.types import Document, Impression, Ranking
+
+Page = Impression | Mapping[str, Any]
+_CREATING = threading.Lock()
+
+
+class Online(Wrapper):
+    """A linear ranking function on diffused co-occurrence of results, updated click by click.
+
+    It owns one `Learner` from its first event on; `fitted` is then what that learner last gave out."""
+
+    name = "online"
+    about = "re-ranks SPEC's (or given) lists, learns from every click"
+    paper = "09"
+    Settings = OnlineSettings
+    fitted_type: ClassVar[type[Fitted]] = FittedOnline
+
+    # --- fit -------------------------------------------------------------------------------------
+
+    def choose(self, study: Study) -> OnlineChoices:
+        s: OnlineSettings = self.settings
+        if s.blend != "auto":
+            blend = Blend.parse(s.blend)
+            pairs = CAUTIOUS_PAIRS if s.pairs == "auto" else s.pairs
+            return OnlineChoices(parts=self.choose_parts(study), blend=blend, pairs=pairs)
+        held, rest = study.hold_back(HELD_BACK, seed=s.seed)
+        parts = self.choose_parts(rest)
+        study.watch("online: pairs and blend through hold_back")
+        return choose_blend(study, held, rest, self.learn_parts(rest, parts)[0], parts, s)
+
+    def _learn_log(self, study: Study, choices: OnlineChoices) -> FittedOnline:
+        s: OnlineSettings = self.settings
+        parts = self.learn_parts(study, choices.parts)
+        lessons = Lessons(study, parts[0], s)
+        first = []
+        if study.graph.impressions is None and "search" not in parts[0].abilities:
+            first = ["online: the log has no result pages; a query's clicked documents stand for its list"]
+        p = lessons.projection
+        sizes = p.spaces["sizes"]
+        last = (
+            f"online: {int(sizes.sum()):,} pages in {p.n_components:,} components, the largest of "
+            f"{int(sizes.max(initial=0)):,}; residual {p.residual:.1e}"
+        )
+        known = parts[0].queries
+        return FittedOnline(
+            model=self.name,
+            settings=s,
+            catalogue=study.catalogue,
+            choices=choices,
+            queries=known if len(known) else study.clicked().queries,
+            notes=(*first, *joined_notes(parts, *choices.notes, last)),
+            parts=parts,
+            projection=p,
+            rates=lessons.rates,
+            pages=np.arange(len(study.catalogue)),
+            reach=len(study.catalogue),
+            state=lessons.state(choices.pairs),
+            secret=self._secret(study),
+        )
+
+    def _secret(self, study: Study) -> Secret:
+        """Goes along only where users have weights of their own."""
+        if not self.settings.per_user:
+            return Secret()
+        if study.graph.secret is None:
+            raise ArtifactError("per_user needs the secret of the GRAPH: ask its owner for the right to read its key")
+        return study.graph.secret or Secret.new()
+
+    # --- what is fitted --------------------------------------------------------------------------
+
+    @property
+    def fitted(self) -> FittedOnline:
+        """What was learned up to now."""
+        source: FittedOnline | Learner | None = self.__dict__.get("_source")
+        if source is None:
+            raise self._not_fitted()
+        return source.fitted if isinstance(source, Learner) else source
+
+    @property
+    def fitted_(self) -> Fitted:
+        return self.fitted
+
+    @fitted_.setter
+    def fitted_(self, value: Fitted) -> None:
+        assert isinstance(value, FittedOnline)
+        source = self.__dict__.get("_source")
+        if isinstance(source, Learner):
+            source.restart(value)
+        else:
+            self.__dict__["_source"] = value
+
+    def fit_on(self, study: Study, choices: Choices | None = None) -> Self:
+        self._refuse_with_journal()
+        return super().fit_on(study, choices)
+
+    def update(
+        self,
+        log: Iterable[LogRecord] = (),
+        docs: Iterable[Document] = (),
+        remove: Iterable[str] = (),
+        *,
+        engine: Engine | None = None,
+        applied: Sequence[str] = (),
+    ) -> Self:
+        """Learns the log's pages and clicks; documents go to the inner model, which clicks leave as it is. Events that
+        come in the meantime wait."""
+        self._refuse_with_journal()
+        source = self.__dict__.get("_source")
+        with source.paused() if isinstance(source, Learner) else nullcontext():
+            return super().update(log, docs, remove, engine=engine, applied=applied)
+
+    @property
+    def journaled(self) -> bool:
+        """Whether a journal keeps the events that come now."""
+        source = self.__dict__.get("_source")
+        return isinstance(source, Learner) and source.durable
+
+    def _refuse_with_journal(self) -> None:
+        if self.journaled:
+            raise ArtifactError("the model's journal is open: close it before the model is fitted or updated")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has what was learned; the learner, with its journal, stays here."""
+        state = dict(self.__dict__)
+        if "_source" in state:
+            state["_source"] = self.fitted
+        return state
+
+    # --- events ----------------------------------------------------------------------------------
+
+    @property
+    def learner(self) -> Learner:
+        """The one writer of what is learned, made with the first event."""
+        with _CREATING:
+            source = self.__dict__.get("_source")
+            if not isinstance(source, Learner):
+                source = self.__dict__["_source"] = Learner(self.fitted)
+            return source
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "learner":  # an error of the property, which is an AttributeError, brought us here
+            raise self._not_fitted()
+        return super().__getattr__(name)
+
+    def adopt(self, learner: Learner | FittedOnline) -> None:
+        """Takes over a learner that someone else keeps (a journal), or gives it up for a value."""
+        with _CREATING:
+            self.__dict__["_source"] = learner
+
+    @overload  # type: ignore[override]
+    def learn(self, study: Study, choices: OnlineChoices, /) -> FittedOnline: ...
+    @overload
+    def learn(self, page: Page, amount: float = 1.0) -> int: ...
+    def learn(self, page: Any, amount: Any = 1.0) -> Any:
+        """Takes in one result page with its clicks; returns the event's number. (With a study and choices: what every
+        model's `fit` calls.)"""
+        return self._learn_log(page, amount) if isinstance(page, Study) else self.learner.learn(page, amount)
+
+    def learn_many(self, pages: Iterable[Page]) -> list[int]:
+        """Takes in several pages, all or none."""
+        return self.learner.learn_many(pages)
+
+    def undo(self, number: int) -> int:
+        """Takes out one of the last events."""
+        return self.learner.undo(number)
+
+    def unlearn(self, page: Page, number: int | None = None, amount: float = 1.0) -> int:
+        """Takes a page out again. With decay it must be told which event it was."""
+        return self.learner.unlearn(page, number, amount)
+
+    def undo_click(self, page: Page, doc_id: str, number: int | None = None) -> int:
+        """Takes one click of a page back; its other clicks stay."""
+        return self.learner.undo_click(page, doc_id, number)
+
+    def forget_clicks(self) -> int:
+        """Back to no click at all; projection and blend stay."""
+        return self.learner.forget_clicks()
+
+    def rerank_for(self, user: str, query: str, doc_ids: Sequence[str]) -> Ranking:
+        """As `rerank`, with what this user's own clicks add (`per_user`)."""
+        return self.fitted.rerank_for(user, query, doc_ids)
