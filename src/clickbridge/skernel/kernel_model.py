@@ -258,23 +258,25 @@ class KernelModel(Model):
         """The models inside, of those that have any."""
         return ()
 
-    def material(self, study: Study, choice: Choice) -> KernelData:
+    def material(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> KernelData:
         s: KernelSettings = self.settings
-        return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed)
+        base = parts[0] if parts else None
+        return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed, base)
 
-    def query_kernel_of(self, study: Study, choice: Choice) -> QueryKernel:
-        return QueryKernel(self.material(study, choice).features, choice.query_weights, self.settings.click_kernel)
+    def query_kernel_of(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> QueryKernel:
+        features = self.material(study, choice, parts).features
+        return QueryKernel(features, choice.query_weights, self.settings.click_kernel)
 
     def assembled(self, study: Study, choices: KernelChoices, parts: tuple[Any, ...]) -> FittedKernel:
         """The fitted value, out of what the study gives and the parts have learned."""
         choice = choices.choice
-        material = self.material(study, choice)
+        material = self.material(study, choice, parts)
         said = [note for part in parts for note in part.notes]
         kind: Any = self.fitted_type
         fitted: FittedKernel = kind(
             model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices,
             queries=material.queries, notes=(*said, *choices.notes, f"{self.spec}: {material.note}"),
-            kernel=self.query_kernel_of(study, choice), training=material.training,
+            kernel=self.query_kernel_of(study, choice, parts), training=material.training,
             doc_rows=self.document_rows(study, choice.doc_kernel), **self.more_fields(parts, material),
         )  # fmt: skip
         return fitted
