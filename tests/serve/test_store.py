@@ -13,7 +13,6 @@ from clickbridge.io.secret import Secret
 from clickbridge.serve.events import Event, page_event, undo_event
 from clickbridge.serve.store import Shown, Store, StoreError, credits, meta
 
-
 KEY = Secret.new()
 
 
