@@ -10,7 +10,19 @@ import threading
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, forget, models, reproduce, runs
+from clickbridge.cli import (
+    bounds,
+    compare,
+    data,
+    demo,
+    forget,
+    models,
+    reproduce,
+    runs,
+    search,
+    serving,
+    update,
+)
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -37,9 +49,9 @@ for verb in (
     data.stats,
     models.models,
     models.fit,
-    models.update,
-    models.search,
-    models.similar,
+    update.update,
+    search.search,
+    search.similar,
     runs.rank,
     runs.evaluate,
     compare.compare,
@@ -47,6 +59,7 @@ for verb in (
     bounds.bounds,
     forget.forget,
     reproduce.reproduce,
+    serving.serve,
 ):
     app.command()(verb)
 

@@ -114,6 +114,10 @@ class Fitted:
         """Scores of one list, -inf where there is none. Items may be -1: documents that are not known."""
         raise NotImplementedError
 
+    def score_new(self, query: Query, documents: Sequence[Document]) -> Array:
+        """Scores of documents that the model does not know, by their text; -inf where it cannot tell."""
+        return np.full(len(documents), -np.inf)
+
     def scores(self, candidates: Candidates) -> Array:
         """Scores of many lists, end to end."""
         given = candidates.incoming or [None] * len(candidates)
@@ -149,6 +153,24 @@ class Fitted:
     def score(self, query: str, doc_ids: Sequence[str]) -> Array:
         """Scores in the same order; -inf for what has none."""
         return self.score_items(self.query(query), self.items(doc_ids))
+
+    def score_documents(self, query: str, documents: Sequence[Document | str]) -> Array:
+        """Scores in the same order, of ids and of documents that bring their text. A document that the model knows
+        is scored as it knows it, another by its text where the model can; -inf for what has none."""
+        asked, items = self.query(query), self.items([d if isinstance(d, str) else d.doc_id for d in documents])
+        return self._score_mixed(asked, items, documents)
+
+    def _score_mixed(self, query: Query, items: Array, documents: Sequence[Document | str]) -> Array:
+        scores = self.score_items(query, items)
+        new = [(i, d) for i, d in enumerate(documents) if items[i] < 0 and isinstance(d, Document) and d.fields]
+        if new:
+            scores[[i for i, _ in new]] = self.score_new(query, [d for _, d in new])
+        return scores
+
+    @property
+    def text_fields(self) -> frozenset[str]:
+        """The fields that say most of a document: where a text without a field's name belongs."""
+        return frozenset()
 
     def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
         """Scores of many lists at once."""

@@ -99,6 +99,10 @@ class Learner:
         """Takes in several pages, all or none."""
         return self._bring([self._published.entry(page) for page in pages])
 
+    def take(self, entries: Sequence[Entry]) -> list[int]:
+        """Takes in events that were made before, by `FittedOnline.entries` of this or another process; all or none."""
+        return self._bring(entries)
+
     def undo(self, number: int) -> int:
         """Takes out what is left of an event, as an event of its own."""
         if isinstance(number, bool) or not isinstance(number, int):
