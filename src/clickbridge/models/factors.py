@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.graph.hold_back import MIN_USABLE, HoldBack
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Query
 from clickbridge.models.explain import Part, explanation, merge
@@ -84,6 +84,12 @@ class FittedFactors(FittedLatent):
         features = self.doc_features
         self._derive(blocks=self._doc_blocks(features), scorable=np.diff(features.indptr) > 0)
         super().__post_init__()
+
+    def _check_images(self) -> None:
+        """They were made of these."""
+        if self.match.shape != (self.q_views.width, self.d_views.width):
+            raise ValueError("features that match of other views")
+        expect("biases of documents", self.doc_bias, (self.d_views.width,))
 
     def _make_index(self) -> StackedIndex:
         return StackedIndex([make_index(block, self.scorable) for block in self.blocks], self.scorable)
