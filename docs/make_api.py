@@ -13,7 +13,7 @@ from clickbridge.models.registry import MODELS, SUMS, WRAPPERS, model_class
 PAGE = Path(__file__).with_name("api.md")
 SECTIONS = {
     "Data": "ClickGraph example_graph HoldBack Impression PairCount Document ResultList read_log read_docs read_lists "
-    "write_lists read_qrels read_run write_run normalise_query stats",
+    "write_lists read_qrels read_run read_topics lists_of_run write_run normalise_query stats",
     "Using models": "Model Fitted Ranking Hit Explanation load build_model register Local",
     "Evaluation": "evaluate Evaluation compare Comparison",
     "Learning online": "Learner Journal",
