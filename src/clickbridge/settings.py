@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from clickbridge.errors import SettingError
 
@@ -103,13 +103,30 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        for name, declared in declared_in(type(self)).items():
-            object.__setattr__(self, name, declared.check(getattr(self, name)))
+        declared = declared_in(type(self))
+        for name, own in declared.items():
+            object.__setattr__(self, name, own.check(getattr(self, name)))
+        if getattr(self, "as_printed", False):
+            for name, value in self.printed.items():
+                if getattr(self, name) == declared[name].default:
+                    object.__setattr__(self, name, value)
+
+    printed: ClassVar[Mapping[str, Any]] = {}
+    """What a paper has instead of our defaults."""
 
 
 def declared_in(kind: type[Settings]) -> dict[str, Setting]:
     """The settings that a class declares, by name, those of its bases first."""
     return {f.name: Setting(f.name, f.default, *f.metadata["setting"]) for f in fields(kind)}
+
+
+@settings
+class Printed(Settings):
+    """Of a model that a paper describes and that we have changed."""
+
+    as_printed: bool = setting(
+        False, "the algorithm, features and constants of the paper, nothing of ours; a setting of your own still counts"
+    )
 
 
 @settings

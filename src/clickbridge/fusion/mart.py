@@ -7,7 +7,7 @@ rest and score the fold's lists; the trees learn from those. Then the components
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ import numpy as np
 
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.fusion.crossfit import Block, Fold, crossfit
-from clickbridge.fusion.features import GraphTexts, ListFeatures
+from clickbridge.fusion.features import Columns, GraphTexts, ListFeatures
 from clickbridge.fusion.fixed_arrays import check
 from clickbridge.fusion.forest import Forest, damaged
 from clickbridge.fusion.pool import FittedPooling
@@ -28,7 +28,7 @@ from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper, i
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.sfunction import FittedSFunction
 from clickbridge.models.study import Study
-from clickbridge.settings import Seeded, Text, setting, settings
+from clickbridge.settings import Printed, Seeded, Text, setting, settings
 from clickbridge.types import ResultList
 
 ROWS_AT_ONCE = 100_000
@@ -39,11 +39,16 @@ GRADES = 4
 
 
 @settings
-class MartSettings(Text, Seeded):
+class MartSettings(Printed, Text, Seeded):
+    printed: ClassVar[Mapping[str, Any]] = {"objective": "regression", "features": "scores", "feature_share": 1.0}
+
     objective: str = setting(
         "lambdarank",
         "MART: trees for the order of lists, or pointwise regression (13)",
         choices=("lambdarank", "regression"),
+    )
+    features: str = setting(
+        "all", "MART: the parts' scores with text and clicks, or the scores alone (13)", choices=("all", "scores")
     )
     trees: int = setting(200, "MART: number of trees", 1, 100_000)
     learning_rate: float = setting(0.08, "MART: how much of each tree is taken", 1e-6, 10)
@@ -101,7 +106,7 @@ class FittedMart(FittedPooling, FittedWrapper):
     def _score(self, candidates: Candidates) -> Array:
         own, whole = part_columns(self.parts, candidates)
         if self.forest is not None:
-            scores = self.forest.predict(self.features.matrix(candidates, own, whole)[1])
+            scores = self.forest.predict(self._matrix(candidates, own, whole)[1])
         else:
             scores = np.sum([candidates.lists.standardised(column) for column in own.values()], axis=0)
         known = np.logical_or.reduce([np.isfinite(column) for column in own.values()])
@@ -110,7 +115,12 @@ class FittedMart(FittedPooling, FittedWrapper):
     def columns(self, lists: Sequence[ResultList]) -> tuple[list[str], Array]:
         """Names of the features and their values, one row for each document of each list."""
         candidates = Candidates.of(lists, self.catalogue, self.queries)
-        return self.features.matrix(candidates, *part_columns(self.parts, candidates))
+        return self._matrix(candidates, *part_columns(self.parts, candidates))
+
+    def _matrix(self, candidates: Candidates, own: Columns, whole: Columns) -> tuple[list[str], Array]:
+        if self.settings.features == "scores":
+            return scores_alone(own)
+        return self.features.matrix(candidates, own, whole)
 
     def write_letor(self, path: str | Path, lists: Sequence[ResultList]) -> None:
         """The features of labelled lists as a LETOR file, for other learners."""
@@ -194,7 +204,10 @@ class Mart(Wrapper):
             return []
         candidates = Candidates.of(lists, fold.rest.catalogue, fold.rest.clicked().queries)
         columns = part_columns(parts, candidates)
-        names, x = texts.with_clicks(fold.held.graph).matrix(candidates, *columns, fold.rest.engine)
+        if s.features == "scores":
+            names, x = scores_alone(columns[0])
+        else:
+            names, x = texts.with_clicks(fold.held.graph).matrix(candidates, *columns, fold.rest.engine)
         labels = np.array([label for r in lists for label in r.labels or ()])
         return [Block(names, x, labels, candidates.lists.lengths, fold.held.times_asked(lists))]
 
@@ -304,6 +317,12 @@ def part_columns(parts: Sequence[Any], candidates: Candidates) -> tuple[dict[str
             normalised.append(scores[-1] / part.normaliser(image))
         own[name], whole[f"{name} over the query"] = np.concatenate(scores), np.concatenate(normalised)
     return own, whole
+
+
+def scores_alone(own: Columns) -> tuple[list[str], Array]:
+    """The parts' scores and nothing else; NaN where a part has none."""
+    columns = np.stack([np.where(np.isfinite(column), column, np.nan) for column in own.values()], axis=1)
+    return list(own), columns.astype(np.float32)
 
 
 def part_names(parts: Sequence[Any]) -> list[str]:

@@ -9,7 +9,8 @@ the same for all documents of a query, so it counts in pointwise losses and in n
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from clickbridge.models.factor_training import Objective
 from clickbridge.models.factors import FactorModel, FactorSettings
@@ -18,6 +19,13 @@ from clickbridge.settings import setting, settings
 
 @settings
 class SVDFeatureSettings(FactorSettings):
+    printed: ClassVar[Mapping[str, Any]] = {
+        "views": "word,click",
+        "training": "squared",
+        "global_features": "none",
+        "targets": "counts",
+    }
+
     training: str = setting(
         "pairwise",
         "logistic loss over pairs, or squared or logistic over documents",
@@ -25,6 +33,11 @@ class SVDFeatureSettings(FactorSettings):
     )
     global_features: str = setting(
         "match", "features of the pair: matches of equal features, or none", choices=("match", "none")
+    )
+    targets: str = setting(
+        "clicked",
+        "of a single document: clicked or not, 1 and 0, or the clicks of the pair (13; training=squared)",
+        choices=("clicked", "counts"),
     )
     decay: float = setting(0.01, "how strongly factors are drawn to 0", 0, 1000)
 
@@ -43,4 +56,5 @@ class SVDFeature(FactorModel):
             loss="squared" if s.training == "squared" else "logistic",
             pairwise=s.training == "pairwise", biases=True, matching=s.global_features == "match", decay=s.decay,
             dim=s.dim, rate=s.learning_rate, negatives=s.negatives, seed=s.seed,
+            counts=s.targets == "counts" and s.training == "squared",
         )  # fmt: skip
