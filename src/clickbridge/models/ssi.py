@@ -16,17 +16,30 @@ from clickbridge.settings import setting, settings
 
 @settings
 class SSISettings(FactorSettings):
-    printed: ClassVar[Mapping[str, Any]] = {"views": "word", "pairs": "preferences"}
+    printed: ClassVar[Mapping[str, Any]] = {"views": "word", "training_pairs": "preferences"}
 
-    pairs: str = setting(
+    training_pairs: str = setting(
         "drawn",
-        "clicked over unclicked documents drawn at random, or preferences (13): skip-above on pages, counts without",
+        "clicked over unclicked documents drawn at random, or the log's preferences, as 13 has it: skip-above on "
+        "pages, counts without",
         choices=("drawn", "preferences"),
+        group="13",
     )
 
 
 class SSI(FactorModel):
-    """Both maps of a feature are learned; where a feature is on both sides, it also matches itself."""
+    """Supervised semantic indexing: words that match, corrected by learned relations between different ones.
+
+    A low-rank matrix plus the identity, learned by gradient descent on clicked and unclicked documents (Bai and others
+    2009).
+
+    Examples
+    --------
+    >>> from clickbridge import SSI, example_graph
+    >>> model = SSI(dim=4).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "ssi"
     about = "supervised semantic indexing: margin ranking over pairs"
@@ -38,5 +51,5 @@ class SSI(FactorModel):
         return Objective(
             loss="hinge", pairwise=True, biases=False, matching=True, decay=0.0,
             dim=s.dim, rate=s.learning_rate, negatives=s.negatives, seed=s.seed,
-            pairs=s.pairs,
+            pairs=s.training_pairs,
         )  # fmt: skip
