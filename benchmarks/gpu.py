@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 from clickbridge.engines import emulation
 from clickbridge.engines.emulation import Emulation
-from clickbridge.engines.gpu import Gpu, Held
+from clickbridge.engines.gpu import Gpu
+from clickbridge.engines.on_card import Held, packed
 from clickbridge.numerics.rmls import ABSOLUTE, DENSITY, RELATIVE, FactoredRows, Shrinkage
 from clickbridge.numerics.svd import ProductOperator, randomised_svd
 
@@ -126,9 +127,7 @@ def rmls(engine: Any, bandwidth: float, scale: float, dim: int = 1000, passes: i
             engine._matrix(a, np.float32)
     start = cupy.random.default_rng(0).standard_normal((y.shape[1], dim), dtype=cupy.float32)
     if size == 2:
-        from clickbridge.engines.gpu import _packed
-
-        start = _packed(cupy, start)
+        start = packed(cupy, start)
     held = {"l_y": Held(start), "l_x": None}
     del start
 

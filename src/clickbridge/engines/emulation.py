@@ -87,7 +87,7 @@ class Emulation:
         return array
 
     def matrix(self, a: sparse.csr_array, dtype: Any) -> Any:
-        return a
+        return a.copy()
 
     def gather(self, a: Any, block: Array, out: Array) -> Array:
         out[...] = to_bf16(gather(a, block)) if out.dtype == np.uint16 else gather(a, block)
