@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import typer
@@ -20,18 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
 VERBS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-FENCE = re.compile(r"^( *)```(?P<info>[^\n]*)\n(?P<body>.*?)^\1```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^( *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^\1```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-
-
-class Block(NamedTuple):
-    info: str
-    body: str
-
-
-def blocks(page: Path) -> Iterator[Block]:
-    return (Block(m["info"].strip(), m["body"]) for m in FENCE.finditer(page.read_text(encoding="utf8")))
 
 
 def prose(page: Path) -> str:
@@ -87,12 +76,23 @@ def defaults_of(by_model: Mapping[str, Setting]) -> str:
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_every_setting_is_documented(name: str) -> None:
     rows = [row.split("|") for row in (DOCS / "settings.md").read_text(encoding="utf8").splitlines()]
-    row = next((r for r in rows if len(r) > 4 and r[1].strip() == f"`{name}`"), None)
+    row = next((r for r in rows if len(r) > 5 and r[1].strip() == f"`{name}`"), None)
     assert row is not None, f"docs/settings.md has no row for {name}"
     limits = {setting.limits for setting in SETTINGS[name].values()}
     assert row[2].strip() == defaults_of(SETTINGS[name]), f"docs/settings.md gives other defaults of {name}"
     assert {row[3].strip()} == limits, f"docs/settings.md gives other limits of {name}"
     assert row[4].strip(), f"docs/settings.md does not say what {name} means"
+    (group,) = {setting.group for setting in SETTINGS[name].values()}
+    assert row[5].strip().removeprefix("paper ") == group, f"docs/settings.md shows {name} elsewhere"
+
+
+@pytest.mark.parametrize("name", [*MODELS, *SUMS, *WRAPPERS])
+def test_at_most_a_dozen_settings_are_for_every_day(name: str) -> None:
+    """The rest is marked as advanced, or as there for a paper that docs/papers.md names."""
+    groups = [setting.group for setting in model_class(name).declared().values()]
+    assert groups.count("") <= 12
+    papers = set(re.findall(r"^\| (\w+) \|", (DOCS / "papers.md").read_text(encoding="utf8"), re.MULTILINE))
+    assert {code for group in groups for code in group.split(", ")} <= papers | {"", "advanced"}
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
@@ -141,22 +141,3 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
         targets = (m["target"].partition("#")[0] for m in LINK.finditer(prose(page)))
         open_pages += [(page.parent / t).resolve() for t in targets if t and not re.match(r"[a-z]+:", t)]
     assert not [str(p.relative_to(ROOT)) for p in DOCS.rglob("*.md") if p not in reached]
-
-
-@pytest.mark.parametrize(
-    "page", [p for p in PAGES if any(b.info.endswith(" run") for b in blocks(p))], ids=lambda p: p.stem
-)
-def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of one page share a folder and, in Python, their names."""
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for info, body in blocks(page):
-        if info.startswith("json file="):
-            (tmp_path / info.partition("=")[2]).write_text(body, encoding="utf8")
-        elif info == "python run":
-            exec(compile(body, page.name, "exec"), names)
-        elif info == "sh run":
-            for line in body.splitlines():
-                program, *arguments = shlex.split(line)
-                assert program == "clickbridge"
-                app(arguments, standalone_mode=False)

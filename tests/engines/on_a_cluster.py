@@ -1,4 +1,4 @@
-"""Learns on a Ray cluster of several nodes on loopback, loses one of them on the way, and prints what came of it as JSON.
+"""Learns on a Ray cluster of several nodes on loopback, loses one of them on the way, and prints what came of it.
 
 A process of its own, for Ray has one cluster a process: `python on_a_cluster.py NODES [kill] [client]`.
 """

@@ -8,7 +8,20 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, models, reproduce, runs
+from clickbridge.cli import (
+    bounds,
+    compare,
+    data,
+    demo,
+    export,
+    forget,
+    models,
+    reproduce,
+    runs,
+    search,
+    serving,
+    update,
+)
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -35,15 +48,18 @@ for verb in (
     data.stats,
     models.models,
     models.fit,
-    models.update,
-    models.search,
-    models.similar,
+    update.update,
+    search.search,
+    search.similar,
     runs.rank,
     runs.evaluate,
     compare.compare,
+    export.export,
     data.simulate,
     bounds.bounds,
+    forget.forget,
     reproduce.reproduce,
+    serving.serve,
 ):
     app.command()(verb)
 

@@ -25,7 +25,7 @@ MOST_K = 32
 
 
 class Gpu(OnCard):
-    """`Gpu()` is the first card of this machine; without one it says why. `card` is for tests: what stands in for it."""
+    """`Gpu()` is the first card of this machine; without one it says why. `card` stands in for it in tests."""
 
     name = "gpu"
 

@@ -110,10 +110,10 @@ class Comparison:
                 "queries": len(self.counted),
                 **{name: m.mean(name) for name in self.measures},
                 **(m.paired[self.main].as_dict() if m.paired else {}),
-                "no score": len(m.no_score),
-                "fit s": m.trial.seconds,
-                "query ms": m.trial.query_ms,
-                "peak MB": m.trial.peak_mb,
+                "no_score": len(m.no_score),
+                "fit_s": m.trial.seconds,
+                "query_ms": m.trial.query_ms,
+                "peak_mb": m.trial.peak_mb,
             }
             for m in self.models
         ]
@@ -130,7 +130,7 @@ class Comparison:
             marks = {name: m.paired[name].mark if m.paired else "" for name in self.measures}
             means = {n: "no score" if row[n] is None else f"{row[n]:.4f}{marks[n]}" for n in self.measures}
             gain = {f"{self.main} gain": tested.difference if tested else None, "p": tested.p_value if tested else None}
-            out.append({"model": m.spec, **means, **gain, "no score": row["no score"], "fit s": row["fit s"]})
+            out.append({"model": m.spec, **means, **gain, "no score": row["no_score"], "fit s": row["fit_s"]})
         return out
 
     @property
@@ -166,10 +166,12 @@ class Comparison:
         text = io.StringIO(newline="")
         out = csv.writer(text)
         out.writerow(["query_id", "query", "clicks", "words", "model", "no_score", *self.measures])
-        for query_id, query in self.queries.items():
+        for number, (query_id, query) in enumerate(self.queries.items(), 1):
+            # An id may be made of the query's words: where those are hidden, the list's number stands for it.
+            named = query_id if query.shown in (query.text, query_id) else f"list {number}"
             for m in self.models:
                 values = [m.values[name].get(query_id, "") for name in self.measures]
-                known = [plain_cell(query_id), plain_cell(query.text), query.clicks, query.words]
+                known = [plain_cell(named), plain_cell(query.shown if query.text else ""), query.clicks, query.words]
                 out.writerow([*known, m.spec, int(query_id in m.no_score), *values])
         with written_aside(path) as file:
             file.write(text.getvalue().encode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import unicodedata
 from collections.abc import Mapping
@@ -43,11 +42,6 @@ def find_query(numbers: Mapping[str, int], query: str) -> int | None:
         return numbers.get(query)
     found = numbers.get(normalise_query(query))
     return numbers.get(OPAQUE + query.strip()) if found is None else found
-
-
-def user_hash(user: str) -> int:
-    """64 bits that stand for a user; 0 is kept for 'unknown'."""
-    return int.from_bytes(hashlib.blake2b(user.encode(), digest_size=8).digest(), "little") or 1
 
 
 def time_scale(unit: str) -> float:
@@ -117,6 +111,8 @@ def clean_id(value: Any, what: str) -> str:
     """An id is text without white space; whole numbers are taken as their digits."""
     if type(value) is int:
         return str(value)
+    if type(value) is float and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))  # what a missing value beside it makes of whole numbers
     if type(value) is not str:
         raise RecordError(f"{what} must be text, got {kind_of(value)}")
     if not value or value.split() != [value]:
@@ -161,7 +157,7 @@ def clean_session(record: Any, scale: float = 1.0) -> Impression:
     results = record.get("results")
     if results is not None:
         results = clean_ids(results, "results")
-    return Impression(query, results, clicks, query_id, _user(record), event_time(record.get("time"), scale))
+    return Impression(query, results, clicks, query_id, clean_user(record), event_time(record.get("time"), scale))
 
 
 def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
@@ -173,7 +169,7 @@ def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
         _count(record.get("clicks"), "clicks", 1) or 0,
         _count(record.get("impressions"), "impressions", None),
         query_id,
-        _user(record),
+        clean_user(record),
         event_time(record.get("time"), scale),
     )
 
@@ -186,7 +182,7 @@ def event_time(value: Any, scale: float) -> float | None:
     return seconds
 
 
-def _user(record: Mapping[str, Any]) -> str | None:
+def clean_user(record: Mapping[str, Any]) -> str | None:
     """Who searched: the user, or the session where the log names no user."""
     value = record.get("user")
     if value in (None, ""):

@@ -39,6 +39,10 @@ class FittedComposite(Fitted):
         """The parts that can search: the others (the given order) re-rank what these find."""
         return [part for part in self.parts if "search" in part.abilities]
 
+    @property
+    def text_fields(self) -> frozenset[str]:
+        return frozenset[str]().union(*(part.text_fields for part in self.parts))
+
     def warm(self) -> None:
         for part in self.parts:
             part.warm()
@@ -84,6 +88,10 @@ class Composite(Model):
     @property
     def spec(self) -> str:
         return "+".join(part.spec for part in self.parts)
+
+    @property
+    def least_users(self) -> int:
+        return max(super().least_users, *(part.least_users for part in self.parts))
 
     def choose_parts(self, study: Study) -> tuple[Choices, ...]:
         return tuple(choose_once(part, study) for part in self.parts)

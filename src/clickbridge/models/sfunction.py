@@ -17,7 +17,7 @@ from clickbridge.models.candidates import Query
 from clickbridge.models.fitted import Array, Fitted
 from clickbridge.numerics.row import Row, row_of
 from clickbridge.search.index import Found, Index, StackedIndex, make_index
-from clickbridge.types import Document, Ranking, edge_name
+from clickbridge.types import Document, Ranking
 
 Images = Any
 """Rows of images: a sparse matrix or a dense array."""
@@ -91,6 +91,27 @@ class FittedSFunction(Fitted):
             out[known] = self.index.score(image, items[known])
         return out
 
+    def score_new(self, query: Query, documents: Sequence[Document]) -> Array:
+        return self.score_new_image(self.image(query), documents)
+
+    def score_new_image(self, image: Image, documents: Sequence[Document]) -> Array:
+        """Scores of documents by their text, for a query whose image is known already."""
+        out = np.full(len(documents), -np.inf)
+        if is_mapped(image):
+            images = self.map_new(documents)
+            present = np.diff(images.indptr) > 0 if sparse.issparse(images) else images.any(axis=1)
+            out[present] = dot(images, image)[present]
+        return out
+
+    @property
+    def text_fields(self) -> frozenset[str]:
+        weights: dict[str, float] = getattr(self, "field_weights", {})
+        return frozenset([max(weights, key=weights.__getitem__)] if weights else ())
+
+    def warm(self) -> None:
+        super().warm()
+        self.search(Query(self.queries.keys[0] if len(self.queries) else ""), 1)
+
     def search(self, query: Query, k: int) -> Found:
         image = self.image(query)
         return self.index.search(image, k) if is_mapped(image) else (np.empty(0, dtype=np.int64), np.empty(0))
@@ -125,11 +146,14 @@ class FittedSFunction(Fitted):
         image = self.image(asked)
         if not is_mapped(image):
             return []
-        depth = k + 1 if min_clicks <= 1 else len(self.queries)
-        items, scores = self._query_index.search(self.similar_image(image), depth)
-        keys, clicks = self.queries.keys, self.queries.clicks
-        near = ((keys[i], s, clicks[i]) for i, s in zip(items.tolist(), scores.tolist(), strict=True))
-        return [(edge_name(key), s) for key, s, n in near if key != asked.key and n >= min_clicks and s > NOISE][:k]
+        near, depth, own = list[tuple[str, float]](), k + 1, self.queries.number(asked.key)
+        while True:
+            items, scores = self._query_index.search(self.similar_image(image), depth)
+            found = zip(items.tolist(), scores.tolist(), strict=True)
+            near = self.queries.nearest(((i, s) for i, s in found if i != own and s > NOISE), k, min_clicks)
+            if len(near) == k or len(items) < depth or depth >= len(self.queries):
+                return near
+            depth *= 8  # some of those found may not be shown
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
         """By cosine of document images."""
@@ -184,6 +208,15 @@ def unit_image(image: Image) -> Image:
 
 def row_image(images: Images, number: int) -> Image:
     return row_of(images, number) if sparse.issparse(images) else images[number]
+
+
+def dot(images: Images, image: Row | Array) -> Array:
+    """Every row times the image of one query."""
+    if not isinstance(image, Row):
+        return np.einsum("ij,j->i", images, image).astype(np.float64)
+    wide = np.zeros(images.shape[1])
+    wide[image.columns] = image.values
+    return np.asarray(images @ wide, dtype=np.float64)
 
 
 # --- images of many --------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,6 +23,7 @@ import numpy as np
 from clickbridge.errors import ArtifactError
 from clickbridge.io.artifact import ArtifactWriter, open_artifact
 from clickbridge.io.values import read_value, write_value
+from clickbridge.online.entry import Entry
 from clickbridge.online.entry_file import EntryFile
 from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.online.learner import Learner, Page
@@ -33,8 +34,19 @@ KIND = "online-state"
 
 
 class Journal:
-    """`with Journal("state/", model) as journal: journal.learn(page)`. The model's own state is replaced by the
-    journal's; a new journal starts from the model's. While it is open, the model's own events go through it too."""
+    """Keeps what an online model learns on disk: `with Journal("state/", model) as journal: journal.learn(page)`.
+
+    The model's own state is replaced by the journal's; a new journal starts from the model's. While it is open, the
+    model's own events go through it, too. Opened again, it replays every event that was acknowledged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from clickbridge import Impression, build_model, example_graph
+    >>> model = build_model("online:given").fit(example_graph())
+    >>> with tempfile.TemporaryDirectory() as folder, Journal(f"{folder}/state", model) as journal:
+    ...     _ = journal.learn(Impression("ny pizza", ["slice", "oven"], ["oven"]))
+    """
 
     def __init__(self, folder: str | Path, model: Online) -> None:
         self.folder, self.model = Path(folder), model
@@ -141,6 +153,10 @@ class Journal:
         """Takes an event out again, as an event of its own."""
         return self.learner.undo(number)
 
+    def kept(self) -> Iterator[tuple[int, Entry]]:
+        """The events since the last compaction, with their numbers."""
+        return iter(()) if self._file is None else self._file.kept()
+
     # --- compaction ------------------------------------------------------------------------------
 
     def compact(self) -> None:
@@ -164,6 +180,6 @@ def _rules(fitted: FittedOnline) -> dict[str, Any]:
         "kappa": rules.kappa,
         "list_length": rules.list_length,
         "pairs": rules.pairs,
-        "users": fitted.settings.per_user > 0,
+        "users": fitted.secret.id if fitted.settings.per_user else False,
         "rates": hashlib.sha256(np.ascontiguousarray(rules.rates).tobytes()).hexdigest()[:12],
     }

@@ -46,6 +46,15 @@ class Learner:
 
     `fitted` is the model with everything learned up to now. Any number of threads may learn and read. `Journal` gives
     one that keeps its events on disk.
+
+    Examples
+    --------
+    >>> from clickbridge import Impression, build_model, example_graph
+    >>> learner = Learner(build_model("online:given", blend="0,1,1").fit(example_graph()).fitted)
+    >>> for _ in range(20):
+    ...     _ = learner.learn(Impression("ny pizza", ["slice", "oven"], ["oven"]))
+    >>> learner.fitted.rerank("ny pizza", ["slice", "oven"]).doc_ids
+    ['oven', 'slice']
     """
 
     def __init__(self, fitted: FittedOnline, store: Store | None = None) -> None:
@@ -98,6 +107,10 @@ class Learner:
     def learn_many(self, pages: Iterable[Page]) -> list[int]:
         """Takes in several pages, all or none."""
         return self._bring([self._published.entry(page) for page in pages])
+
+    def take(self, entries: Sequence[Entry]) -> list[int]:
+        """Takes in events that were made before, by `FittedOnline.entries` of this or another process; all or none."""
+        return self._bring(entries)
 
     def undo(self, number: int) -> int:
         """Takes out what is left of an event, as an event of its own."""
@@ -250,6 +263,23 @@ class Learner:
         finally:
             if not inner and self._writer == threading.get_ident():
                 self._end_turn()
+
+    def can_undo(self, number: int) -> bool:
+        """Whether an event is kept and has not been undone."""
+        try:
+            self._resolved(number, set())
+        except InputError:
+            return False
+        return True
+
+    def drop_user(self, user: int) -> int:
+        """Without the weights of one user's own, who is given as a hash; returns how many there were."""
+        with self.paused(), self._lock:
+            mine = [key for key in self._working.users if key[0] == user]
+            for key in mine:
+                del self._working.users[key]
+            self._changed = True
+        return len(mine)
 
     def restart(self, fitted: FittedOnline) -> None:
         """Goes on from another value: fitted anew, or updated."""

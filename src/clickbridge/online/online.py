@@ -16,6 +16,7 @@ import numpy as np
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import ArtifactError
+from clickbridge.io.secret import Secret
 from clickbridge.log.readers import LogRecord
 from clickbridge.models.composite import Wrapper, joined_notes
 from clickbridge.models.fitted import Choices, Fitted
@@ -31,9 +32,19 @@ _CREATING = threading.Lock()
 
 
 class Online(Wrapper):
-    """A linear ranking function on diffused co-occurrence of results, updated click by click.
+    """Re-ranks the lists of a model, or of your own engine, and learns from every click at once: `Online([BM25()])`.
 
-    It owns one `Learner` from its first event on; `fitted` is then what that learner last gave out."""
+    `learn(page)` takes in a result page with its clicks, `undo` takes it back. A click spreads to documents that stand
+    on the same result pages. It owns one `Learner` from its first event on; `fitted` is what that learner last gave
+    out.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, Online, example_graph
+    >>> model = Online([BM25()]).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'slice', 'rooms']
+    """
 
     name = "online"
     about = "re-ranks SPEC's (or given) lists, learns from every click"
@@ -81,7 +92,16 @@ class Online(Wrapper):
             pages=np.arange(len(study.catalogue)),
             reach=len(study.catalogue),
             state=lessons.state(choices.pairs),
+            secret=self._secret(study),
         )
+
+    def _secret(self, study: Study) -> Secret:
+        """Goes along only where users have weights of their own."""
+        if not self.settings.per_user:
+            return Secret()
+        if study.graph.secret is None:
+            raise ArtifactError("per_user needs the secret of the GRAPH: ask its owner for the right to read its key")
+        return study.graph.secret or Secret.new()
 
     # --- what is fitted --------------------------------------------------------------------------
 
