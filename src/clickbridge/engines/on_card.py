@@ -208,18 +208,18 @@ class OnCard:
     def survey(self, maps: Any, gram: bool) -> Survey:
         array, xp = self.hold(maps).array, self._xp
         width = array.shape[1]
-        nnz, longest, lengths, total = 0, 0.0, 0.0, np.zeros(width)
+        nnz, size, longest, lengths, total = 0, 0.0, 0.0, 0.0, np.zeros(width)
         square = np.zeros((width, width)) if gram else None
         for rows in self._chunks(len(array), 12 * width):
             part = xp.asarray(array[rows])
             part = unpacked(xp, part) if part.dtype == np.uint16 else part
             norms = xp.sqrt((part.astype(np.float64) ** 2).sum(axis=1))
-            nnz += int(xp.count_nonzero(part))
+            nnz, size = nnz + int(xp.count_nonzero(part)), size + float(xp.abs(part).sum(dtype=np.float64))
             longest, lengths = max(longest, float(norms.max())), lengths + float(norms.sum())
             total += self._card.get(part.sum(axis=0, dtype=np.float64))
             if square is not None:
                 square += self._card.get(part.T @ part)
-        return Survey(nnz, longest, lengths, total, square)
+        return Survey(nnz, size, longest, lengths, total, square)
 
     # --- RMLS ------------------------------------------------------------------------------------
 

@@ -5,10 +5,10 @@ From features and settings to maps, nothing kept: `fit`, early stopping, updates
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -33,7 +33,7 @@ from clickbridge.numerics.rmls import (
 )
 from clickbridge.numerics.rows import Maps, SparseRows, Survey, sparse_rows
 from clickbridge.numerics.svd import ProductOperator, randomised_svd
-from clickbridge.settings import ADVANCED, setting, settings
+from clickbridge.settings import ADVANCED, Printed, setting, settings
 
 MODES = {"absolute": ABSOLUTE, "relative": RELATIVE, "density": DENSITY}
 
@@ -42,7 +42,20 @@ PAPER = "12, 13"
 
 
 @settings
-class RMLSSettings(LatentSettings):
+class RMLSSettings(Printed, LatentSettings):
+    printed: ClassVar[Mapping[str, Any]] = {
+        "views": "word,click",
+        "shrink": "absolute",
+        # The least of the papers' grid: the .1 that they chose is on the scale of their log, and empties other maps.
+        "beta": 0.001,
+        "gamma": 0.001,
+        "decorrelate": 0.0,
+        "norm_power": 0.0,
+        "start": "ball",
+        "iterations": 10,
+        "early_stop": True,
+    }
+
     dim: int = setting(1000, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
     iterations: int = setting(3, "passes over both sides: the papers' T plus one", 1, 10_000)
     early_stop: bool = setting(
@@ -81,8 +94,9 @@ class RMLSSettings(LatentSettings):
     )
     start: str = setting(
         "random",
-        "the first map: random, or from a singular value decomposition",
-        choices=("random", "svd"),
+        "the first map: random, random with every row inside its ball (ball, the papers), or from a singular value "
+        "decomposition",
+        choices=("random", "ball", "svd"),
         group=ADVANCED,
     )
     tolerance: float = setting(
@@ -180,6 +194,8 @@ class Problem:
             wide[:, : found.shape[1]] = found
             return wide
         rng = np.random.default_rng(s.seed)
+        if s.start == "ball":
+            return _in_ball(rng, n, dim, s.theta_y)
         if s.shrink != "density":
             return rng.standard_normal((n, dim), dtype=np.float32)
         # As sparse as what follows: each row has its few numbers in random places.
@@ -190,6 +206,13 @@ class Problem:
         out = sparse.csr_array(parts, shape=(n, dim))
         out.sum_duplicates()
         return sparse_rows(out)
+
+
+def _in_ball(rng: np.random.Generator, n: int, dim: int, radius: float) -> Array:
+    """Rows drawn evenly from the ball of the constraint |l_u| <= theta."""
+    rows = rng.standard_normal((n, dim), dtype=np.float32)
+    lengths = radius * rng.random(n) ** (1.0 / max(dim, 1)) / np.maximum(np.linalg.norm(rows, axis=1), 1e-30)
+    return rows * lengths.astype(np.float32)[:, None]
 
 
 def passes(
@@ -210,12 +233,12 @@ def passes(
         queries, of_x = _half(query_rows, held, s.beta, s.theta_x, width, s, dense, engine)
         docs, of_y = _half(doc_rows, queries.maps, s.gamma, s.theta_y, width, s, dense, engine, with_gram=True)
         held = docs.maps
-        objective = float(docs.alignment.sum())
+        objective = float(docs.alignment.sum()) - _penalty(s, of_x, of_y)
         change = abs(objective - before) / max(abs(objective), 1e-300)
         before = objective
         report = {
             "iteration": number,
-            "alignment": objective,
+            "alignment": float(docs.alignment.sum()),
             "density": (of_x.nnz + of_y.nnz) / max((len(q_columns) + len(d_columns)) * width, 1),
             "effective_rank": effective_rank(of_y.gram),
             "cosine_to_constant": of_y.cosine_to_constant,
@@ -240,7 +263,12 @@ def _half(
         return half, found
     # Lengths by |omega_u|: the longest row gets theta.
     factor = theta / max(found.longest, 1e-30)
-    return Half(engine.scaled(half.maps, factor), half.alignment * factor), found
+    return Half(engine.scaled(half.maps, factor), half.alignment * factor), replace(found, size=found.size * factor)
+
+
+def _penalty(s: RMLSSettings, of_x: Survey, of_y: Survey) -> float:
+    """beta |L_x| + gamma |L_y| of the objective (4), where thresholds are the paper's."""
+    return s.beta * of_x.size + s.gamma * of_y.size if s.shrink == "absolute" else 0.0
 
 
 def map_density(*maps: SparseRows) -> float:

@@ -33,6 +33,15 @@ class SparseRows:
     def shape(self) -> tuple[int, int]:
         return len(self.indptr) - 1, self.width
 
+    def check(self, shape: tuple[int, int]) -> None:
+        """Refuses places that are not there, with a ValueError: the loops below do not look."""
+        n, places = int(self.indptr[-1]), self.indices
+        whole = self.shape == shape and places.shape == self.data.shape == (n,)
+        if not whole or places.dtype.kind not in "iu" or self.data.dtype.kind != "f":
+            raise ValueError("rows that do not fit together")
+        if n and not 0 <= int(places.min()) <= int(places.max()) < self.width:
+            raise ValueError("a place that is not there")
+
     @property
     def nnz(self) -> int:
         return len(self.indices)
@@ -75,10 +84,11 @@ Maps = SparseRows | Array
 
 @dataclass(frozen=True)
 class Survey:
-    """The rows of a map in numbers: non-zeros, the longest row, the sum of all lengths, the sum of all rows; and L'L,
-    where it was asked for. Those of parts add up to that of the whole."""
+    """The rows of a map in numbers: non-zeros and the sum of their sizes, the longest row, the sum of all lengths, the
+    sum of all rows; and L'L, where it was asked for. Those of parts add up to that of the whole."""
 
     nnz: int
+    size: float
     longest: float
     lengths: float
     total: Array
@@ -87,7 +97,7 @@ class Survey:
     def __add__(self, other: Survey) -> Survey:
         gram = None if self.gram is None or other.gram is None else self.gram + other.gram
         longest, lengths = max(self.longest, other.longest), self.lengths + other.lengths
-        return Survey(self.nnz + other.nnz, longest, lengths, self.total + other.total, gram)
+        return Survey(self.nnz + other.nnz, self.size + other.size, longest, lengths, self.total + other.total, gram)
 
     @property
     def cosine_to_constant(self) -> float:
@@ -100,7 +110,8 @@ def surveyed(maps: Maps, gram: bool = False) -> Survey:
     lengths, total = rows.row_norms(), np.zeros(rows.width)
     np.add.at(total, rows.indices.astype(np.int64), rows.data)
     longest = float(lengths.max(initial=0.0))
-    return Survey(rows.nnz, longest, float(lengths.sum()), total, rows.gram() if gram else None)
+    size = float(np.abs(rows.data).sum(dtype=np.float64))
+    return Survey(rows.nnz, size, longest, float(lengths.sum()), total, rows.gram() if gram else None)
 
 
 def scaled_block(block: Maps, factors: Array | float) -> Maps:
