@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check lint bench clean
+.PHONY: demo test check lint bench release-check clean
 
 demo: $(VENV)/demo.done ## the whole path on built-in data
 	$(BIN)/clickbridge demo
@@ -20,6 +20,9 @@ check: lint test ## what a change must pass
 
 bench: $(VENV)/test.done ## make bench NAME=ingest
 	$(BIN)/python benchmarks/$(NAME).py
+
+release-check: ## build, install the wheel on every supported Python, run the tests there
+	$(PYTHON) .ci/release_check.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -38,11 +38,11 @@ from clickbridge.online.blend import Blend
 from clickbridge.online.choices import OnlineChoices, OnlineSettings
 from clickbridge.online.clusters import query_vectors, soft_k_means
 from clickbridge.online.eigen import Lists, leading, scales
-from clickbridge.online.fitted import FittedOnline
+from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.online.groups import Move, moves, rank_groups
 from clickbridge.online.journal import Journal
 from clickbridge.online.learner import Learner
-from clickbridge.online.model import Online
+from clickbridge.online.online import Online
 from clickbridge.online.projection import Projection, Shape, project
 from clickbridge.online.state import State
 from clickbridge.settings import Settings

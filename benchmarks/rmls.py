@@ -29,9 +29,9 @@ from scipy import sparse
 from clickbridge import PLS, ClickGraph, load, read_docs, read_log
 from clickbridge.engines.local import Local
 from clickbridge.models.latent import FittedLatent
-from clickbridge.models.passes import RMLSSettings, passes
 from clickbridge.models.pls import weighted_responses
-from clickbridge.numerics.rmls import RELATIVE, FactoredRows, FormedRows, Rows, Shrinkage, half_iteration
+from clickbridge.models.rmls_passes import RMLSSettings, passes
+from clickbridge.numerics.rmls import RELATIVE, FactoredRows, FormedRows, ProductRows, Shrinkage, half_iteration
 from clickbridge.numerics.rows import SparseRows, sparse_rows
 from clickbridge.simulate.scale import write_log
 from machine import sgemm, status_mib, triad
@@ -83,8 +83,8 @@ def _soft(omega: Array) -> Array:
 
 
 def ours(m: Matrices, plan: str, dim: int, passes: int, threads: int) -> tuple[Any, Any]:
-    query_rows: Rows
-    doc_rows: Rows
+    query_rows: ProductRows
+    doc_rows: ProductRows
     if plan == "factors":
         x_t, y_t, r_t = (sparse.csr_array(m[name].T) for name in "xyr")
         query_rows, doc_rows = FactoredRows(x_t, m["r"], m["y"], dim), FactoredRows(y_t, r_t, m["x"], dim)

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from clickbridge import RMLS, ClickGraph, read_docs, read_log
+from clickbridge.models.ascent import labelled
 from clickbridge.models.candidates import without_gaps
 from clickbridge.models.fitted import Fitted
-from clickbridge.models.passes import passes
+from clickbridge.models.rmls_passes import passes
 from clickbridge.models.study import Study
-from clickbridge.models.tuning import labelled
 
 PLAIN: dict[str, Any] = {"decorrelate": 0.0, "norm_power": 0.0, "balance": 0.0, "tolerance": 0.0, "density": 0.02}
 WAYS: dict[str, dict[str, Any]] = {

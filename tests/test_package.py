@@ -33,6 +33,7 @@ LEVELS = [
     {"evaluate"},
     {"serve"},
     {"cli"},
+    {"__main__"},
 ]
 NAMED_EXCEPTIONS = {
     ("graph", "log"),

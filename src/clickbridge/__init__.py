@@ -11,6 +11,7 @@ from clickbridge.models.registry import SHORT_FOR, provide
 __version__ = "0.1.0"
 
 _MODELS = {
+    "auto": "clickbridge.models.auto:Auto",
     "given": "clickbridge.models.given:Given",
     "vsm": "clickbridge.models.lexical:VSM",
     "bm25": "clickbridge.models.lexical:BM25",
@@ -32,7 +33,7 @@ _MODELS = {
 _SUMS = {"sum": "clickbridge.models.algebra:Sum", "linear": "clickbridge.fusion.linear:LinearSum"}
 _WRAPPERS = {
     "robust": "clickbridge.skernel.robust:Robust",
-    "online": "clickbridge.online.model:Online",
+    "online": "clickbridge.online.online:Online",
     "rrf": "clickbridge.fusion.rrf:RRF",
     "mart": "clickbridge.fusion.mart:Mart",
 }
@@ -61,7 +62,7 @@ _HOME = {
     "write_run": "clickbridge.io.trec",
     "Model": "clickbridge.models.model",
     "Fitted": "clickbridge.models.fitted",
-    "load": "clickbridge.models.files",
+    "load": "clickbridge.models.model_folder",
     "register": "clickbridge.models.registry",
     "build_model": "clickbridge.models.specs",
     "Learner": "clickbridge.online.learner",
@@ -113,10 +114,10 @@ if TYPE_CHECKING:
     from clickbridge.log.documents import read_docs as read_docs
     from clickbridge.log.readers import read_log as read_log
     from clickbridge.models.algebra import Sum as Sum
+    from clickbridge.models.auto import Auto as Auto
     from clickbridge.models.bltm import BLTM as BLTM
     from clickbridge.models.cos_click import CosClick as CosClick
     from clickbridge.models.expansion import Expansion as Expansion
-    from clickbridge.models.files import load as load
     from clickbridge.models.fitted import Fitted as Fitted
     from clickbridge.models.given import Given as Given
     from clickbridge.models.lexical import BM25 as BM25
@@ -126,6 +127,7 @@ if TYPE_CHECKING:
     from clickbridge.models.lsi import LSIDocTerm as LSIDocTerm
     from clickbridge.models.lsi import LSIQueryDoc as LSIQueryDoc
     from clickbridge.models.model import Model as Model
+    from clickbridge.models.model_folder import load as load
     from clickbridge.models.mpls import MPLS as MPLS
     from clickbridge.models.pls import PLS as PLS
     from clickbridge.models.registry import register as register
@@ -136,7 +138,7 @@ if TYPE_CHECKING:
     from clickbridge.models.walk import Walk as Walk
     from clickbridge.online.journal import Journal as Journal
     from clickbridge.online.learner import Learner as Learner
-    from clickbridge.online.model import Online as Online
+    from clickbridge.online.online import Online as Online
     from clickbridge.skernel.pairwise import Pairwise as Pairwise
     from clickbridge.skernel.robust import Robust as Robust
     from clickbridge.types import Document as Document

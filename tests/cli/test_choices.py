@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clickbridge.models import grid, rmls
-from clickbridge.models.files import load
+from clickbridge.models.model_folder import load
 from clickbridge.models.rmls import RMLSChoices
 from contract.conftest import townhall_graph
 from forgery import changed

@@ -16,7 +16,7 @@ import pytest
 
 from clickbridge import ClickGraph
 from clickbridge.io.artifact import open_artifact
-from clickbridge.models.files import load
+from clickbridge.models.model_folder import load
 
 Run = Callable[..., Any]
 COMMAND = str(Path(sys.executable).with_name("clickbridge"))

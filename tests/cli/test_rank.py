@@ -11,7 +11,7 @@ import ir_measures
 import numpy as np
 import pytest
 
-from clickbridge.models.files import load
+from clickbridge.models.model_folder import load
 
 Run = Callable[..., Any]
 

@@ -22,7 +22,7 @@ import pytest
 
 from clickbridge import ClickGraph
 from clickbridge.io.artifact import kept_for_writing
-from clickbridge.models.files import load
+from clickbridge.models.model_folder import load
 from forgery import replaced
 
 Run = Callable[..., Any]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "clickbridge.cli.main"]
+COMMAND = [sys.executable, "-m", "clickbridge"]
 LOG = "".join(
     json.dumps({"query": q, "results": ["a", "b", "c"], "clicks": [c]}) + "\n"
     for q, c in (("red river", "a"), ("blue lake", "b"), ("red river", "c"), ("green hill", "c"))

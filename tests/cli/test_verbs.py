@@ -244,7 +244,7 @@ def test_wrong_usage_exits_2(call: Run, words: list[str]) -> None:
         (["--half-life", "nan"], "half_life must be a number, 0 to 1e+06; got nan"),
         (["--response", "sqrt"], "response must be clicks, log, debiased; got 'sqrt'"),
         (["--fields", "titel"], "no field 'titel' in the documents; they have body, title, year"),
-        (["--model", "bm26"], "no model 'bm26' in 'bm26'; there are given, vsm, bm25, lmir"),
+        (["--model", "bm26"], "no model 'bm26' in 'bm26'; there are auto, given, vsm, bm25, lmir"),
         (["--model", "bm25+bm25"], "'bm25+bm25' names a model twice"),
         (["--model", "magic:bm25"], "no wrapper 'magic' in 'magic:bm25'"),
     ],

@@ -18,7 +18,9 @@ COMPOSITES = [
     "online:given",
     "online:bm25",
 ]
-SPECS = [*MODELS, *COMPOSITES]
+CHOOSERS = {"auto"}
+"""Once fitted they are the model that they chose, which is in this suite by itself: tests/models/test_auto.py."""
+SPECS = [*(name for name in MODELS if name not in CHOOSERS), *COMPOSITES]
 GIVES_ORDER = {"given", "given+bm25", "online:given"}
 """Models whose score is the incoming order itself."""
 PER_LIST = {"bm25+walk", "rrf:bm25+lmir", "mart:bm25+lmir", "given+bm25", "online:bm25"}

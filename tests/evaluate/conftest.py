@@ -9,7 +9,7 @@ import pytest
 
 from clickbridge.evaluate.compare import _measured
 from clickbridge.evaluate.results import Comparison
-from clickbridge.evaluate.slices import Cell, Query
+from clickbridge.evaluate.slices import Cell, QueryFacts
 from clickbridge.evaluate.trial import Trial
 from clickbridge.measures import parse_measures
 from clickbridge.types import ResultList
@@ -57,10 +57,14 @@ def made() -> Comparison:
         refused={"lmir": "lmir needs document text: ingest with --docs"},
         by_dim={"pls": {100: Cell(60, 0.5, 0.4, 0.6), 300: Cell(60, 0.6, 0.5, 0.7)}},
         queries={
-            r.query_id: Query(r.query_id, r.query, CLICKS[i % 5], len(r.query.split())) for i, r in enumerate(lists)
+            r.query_id: facts(r, CLICKS[i % 5]) for i, r in enumerate(lists)
         },
         lists=lists,
         titles={d: f"A title of some length, number {d}" for r in lists for d in r.results[::2]},
         notes=["a note"],
         made={"command": "clickbridge compare graph", "date": "2026-01-01"},
     )  # fmt: skip
+
+
+def facts(asked: ResultList, clicks: int) -> QueryFacts:
+    return QueryFacts(asked.query_id, asked.query, clicks, len(asked.query.split()))

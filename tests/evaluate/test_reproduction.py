@@ -20,11 +20,11 @@ from clickbridge import ClickGraph
 from clickbridge.errors import SettingError
 from clickbridge.evaluate.reproduction import paper09, paper11m, paper13
 from clickbridge.evaluate.reproduction.bench import NO_SCORE, NOT_HERE, Data, taken
-from clickbridge.evaluate.reproduction.files import Files, escaped, markdown
 from clickbridge.evaluate.reproduction.lab import Lab, clicks_up_to
-from clickbridge.evaluate.reproduction.ranking import Line, bins_table, relevance_table
+from clickbridge.evaluate.reproduction.paper_table import Table, TableRow
+from clickbridge.evaluate.reproduction.relevance_rows import Line, bins_table, relevance_table
 from clickbridge.evaluate.reproduction.run import TABLES, chosen, reproduce
-from clickbridge.evaluate.reproduction.table import Row, Table
+from clickbridge.evaluate.reproduction.run_folder import Files, escaped, markdown
 from clickbridge.models.specs import parse_spec
 from clickbridge.online.groups import rank_groups
 from clickbridge.types import Impression, ResultList
@@ -38,8 +38,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
 
 
 def example() -> Table:
-    rows = [Row("a", (0.5, 9), (0.4,)), Row("b", ("not here", None), (0.3,)), Row("c", (0.7, 1), (0.2,)),
-            Row("d", (0.1, 2), (0.1,))]  # fmt: skip
+    rows = [TableRow("a", (0.5, 9), (0.4,)), TableRow("b", ("not here", None), (0.3,)), TableRow("c", (0.7, 1), (0.2,)),
+            TableRow("d", (0.1, 2), (0.1,))]  # fmt: skip
     return Table("13-2", "title", "data", ("x", "n"), rows)
 
 
@@ -47,7 +47,7 @@ def test_published_figures_stand_beside_ours() -> None:
     table = example()
     assert table.header() == ["", "x", "n", "13: x"]
     assert table.cells()[:2] == [["a", 0.5, 9, 0.4], ["b", "not here", None, 0.3]]
-    stacked = Table("13-6", "", "", ("x",), [Row("a", (0.5,), (0.4,)), Row("b", (0.6,))], stacked=True)
+    stacked = Table("13-6", "", "", ("x",), [TableRow("a", (0.5,), (0.4,)), TableRow("b", (0.6,))], stacked=True)
     assert stacked.header() == ["", "x"]
     assert stacked.cells() == [["a", 0.5], ["  13: a", 0.4], ["b", 0.6]]
 
@@ -62,7 +62,7 @@ def test_order_agreement_counts_models_that_both_have() -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    table = Table("11M-F3", "", "", ("x",), [Row("a", (0.5,))], svg="<svg/>")
+    table = Table("11M-F3", "", "", ("x",), [TableRow("a", (0.5,))], svg="<svg/>")
     files = Files(tmp_path, "clickbridge reproduce", str)
     files.add(table)
     files.add(table)
@@ -77,7 +77,9 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_a_table_in_markdown() -> None:
-    table = replace(example(), notes=["1~5 teach | 6~20 is <the> *test*"], rows=[*example().rows, Row("__init__", ())])
+    table = replace(
+        example(), notes=["1~5 teach | 6~20 is <the> *test*"], rows=[*example().rows, TableRow("__init__", ())]
+    )
     assert markdown(table, lambda cell: "-" if cell is None else str(cell), "") == (
         "## 13-2: title\n\ndata\n\n"
         "|  | x | n | 13: x |\n| --- | ---: | ---: | ---: |\n"
@@ -91,7 +93,7 @@ def test_a_table_in_markdown() -> None:
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1))
 def test_any_text_comes_through_markdown(text: str) -> None:
     """As another program reads it: in a cell, in a note, and never as more than text."""
-    table = Table("11R-3", "t", "d", (text,), [Row(f"a {text}", (text,))], [f"n {text}"])
+    table = Table("11R-3", "t", "d", (text,), [TableRow(f"a {text}", (text,))], [f"n {text}"])
     tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(markdown(table, str, ""))
     inline = [token.children or [] for token in tokens if token.type == "inline"]
     assert {child.type for children in inline for child in children} <= {"text", "text_special"}

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from clickbridge import ClickGraph
-from clickbridge.evaluate.slices import GROUPINGS, Cell, Query, cell, describe, group
+from clickbridge.evaluate.slices import GROUPINGS, Cell, QueryFacts, cell, describe, group
 from clickbridge.types import ResultList
 
 BY = {grouping.name: grouping for grouping in GROUPINGS}
@@ -28,17 +28,17 @@ BY = {grouping.name: grouping for grouping in GROUPINGS}
     ],
 )
 def test_clicks(clicks: int, bin_: str, seen: str, tail: str) -> None:
-    query = Query("q", "a", clicks, 1)
+    query = QueryFacts("q", "a", clicks, 1)
     assert [BY[name].of(query) for name in ("clicks", "seen", "tail")] == [bin_, seen, tail]
 
 
 @pytest.mark.parametrize(("words", "name"), [(0, "no text"), (1, "1"), (4, "4"), (5, "5+"), (30, "5+")])
 def test_length(words: int, name: str) -> None:
-    assert BY["words"].of(Query("q", "", 0, words)) == name
+    assert BY["words"].of(QueryFacts("q", "", 0, words)) == name
 
 
 def test_groups_come_in_their_order_and_hold_every_query_once(small_graph: ClickGraph) -> None:
-    queries = [Query(f"q{i}", "", clicks, 0) for i, clicks in enumerate([2000, 0, 5, 0, 50])]
+    queries = [QueryFacts(f"q{i}", "", clicks, 0) for i, clicks in enumerate([2000, 0, 5, 0, 50])]
     assert group(BY["clicks"], queries) == {"unseen": ["q1", "q3"], "≤10": ["q2"], "≤100": ["q4"], ">1,000": ["q0"]}
 
 

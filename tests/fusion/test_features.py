@@ -15,9 +15,9 @@ from clickbridge import ClickGraph
 from clickbridge.engines.local import Local
 from clickbridge.errors import ArtifactError
 from clickbridge.fusion.features import GraphTexts, ListFeatures
+from clickbridge.fusion.fixed_rows import FixedRows
 from clickbridge.fusion.lists_at_once import LISTS_AT_ONCE
 from clickbridge.fusion.numbers import NumberSignals
-from clickbridge.fusion.rows import Rows
 from clickbridge.io.artifact import ArtifactWriter, open_artifact
 from clickbridge.io.values import read_value, write_value
 from clickbridge.models.candidates import Candidates
@@ -167,15 +167,19 @@ def test_damaged_values_are_refused() -> None:
     features = ListFeatures.of(random_graph("one field"))
     text, clicks = features.text, features.clicks
 
-    def spoilt(rows: Rows) -> list[Rows]:
+    def spoilt(rows: FixedRows) -> list[FixedRows]:
         far, low, ends = rows.indices.copy(), rows.indices.copy(), rows.indptr.copy()
         far[0], low[-1], ends[1] = 2**30, -5, ends[-1] + 1
-        changed = [Rows(rows.indptr, far, rows.data), Rows(rows.indptr, low, rows.data), Rows(ends, *rows.arrays[1:])]
-        return [*changed, Rows(rows.indptr[:-1], *rows.arrays[1:]), Rows(*rows.arrays[:2], rows.data[1:])]
+        changed = [
+            FixedRows(rows.indptr, far, rows.data),
+            FixedRows(rows.indptr, low, rows.data),
+            FixedRows(ends, *rows.arrays[1:]),
+        ]
+        return [*changed, FixedRows(rows.indptr[:-1], *rows.arrays[1:]), FixedRows(*rows.arrays[:2], rows.data[1:])]
 
     for value in (text, clicks):
         parts = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-        changes = [(name, rows) for name, part in parts.items() if isinstance(part, Rows) for rows in spoilt(part)]
+        changes = [(name, rows) for name, part in parts.items() if isinstance(part, FixedRows) for rows in spoilt(part)]
         changes += [(name, part[1:]) for name, part in parts.items() if isinstance(part, np.ndarray)]
         for name, part in changes:
             with pytest.raises(ArtifactError, match="damaged"):

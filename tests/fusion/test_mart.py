@@ -14,7 +14,7 @@ import pytest
 import clickbridge
 from clickbridge import BM25, LMIR, ClickGraph, build_model
 from clickbridge.errors import MissingPart, SettingError
-from clickbridge.fusion import crossfit, mart
+from clickbridge.fusion import mart
 from clickbridge.fusion.crossfit import Fold
 from clickbridge.fusion.features import ListFeatures
 from clickbridge.fusion.forest import TYPES
@@ -269,7 +269,7 @@ def test_what_was_asked_often_counts_more() -> None:
     ]
     held = next(iter(folds(ClickGraph.build(records, []), 2, by="query")))
     lists = held.lists([lambda keys, k: [["often0", "seldom0"]] * len(keys)])
-    asked = crossfit.times_asked(held, lists)
+    asked = held.times_asked(lists)
     assert {(r.query.split()[0], n) for r, n in zip(lists, asked, strict=True)} == {("often", 10.0), ("seldom", 1.0)}
 
 

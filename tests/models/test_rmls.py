@@ -18,8 +18,8 @@ from clickbridge.models import latent as module
 from clickbridge.models.candidates import Labelled
 from clickbridge.models.latent import document_images
 from clickbridge.models.lexical import BM25
-from clickbridge.models.plan import PLANS, Rates, Sizes, choose, plans
 from clickbridge.models.rmls import RMLS, FittedRMLS
+from clickbridge.models.rmls_plan import PLANS, Rates, Sizes, choose, plans
 from clickbridge.numerics.rows import SparseRows
 from clickbridge.types import Document, PairCount
 from oracles.arrays import dense

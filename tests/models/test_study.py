@@ -13,7 +13,7 @@ import pytest
 
 from clickbridge import ClickGraph, build_model
 from clickbridge.graph.hold_back import HoldBack
-from clickbridge.models import lexical, study, tuning
+from clickbridge.models import ascent, lexical, study
 from clickbridge.models.study import Study
 from clickbridge.settings import Counting
 from clickbridge.types import Impression
@@ -37,7 +37,7 @@ class Followed:
         self.counted: Counter[Any] = Counter()
         self.learned: list[str] = []
         self._alive: list[Any] = []  # an id is a GRAPH's own for as long as it lives
-        hold_back, field_weights, count_fields = ClickGraph.hold_back, tuning._field_weights, study.count_fields
+        hold_back, field_weights, count_fields = ClickGraph.hold_back, ascent._field_weights, study.count_fields
         learn = lexical.LexicalModel.learn
 
         def held(graph: ClickGraph, fraction: float = 0.1, by: str = "auto", seed: int = 0) -> HoldBack:
@@ -57,7 +57,7 @@ class Followed:
             return learn(model, over, choices)
 
         monkeypatch.setattr(ClickGraph, "hold_back", held)
-        monkeypatch.setattr(tuning, "_field_weights", weights)
+        monkeypatch.setattr(ascent, "_field_weights", weights)
         monkeypatch.setattr(study, "count_fields", counts)
         monkeypatch.setattr(lexical.LexicalModel, "learn", learned)
 

@@ -18,7 +18,7 @@ from clickbridge.numerics.feedback import (
     own_scores,
     read_only,
 )
-from clickbridge.numerics.table import empty_table, mixed, value_at
+from clickbridge.numerics.hash_table import empty_table, mixed, value_at
 
 Array = np.ndarray[Any, Any]
 pytestmark = pytest.mark.filterwarnings("ignore:overflow")  # wanted, and only the interpreter mentions it

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickbridge import ClickGraph, build_model
-from clickbridge.online.model import Online
+from clickbridge.online.online import Online
 from clickbridge.online.state import State
 from clickbridge.types import Impression
 from oracles.pages import random_pages

@@ -16,7 +16,7 @@ from clickbridge.errors import ArtifactError, InputError
 from clickbridge.log.clean import user_hash
 from clickbridge.online.entry_file import EntryFile
 from clickbridge.online.journal import Journal
-from clickbridge.online.model import Online
+from clickbridge.online.online import Online
 from clickbridge.types import Impression
 from oracles.pages import random_pages
 

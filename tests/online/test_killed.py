@@ -14,7 +14,7 @@ import pytest
 import clickbridge
 from clickbridge import ClickGraph, build_model
 from clickbridge.numerics.feedback import OF_QUERY
-from clickbridge.numerics.table import mixed, value_at
+from clickbridge.numerics.hash_table import mixed, value_at
 from clickbridge.online.events import query_hash
 from clickbridge.online.journal import Journal
 from oracles.pages import random_pages

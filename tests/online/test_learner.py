@@ -22,7 +22,7 @@ from clickbridge.errors import ArtifactError, InputError, NotFitted, NotSupporte
 from clickbridge.online import store
 from clickbridge.online.journal import Journal
 from clickbridge.online.learner import Learner
-from clickbridge.online.model import Online
+from clickbridge.online.online import Online
 from clickbridge.online.projection import Projection
 from clickbridge.types import Document, Impression, PairCount
 from oracles.pages import random_pages

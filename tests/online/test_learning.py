@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clickbridge import ClickGraph, build_model
 from clickbridge.errors import SettingError
 from clickbridge.numerics.feedback import ABOVE, EVERY, RESIDUAL, pair_labels
-from clickbridge.online.model import Online
+from clickbridge.online.online import Online
 from clickbridge.online.state import State, rows_of
 from clickbridge.types import Document, Impression, PairCount
 from oracles.online import direct_weights

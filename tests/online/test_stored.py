@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clickbridge import ClickGraph, build_model
-from clickbridge.online.fitted import FittedOnline
+from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.online.projection import Projection
 from clickbridge.online.state import State
 from clickbridge.types import Impression

@@ -10,14 +10,14 @@ import pytest
 from clickbridge import ClickGraph, build_model
 from clickbridge.errors import SettingError
 from clickbridge.graph.hold_back import HoldBack
+from clickbridge.models.ascent import labelled
 from clickbridge.models.candidates import Query, without_gaps
 from clickbridge.models.model import Model
 from clickbridge.models.study import Study
-from clickbridge.models.tuning import labelled
 from clickbridge.simulate.clicks import clicks_on_page
-from clickbridge.skernel import tuning
+from clickbridge.skernel import kernel_choices
 from clickbridge.skernel.robust import FittedRobust
-from clickbridge.skernel.training_data import Training, water_level
+from clickbridge.skernel.training_data import KernelTraining, water_level
 from clickbridge.types import Document, Impression
 
 Array = np.ndarray[Any, Any]
@@ -148,7 +148,7 @@ def test_it_learns_synonyms(robust: FittedRobust, synonyms: ClickGraph) -> None:
 
 
 def test_constants_come_from_held_back_lists(synonyms: ClickGraph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "MIN_USABLE", 10)
+    monkeypatch.setattr(kernel_choices, "MIN_USABLE", 10)
     given = {
         "rho": "1",
         "ridge": "1",
@@ -163,7 +163,7 @@ def test_constants_come_from_held_back_lists(synonyms: ClickGraph, monkeypatch: 
     assert "rho" not in note, "what is given is not chosen"
     worse = {e: nd for e, nd in value_by_epsilon(model, synonyms, given).items() if nd > 0}
     best = max(worse.values())
-    assert worse[model.choice.epsilon] >= best - tuning.LEAST_GAIN * len(worse)
+    assert worse[model.choice.epsilon] >= best - kernel_choices.LEAST_GAIN * len(worse)
     assert model.choices.parts[0].field_weights == model.base.choices.field_weights
 
 
@@ -173,7 +173,7 @@ def value_by_epsilon(model: FittedRobust, graph: ClickGraph, given: dict[str, st
     held, rest = study.hold_back(seed=model.settings.seed)
     lists = labelled(study, held.lists())
     out = {}
-    for epsilon in tuning.GRIDS["epsilon"]:
+    for epsilon in kernel_choices.GRIDS["epsilon"]:
         other = build_model("robust-bm25", {**given, "epsilon": str(epsilon)}).fit(rest.graph)
         out[epsilon] = lists.ndcg(without_gaps(other.fitted.scores(lists.candidates), -1e300))
     return out
@@ -324,7 +324,7 @@ def test_water_level(available: list[int], n: int, level: int) -> None:
 
 def test_samples_are_even() -> None:
     indptr = np.array([0, 3, 3, 20])
-    training = Training(indptr, *(np.arange(20) for _ in range(4)))
+    training = KernelTraining(indptr, *(np.arange(20) for _ in range(4)))
     assert training.sample(np.array([2, 0]), 8).tolist() == [3, 4, 5, 6, 7, 0, 1, 2]
     assert training.sample(np.array([1]), 8).tolist() == []
     assert training.sample(np.array([2, 0]), 6, own=True).tolist() == [3, 4, 5, 0, 1, 2]

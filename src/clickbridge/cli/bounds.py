@@ -18,7 +18,7 @@ def bounds(
 ) -> None:
     """Bound how far alignment on new queries may be from training, and measure how far it is."""
     from clickbridge.evaluate.bounds import bounds as bounds_of
-    from clickbridge.models.files import load
+    from clickbridge.models.model_folder import load
 
     with progress() as report:
         report("learning again without a tenth of the queries", 0)

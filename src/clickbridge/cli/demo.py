@@ -123,7 +123,7 @@ def _learning_curve(study: Study, before: Model, lists: list[ResultList], seed: 
     import numpy as np
 
     from clickbridge.models.specs import build_model
-    from clickbridge.online.model import Online
+    from clickbridge.online.online import Online
     from clickbridge.online.simulated import against_the_engine, learning_curve
     from clickbridge.types import ResultList
 

@@ -8,7 +8,7 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, models, ranking, reproduce, serving
+from clickbridge.cli import bounds, compare, data, demo, models, reproduce, runs, serving
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -38,8 +38,8 @@ for verb in (
     models.update,
     models.search,
     models.similar,
-    ranking.rank,
-    ranking.evaluate,
+    runs.rank,
+    runs.evaluate,
     compare.compare,
     data.simulate,
     bounds.bounds,
@@ -72,7 +72,3 @@ def main() -> None:
     except MemoryError:
         say("clickbridge: out of memory: use a smaller log, or a machine with more")
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -57,7 +57,7 @@ def models(json: Json = False) -> None:
 
 def fit(
     graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)],
-    model: Annotated[str, typer.Option(help="A spec, as bm25 or bm25+lmir.", show_default=False)],
+    model: Annotated[str, typer.Option(help="A spec, as bm25 or bm25+lmir; auto tries several.")] = "auto",
     out: Annotated[Path | None, typer.Option(help="The MODEL folder to write.", show_default=False)] = None,
     dim: Dim = None,
     fields: Fields = None,
@@ -66,6 +66,7 @@ def fit(
     response: Response = None,
     half_life: HalfLife = None,
     set: Assignments = [],  # noqa: B006
+    budget: Annotated[str | None, typer.Option(help="How long auto may try models, as 90s, 10m, 2h.")] = None,
     tune: Annotated[bool, typer.Option("--tune", help="Search the settings' grids through hold_back first.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Say what learning would cost, and stop (rmls).")] = False,
     seed: Seed = 0,
@@ -78,7 +79,7 @@ def fit(
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.graph.responses import responses
     from clickbridge.io.artifact import check_target
-    from clickbridge.models.files import KIND
+    from clickbridge.models.model_folder import KIND
     from clickbridge.models.specs import build_components, build_model, parse_spec
 
     runs_on = engine_of(engine, threads, memory)
@@ -86,7 +87,8 @@ def fit(
     options = {"min_clicks": min_clicks, "min_users": min_users, "response": response, "half_life": half_life}
     counting = {name: settings.pop(name) for name in (*options, "max_clicks_per_user") if name in settings}
     counting = checked_counting(**counting | {name: value for name, value in options.items() if value is not None})
-    settings |= {name: value for name, value in (("fields", fields), ("dim", dim)) if value is not None}
+    more = (("fields", fields), ("dim", dim), ("budget", budget))
+    settings |= {name: value for name, value in more if value is not None}
     known = {setting for part in build_components(parse_spec(model)) for setting in part.setting_names()}
     if seed and "seed" in known:
         settings["seed"] = seed
@@ -130,7 +132,7 @@ def fit(
         shown = (
             (k, v)
             for k, v in built.report_.items()
-            if v is not None and k not in ("notes", "parts", "importance", "tuning")
+            if v is not None and k not in ("notes", "parts", "importance", "tuning", "auto")
         )
         print_table(f"{out}", ("", "value"), [(k, v) for k, v in shown])
 
@@ -167,7 +169,7 @@ def update(
     from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
-    from clickbridge.models.files import KIND, load
+    from clickbridge.models.model_folder import KIND, load
 
     runs_on = engine_of(engine, threads, memory)
     if not (logs or docs or remove_docs):
@@ -216,7 +218,7 @@ def search(
     json: Json = False,
 ) -> None:
     """Search the whole collection."""
-    from clickbridge.models.files import load
+    from clickbridge.models.model_folder import load
 
     opened = load(model)
     query = readable(query)
@@ -251,7 +253,7 @@ def similar(
     json: Json = False,
 ) -> None:
     """Find similar queries or similar documents."""
-    from clickbridge.models.files import load
+    from clickbridge.models.model_folder import load
     from clickbridge.skernel.similar_queries import similar_by_clicks
 
     if (query is None) == (doc is None):

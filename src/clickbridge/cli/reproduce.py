@@ -33,10 +33,10 @@ def reproduce(
     if quick:
         # Before NumPy is loaded: on matrices this small a second thread only waits, on a busy machine for minutes.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from clickbridge.evaluate.reproduction.files import Files
     from clickbridge.evaluate.reproduction.lab import Lab
     from clickbridge.evaluate.reproduction.run import FULL, QUICK, chosen
     from clickbridge.evaluate.reproduction.run import reproduce as tables_of
+    from clickbridge.evaluate.reproduction.run_folder import Files
     from clickbridge.simulate.clicks import check_click_model
 
     chosen(table)

@@ -11,6 +11,7 @@ only what is said here: `base` stands below numerics, the engines themselves abo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -29,6 +30,11 @@ class Engine(Protocol):
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """`work` on every item, several at once; results in the order of the items. Work is done as results are
         asked for, in this process: it may write into arrays that it shares with the caller."""
+        ...
+
+    def at_work(self) -> AbstractContextManager[Any]:
+        """Held around a fit or an update: BLAS has one thread. Large products are cut into blocks for `map`; on small
+        ones BLAS's own threads mostly wait for each other, and their number would change the last bits of a sum."""
         ...
 
     def times(self, a: sparse.csr_array, block: Array) -> Array:

@@ -1,8 +1,7 @@
 """Learning on this machine: compiled loops in threads.
 
-The one pool of threads in the package is here. Products of dense matrices are BLAS's, which has threads of its own:
-while this engine's threads are at work, BLAS has one in each of them. More would only wait for each other, and their
-number would change the last bits of a sum.
+The one pool of threads in the package is here. BLAS has threads of its own, and one in each of ours is enough: large
+dense products are cut into blocks here.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
@@ -23,7 +23,7 @@ from clickbridge.errors import SettingError
 from clickbridge.numerics import qr
 from clickbridge.numerics.csr import product
 from clickbridge.numerics.nearest import nearest
-from clickbridge.numerics.rmls import Half, Rows, Shrinkage, half_by_blocks
+from clickbridge.numerics.rmls import Half, ProductRows, Shrinkage, half_by_blocks
 from clickbridge.numerics.rows import Maps
 
 AHEAD = 2
@@ -53,6 +53,9 @@ class Local:
 
     # --- threads ---------------------------------------------------------------------------------
 
+    def at_work(self) -> AbstractContextManager[Any]:
+        return _blas().limit(limits=1)
+
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         # A thread of a pool that waited for others of it might wait for ever.
         alone = self.threads == 1 or getattr(_here, "at_work", False) or (isinstance(items, Sized) and len(items) < 2)
@@ -61,7 +64,7 @@ class Local:
     def _map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         pool = self._pool()
         waiting: deque[Future[Result]] = deque()
-        with _one_blas_thread():
+        with self.at_work():
             try:
                 for item in items:
                     waiting.append(pool.submit(work, item))
@@ -99,12 +102,12 @@ class Local:
         return product(a, block, self)
 
     def gram(self, block: Array) -> Array:
-        return qr.gram(block)
+        return qr.gram(block, self)
 
     def orthonormal(self, block: Array) -> tuple[Array, Array]:
-        return qr.orthonormal(block)
+        return qr.orthonormal(block, self)
 
-    def half(self, rows: Rows, maps: Maps, how: Shrinkage, keep_dense: bool) -> Half:
+    def half(self, rows: ProductRows, maps: Maps, how: Shrinkage, keep_dense: bool) -> Half:
         return half_by_blocks(rows, maps, how, keep_dense, self)
 
     def top_k(self, queries: Array, images: Array, k: int, hidden: Array | None = None) -> tuple[Array, Array]:
@@ -115,10 +118,6 @@ class Local:
 def _blas() -> ThreadpoolController:
     """The BLAS libraries of this process, looked up once."""
     return ThreadpoolController().select(user_api="blas")
-
-
-def _one_blas_thread() -> Any:
-    return _blas().limit(limits=1)
 
 
 def _begin() -> None:

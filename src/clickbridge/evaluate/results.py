@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clickbridge.evaluate.significance import Paired, gains_over, holm, t_test
-from clickbridge.evaluate.slices import GROUPINGS, Cell, Query, cell, group
+from clickbridge.evaluate.slices import GROUPINGS, Cell, QueryFacts, cell, group
 from clickbridge.evaluate.tables import html_of, text_table
 from clickbridge.evaluate.trial import Trial
 from clickbridge.frames import frame_of_rows
@@ -59,7 +59,7 @@ class Comparison:
     main: str
     refused: dict[str, str]
     by_dim: dict[str, dict[int, Cell]]
-    queries: dict[str, Query]
+    queries: dict[str, QueryFacts]
     lists: list[ResultList]
     titles: Mapping[str, str]
     notes: list[str]

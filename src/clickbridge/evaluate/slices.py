@@ -21,7 +21,7 @@ LONGEST = 5
 
 
 @dataclass(frozen=True)
-class Query:
+class QueryFacts:
     """What is known of one judged query."""
 
     query_id: str
@@ -38,16 +38,16 @@ class Grouping:
     title: str
     about: str
     groups: tuple[str, ...]
-    of: Callable[[Query], str]
+    of: Callable[[QueryFacts], str]
 
 
-def _click_bin(query: Query) -> str:
+def _click_bin(query: QueryFacts) -> str:
     if not query.clicks:
         return "unseen"
     return next((f"≤{limit:,}" for limit in (10, 100, 1000) if query.clicks <= limit), ">1,000")
 
 
-def _length(query: Query) -> str:
+def _length(query: QueryFacts) -> str:
     if not query.words:
         return "no text"
     return f"{query.words}" if query.words < LONGEST else f"{LONGEST}+"
@@ -96,18 +96,18 @@ class Cell:
     high: float = math.nan
 
 
-def describe(graph: ClickGraph, lists: Iterable[ResultList]) -> dict[str, Query]:
+def describe(graph: ClickGraph, lists: Iterable[ResultList]) -> dict[str, QueryFacts]:
     """Clicks and length of every list's query."""
     clicks = np.bincount(graph.pairs.query, weights=graph.pairs.clicks, minlength=graph.n_queries)
     out = {}
     for result in lists:
         number = graph.query_idx(result.query, result.query_id)
         found = 0 if number is None else int(clicks[number])
-        out[result.query_id] = Query(result.query_id, result.query, found, len(result.query.split()))
+        out[result.query_id] = QueryFacts(result.query_id, result.query, found, len(result.query.split()))
     return out
 
 
-def group(grouping: Grouping, queries: Iterable[Query]) -> dict[str, list[str]]:
+def group(grouping: Grouping, queries: Iterable[QueryFacts]) -> dict[str, list[str]]:
     """Query ids by group, empty groups left out."""
     members: dict[str, list[str]] = {name: [] for name in grouping.groups}
     for query in queries:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from clickbridge.graph.hold_back import HoldBack
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.study import Study
-from clickbridge.types import ResultList
 
 
 class Block(NamedTuple):
@@ -48,11 +45,3 @@ def crossfit(
             yield Fold(held, rest, tuple(p.learned(rest, own) for p, own in zip(parts, choices, strict=True)))
 
     return choices, each
-
-
-def times_asked(held: HoldBack, lists: Sequence[ResultList]) -> Array:
-    """A page stands for itself, a pooled list for all held-back clicks of its query."""
-    if held.shown is not None or held.clicked is None:
-        return np.ones(len(lists))
-    clicks: Any = np.bincount(held.clicked.query, held.clicked.clicks)
-    return clicks[[held.clicked.query[int(result.query_id)] for result in lists]].astype(np.float64)

@@ -11,12 +11,12 @@ from typing import Self
 import numpy as np
 
 from clickbridge.engines.base import Engine
-from clickbridge.fusion.clicks import ClickSignals
+from clickbridge.fusion.click_signals import ClickSignals
+from clickbridge.fusion.fixed_arrays import Array, check
 from clickbridge.fusion.lists_at_once import over_lists
 from clickbridge.fusion.numbers import NumberSignals
 from clickbridge.fusion.signals import TextSignals
 from clickbridge.fusion.terms import QueryTerms
-from clickbridge.fusion.values import Array, check
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.values import stored
 from clickbridge.models.candidates import Candidates

@@ -15,7 +15,7 @@ import numpy as np
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import ArtifactError
-from clickbridge.fusion.values import Array, Value, frozen
+from clickbridge.fusion.fixed_arrays import Array, Value, frozen
 from clickbridge.io.values import stored
 from clickbridge.numerics.forest import sum_leaves
 

@@ -15,16 +15,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from clickbridge.errors import MissingPart, SettingError
-from clickbridge.fusion.crossfit import Block, Fold, crossfit, times_asked
+from clickbridge.fusion.crossfit import Block, Fold, crossfit
 from clickbridge.fusion.features import GraphTexts, ListFeatures
+from clickbridge.fusion.fixed_arrays import check
 from clickbridge.fusion.forest import Forest, damaged
 from clickbridge.fusion.pool import FittedPooling
-from clickbridge.fusion.values import check
 from clickbridge.graph.hold_back import MIN_USABLE, POOL
 from clickbridge.io.letor import LetorRow, write_letor
 from clickbridge.io.values import stored
 from clickbridge.models.candidates import Candidates, Query, at_most
-from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper, joined_notes
+from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper, identity, joined_notes
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.sfunction import FittedSFunction
 from clickbridge.models.study import Study
@@ -196,7 +196,7 @@ class Mart(Wrapper):
         columns = part_columns(parts, candidates)
         names, x = texts.with_clicks(fold.held.graph).matrix(candidates, *columns, fold.rest.engine)
         labels = np.array([label for r in lists for label in r.labels or ()])
-        return [Block(names, x, labels, candidates.lists.lengths, times_asked(fold.held, lists))]
+        return [Block(names, x, labels, candidates.lists.lengths, fold.held.times_asked(lists))]
 
     def _labelled(self, fold: Fold, parts: Sequence[Fitted]) -> list[ResultList]:
         """Held-back pages with a click; without pages, the parts' pooled best and what was clicked."""
@@ -262,7 +262,7 @@ def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
     s: MartSettings = settings_of[0]
     if any((other.folds, other.seed) != (s.folds, s.seed) for other in settings_of):
         raise SettingError("forests that share models must have the same folds and seed")
-    unique = {_identity(part): part for mart in marts for part in mart.parts}
+    unique = {identity(part): part for mart in marts for part in mart.parts}
     choices, folds = crossfit(list(unique.values()), study, s.folds, s.seed)
     chosen = dict(zip(unique, choices, strict=True))
     blocks: list[list[Block]] = [[] for _ in marts]
@@ -271,19 +271,15 @@ def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
         learned = dict(zip(unique, fold.parts, strict=True))
         said += joined_notes(fold.parts) if number == 0 else ()  # what they chose
         for mart, own in zip(marts, blocks, strict=True):
-            parts = [learned[_identity(part)] for part in mart.parts]
+            parts = [learned[identity(part)] for part in mart.parts]
             own += mart.block(fold, parts, graph_texts(study, mart.settings))
     out = []
     for mart, own in zip(marts, blocks, strict=True):
         study.watch(f"growing trees of {mart.spec}")
         forest, names, note = mart.grow(own)
-        parts_chosen = tuple(chosen[_identity(part)] for part in mart.parts)
+        parts_chosen = tuple(chosen[identity(part)] for part in mart.parts)
         out.append(MartChoices(parts=parts_chosen, forest=forest, feature_names=names, notes=(note,)))
     return out
-
-
-def _identity(part: Any) -> tuple[str, str]:
-    return part.spec, repr(part.get_params())
 
 
 def graph_texts(study: Study, s: MartSettings) -> GraphTexts:

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from clickbridge.fusion.values import Array, Value, check, frozen
+from clickbridge.fusion.fixed_arrays import Array, Value, check, frozen
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.values import stored
 from clickbridge.models.candidates import Candidates

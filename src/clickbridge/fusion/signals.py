@@ -10,9 +10,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from clickbridge.fusion.rows import Rows
+from clickbridge.fusion.fixed_arrays import Array, Value, check, frozen
+from clickbridge.fusion.fixed_rows import FixedRows
 from clickbridge.fusion.terms import QueryTerms, TermReader, Vocabularies
-from clickbridge.fusion.values import Array, Value, check, frozen
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.values import stored
 from clickbridge.models.candidates import Candidates
@@ -50,11 +50,11 @@ class TextSignals(Value):
     stop_words: str
     names: tuple[str, ...]
     vocabularies: Vocabularies
-    words: Rows
+    words: FixedRows
     """Counts of field f of document d, in row `d * n_fields + f`."""
-    chars: Rows
+    chars: FixedRows
     """Unit rows."""
-    pairs: Rows
+    pairs: FixedRows
     idf: Array
     char_idf: Array
     """0 for an n-gram that no heading has."""
@@ -136,7 +136,7 @@ class TextSignals(Value):
         words = [reader.words.count(column, url=name == URL_FIELD) for name, column in texts.items()]
         words = [widen(matrix, len(vocabularies.words)) for matrix in words]
         heading = texts.get(heading_of(names), [""] * graph.n_docs)
-        chars, pairs = Rows.of(reader.chars.count(heading)), Rows.of(reader.pairs.count(heading))
+        chars, pairs = FixedRows.of(reader.chars.count(heading)), FixedRows.of(reader.pairs.count(heading))
         char_idf = known_idf(chars, len(vocabularies.chars))
         sizes = _sizes(words, graph.n_docs, vocabularies.words, names)
         rows = stacked_fields(words, graph.n_docs)
@@ -147,7 +147,7 @@ class TextSignals(Value):
 
     # --- lists -----------------------------------------------------------------------------------
 
-    def match(self, lists: Candidates, words: Rows, weights: Array) -> Matches:
+    def match(self, lists: Candidates, words: FixedRows, weights: Array) -> Matches:
         """`weights` are those of each term; the first columns are this value's own."""
         n_rows, n_fields, n_weights = lists.lists.n_rows, len(self.names) + 1, weights.shape[1]
         bm25, vsm, shared = np.zeros((n_fields, n_rows)), np.zeros(n_rows), np.zeros((n_weights, n_fields, n_rows))
@@ -158,7 +158,7 @@ class TextSignals(Value):
         asked = summed_weights(words.indptr, words.indices, weights)
         return Matches(bm25, vsm, shared, asked[:, lists.lists.owner])
 
-    def characters(self, lists: Candidates, chars: Rows) -> Array:
+    def characters(self, lists: Candidates, chars: FixedRows) -> Array:
         return dots(lists, chars.unit_arrays(self.char_idf), self.chars)
 
     def first_guess(self, lists: Candidates, terms: QueryTerms) -> Array:
@@ -207,7 +207,7 @@ class TextSignals(Value):
 ARRAYS = ("idf", "char_idf", "weights", "averages", "lengths", "masses", "numerals", "norms")
 
 
-def dots(lists: Candidates, queries: tuple[Array, Array, Array], documents: Rows) -> Array:
+def dots(lists: Candidates, queries: tuple[Array, Array, Array], documents: FixedRows) -> Array:
     """The dot product of each list's query row with each of its documents' rows; 0 for unknown ones."""
     out = np.empty(lists.lists.n_rows)
     listed_dots(lists.lists.indptr, lists.items, *queries, *documents.arrays, out)
@@ -218,13 +218,13 @@ def heading_of(names: tuple[str, ...]) -> str:
     return next((name for name in HEADINGS if name in names), names[0] if names else "")
 
 
-def known_idf(rows: Rows, width: int) -> Array:
+def known_idf(rows: FixedRows, width: int) -> Array:
     """The idf of each term; 0 for one that no row has, so that it does not count in the length of a query either."""
     frequency = rows.frequency(width)
     return np.where(frequency > 0, idf_of(frequency, len(rows)), 0.0).astype(np.float32)
 
 
-def stacked_fields(words: list[sparse.csr_array], n_docs: int) -> Rows:
+def stacked_fields(words: list[sparse.csr_array], n_docs: int) -> FixedRows:
     """The fields of a document one below the other, all documents in turn."""
     lengths = np.stack([np.diff(matrix.indptr) for matrix in words], axis=1) if words else np.zeros((n_docs, 0), int)
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -233,13 +233,13 @@ def stacked_fields(words: list[sparse.csr_array], n_docs: int) -> Rows:
         shift = indptr[number :: len(words)][:n_docs] - matrix.indptr[:-1]
         place = np.repeat(shift, np.diff(matrix.indptr)) + np.arange(matrix.nnz)
         indices[place], data[place] = matrix.indices, matrix.data
-    return Rows(indptr, indices, data)
+    return FixedRows(indptr, indices, data)
 
 
 def _sizes(words: list[sparse.csr_array], n_docs: int, terms: Vocabulary, names: tuple[str, ...]) -> dict[str, Array]:
     """Sums over the words of each field and of all together, of terms and of documents."""
     together = sparse.csr_array(sum(words, start=sparse.csr_array((n_docs, len(terms)), dtype=np.float32)))
-    fields = [Rows.of(matrix) for matrix in (*words, together)]
+    fields = [FixedRows.of(matrix) for matrix in (*words, together)]
     idf = np.stack([idf_of(rows.frequency(len(terms)), n_docs) for rows in fields], axis=1).astype(np.float32)
     is_number = np.array([term.isdecimal() for term in terms], dtype=np.float32)
     weights = np.stack([idf[:, -1], is_number], axis=1)

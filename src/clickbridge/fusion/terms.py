@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clickbridge.fusion.rows import Rows
-from clickbridge.fusion.values import Array
+from clickbridge.fusion.fixed_arrays import Array
+from clickbridge.fusion.fixed_rows import FixedRows
 from clickbridge.views.char import CharCounter
 from clickbridge.views.text import Analyzer
 from clickbridge.views.word import BigramCounter, Vocabulary, WordCounter
@@ -25,9 +25,9 @@ class Vocabularies(NamedTuple):
 class QueryTerms(NamedTuple):
     """A row for each query. Words and pairs count once, n-grams as often as they occur."""
 
-    words: Rows
-    chars: Rows
-    pairs: Rows
+    words: FixedRows
+    chars: FixedRows
+    pairs: FixedRows
 
     def take(self, queries: Array) -> QueryTerms:
         return QueryTerms(*(rows.take(queries) for rows in self))
@@ -51,10 +51,10 @@ class TermReader:
         )
 
 
-def _rows(counts: Iterable[dict[int, int]]) -> Rows:
+def _rows(counts: Iterable[dict[int, int]]) -> FixedRows:
     ends, indices, data = array("q", [0]), array("i"), array("f")
     for count in counts:
         indices.extend(count)
         data.extend(count.values())
         ends.append(len(indices))
-    return Rows(*(np.frombuffer(column, dtype=column.typecode) for column in (ends, indices, data)))
+    return FixedRows(*(np.frombuffer(column, dtype=column.typecode) for column in (ends, indices, data)))

@@ -45,8 +45,7 @@ class HoldBack:
         drawn, by the seed, before anything is searched or built."""
         if self.shown is not None and pages:
             return self._shown_lists(self.shown, at_most, seed)
-        clicked = self.clicked if self.shown is None else sum_pairs(self.shown, None)
-        return [] if clicked is None else self._pooled_lists(clicked, rankers, pool, at_most, seed)
+        return list(self._pooled_lists(rankers, pool, at_most, seed))
 
     def _shown_lists(self, shown: Impressions, at_most: int | None, seed: int) -> list[ResultList]:
         lists = shown.lists
@@ -64,9 +63,12 @@ class HoldBack:
             )
         ]
 
-    def _pooled_lists(
-        self, held: Pairs, rankers: Sequence[Ranker], pool: int, at_most: int | None, seed: int
-    ) -> list[ResultList]:
+    def searches(self, at_most: int | None = None, seed: int = 0) -> list[ResultList]:
+        """For each held-back query with a click the clicked documents alone, labels by share of the most clicked one:
+        what a search of the whole collection should find. Of more than `at_most` so many are drawn."""
+        held = self.clicked if self.shown is None else sum_pairs(self.shown, None)
+        if held is None:
+            return []
         by_query = Ragged(np.append(np.flatnonzero(np.diff(held.query, prepend=-1)), len(held)))
         # A row of a table may say that a document was shown and never clicked.
         drawn = _drawn(np.flatnonzero(by_query.sums(held.clicks)), at_most, seed)
@@ -76,24 +78,35 @@ class HoldBack:
         ids = list(map(self.graph.doc_ids.__getitem__, held.doc[rows].tolist()))
         starts = by_query.indptr[drawn]
         queries = held.query[starts]
-        keys = list(map(self.graph.query_keys.__getitem__, queries.tolist()))
-        out = []
-        for place, key, (start, end), vectors, found in zip(
-            starts.tolist(),
-            keys,
-            pairwise(own.indptr.tolist()),
-            self._vectors(queries),
-            _pooled(keys, rankers, pool),
-            strict=True,
-        ):
-            clicked = ids[start:end]
-            results = sorted({*clicked, *found})
-            if len(results) > len(clicked):
+        keys = map(self.graph.query_keys.__getitem__, queries.tolist())
+        bounds = pairwise(own.indptr.tolist())
+        return [
+            ResultList(str(place), key, ids[start:end], grades[start:end], vectors=vectors)
+            for place, key, (start, end), vectors in zip(
+                starts.tolist(), keys, bounds, self._vectors(queries), strict=True
+            )
+        ]
+
+    def _pooled_lists(
+        self, rankers: Sequence[Ranker], pool: int, at_most: int | None, seed: int
+    ) -> Iterator[ResultList]:
+        searches = self.searches(at_most, seed)
+        found = _pooled([search.query for search in searches], rankers, pool)
+        for search, others in zip(searches, found, strict=True):
+            results = sorted({*search.results, *others})
+            if len(results) > len(search.results):
                 labels = [0.0] * len(results)
-                for doc_id, grade in zip(clicked, grades[start:end], strict=True):
+                for doc_id, grade in zip(search.results, search.labels or (), strict=True):
                     labels[bisect_left(results, doc_id)] = grade
-                out.append(ResultList(str(place), key, results, labels, vectors=vectors))
-        return out
+                yield ResultList(search.query_id, search.query, results, labels, vectors=search.vectors)
+
+    def times_asked(self, lists: Sequence[ResultList]) -> Array:
+        """How often each of `lists` was asked for: a page stands for itself, a pooled list for all held-back clicks of
+        its query."""
+        if self.shown is not None or self.clicked is None:
+            return np.ones(len(lists))
+        clicks = np.bincount(self.clicked.query, self.clicked.clicks)
+        return clicks[[int(self.clicked.query[int(result.query_id)]) for result in lists]].astype(np.float64)
 
     def _vectors(self, queries: Array) -> Iterator[dict[str, list[float]] | None]:
         """The vectors of each of the queries, by name."""

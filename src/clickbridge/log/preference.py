@@ -47,7 +47,7 @@ class Pages(Protocol):
     def clicked(self) -> Array: ...
 
 
-class Counts(Protocol):
+class PairClicks(Protocol):
     """Query-document pairs with clicks, by query."""
 
     @property
@@ -80,7 +80,7 @@ class Preferences:
         return Preferences(*columns, self.rule, self.opposed)
 
 
-def preferences(pages: Pages | None, counts: Counts | None = None, rule: str = "auto") -> Preferences:
+def preferences(pages: Pages | None, counts: PairClicks | None = None, rule: str = "auto") -> Preferences:
     """The preference pairs of a log."""
     if rule not in RULES:
         raise SettingError(f"preference must be {', '.join(RULES)}; got {rule!r}")
@@ -142,7 +142,7 @@ def _block_pairs(pages: Pages, start: int, stop: int, rule: int) -> tuple[Array,
     return query[page], doc[better], doc[worse], np.ones(len(better), dtype=np.int64)
 
 
-def _count_pairs(counts: Counts) -> tuple[Array, Array, Array, Array]:
+def _count_pairs(counts: PairClicks) -> tuple[Array, Array, Array, Array]:
     """Within each query, every document over every less clicked one; the count is the difference."""
     columns: list[tuple[Array, Array, Array, Array]] = []
     starts = np.flatnonzero(np.diff(counts.query, prepend=-1))

@@ -15,6 +15,7 @@ from clickbridge.engines.base import Engine
 from clickbridge.errors import SettingError
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.values import stored
+from clickbridge.models.ascent import coordinate_ascent, labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Query, without_gaps
 from clickbridge.models.change import Change
 from clickbridge.models.composite import Composite, FittedComposite, PartsChoices, joined_notes
@@ -33,8 +34,7 @@ from clickbridge.models.sfunction import (
     unit_index,
 )
 from clickbridge.models.study import Study
-from clickbridge.models.tuning import coordinate_ascent, labelled, ranker_of
-from clickbridge.search.index import Found, Index, StackedIndex, best
+from clickbridge.search.index import Bounds, Found, Index, StackedIndex
 from clickbridge.settings import Seeded, setting, settings
 from clickbridge.types import Document, Explanation
 
@@ -178,32 +178,27 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
     # --- scores ----------------------------------------------------------------------------------
 
     def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
-        return self._added(query, len(items), lambda part, image: part.score_image(image, items))
+        return _summed(self._mapped(query), len(items), lambda part, image: part.score_image(image, items))
 
     def score_new(self, query: Query, documents: Sequence[Document]) -> Array:
-        return self._added(query, len(documents), lambda part, image: part.score_new_image(image, documents))
-
-    def _added(self, query: Query, n: int, score: Callable[[FittedSFunction, Image], Array]) -> Array:
-        """The weighted sum of what `score` says of each part; -inf where no part has a score."""
-        total, any_score = np.zeros(n), np.zeros(n, dtype=bool)
-        for part, weight in zip(self.parts, self.choices.weights, strict=True):
-            image = part.image(query)
-            if not is_mapped(image):
-                continue
-            scores = score(part, image)
-            finite = np.isfinite(scores)
-            total[finite] += (weight / part.normaliser(image)) * scores[finite]
-            any_score |= finite
-        return np.where(any_score, total, -np.inf)
+        mapped = self._mapped(query)
+        return _summed(mapped, len(documents), lambda part, image: part.score_new_image(image, documents))
 
     def search(self, query: Query, k: int) -> Found:
-        n = len(self.catalogue)
-        total, found = np.zeros(n), np.zeros(n, dtype=bool)
-        for part, weight in zip(self.parts, self.choices.weights, strict=True):
-            image = part.image(query)
-            if is_mapped(image):
-                part.index.add_all(image, weight / part.normaliser(image), total, found)
-        return best(total, found & self.scorable, k)
+        mapped, bounds = self._mapped(query), Bounds(len(self.catalogue))
+        for part, image, scale in mapped:
+            part.index.add_bounds(image, scale, bounds)
+        bounds.found &= self.scorable
+        return bounds.best(
+            k, lambda items: _summed(mapped, len(items), lambda part, image: part.score_image(image, items))
+        )
+
+    def _mapped(self, query: Query) -> list[tuple[FittedSFunction, Image, float]]:
+        """The parts that know something of the query, with its image and the factor of their scores."""
+        found = (
+            (part, part.image(query), weight) for part, weight in zip(self.parts, self.choices.weights, strict=True)
+        )
+        return [(part, image, weight / part.normaliser(image)) for part, image, weight in found if is_mapped(image)]
 
     def search_many(self, queries: Sequence[Query], k: int) -> list[Found]:
         return [self.search(query, k) for query in queries]
@@ -237,6 +232,19 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
             if weight and np.isfinite(part.score_image(image, number)[0]):
                 parts.append((part.spec, weight / part.normaliser(image), part.explain(query, doc_id, k)))
         return merge(query, doc_id, parts, k)
+
+
+def _summed(
+    mapped: list[tuple[FittedSFunction, Image, float]], n: int, score: Callable[[FittedSFunction, Image], Array]
+) -> Array:
+    """The weighted sum of what `score` says of each part; -inf where no part has a score."""
+    total, any_score = np.zeros(n), np.zeros(n, dtype=bool)
+    for part, image, scale in mapped:
+        scores = score(part, image)
+        finite = np.isfinite(scores)
+        total[finite] += scale * scores[finite]
+        any_score |= finite
+    return np.where(any_score, total, -np.inf)
 
 
 def _stacked(indexes: Sequence[Index]) -> Index:

@@ -24,13 +24,13 @@ from clickbridge.errors import MissingPart, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.values import stored
+from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Query
 from clickbridge.models.catalogue import heading_of
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.lexical import LMIR, FittedLexical, LexicalChoices
 from clickbridge.models.model import Model
 from clickbridge.models.study import Study
-from clickbridge.models.tuning import labelled, ranker_of
 from clickbridge.numerics.bltm import _mixture, em_step, fold_in, normalised
 from clickbridge.numerics.ragged import Ragged
 from clickbridge.numerics.row import counted

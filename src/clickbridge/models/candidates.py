@@ -112,10 +112,13 @@ class Labelled:
     def __len__(self) -> int:
         return len(self.lists)
 
+    def values(self, scores: Array) -> Array:
+        """nDCG@5 of each list in the order of these scores."""
+        return ndcg_of_lists(scores, self.labels, self.candidates.lists.indptr, MEASURED_AT)
+
     def ndcg(self, scores: Array) -> float:
-        """Mean nDCG@5 of the lists in the order of these scores."""
-        indptr = self.candidates.lists.indptr
-        return float(np.nanmean(ndcg_of_lists(scores, self.labels, indptr, MEASURED_AT)))
+        """The mean of `values`."""
+        return float(np.nanmean(self.values(scores)))
 
     @cached_property
     def n_rows(self) -> int:

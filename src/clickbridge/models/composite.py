@@ -90,10 +90,10 @@ class Composite(Model):
         return "+".join(part.spec for part in self.parts)
 
     def choose_parts(self, study: Study) -> tuple[Choices, ...]:
-        return tuple(part.choose(study) for part in self.parts)
+        return tuple(choose_once(part, study) for part in self.parts)
 
     def learn_parts(self, study: Study, choices: Sequence[Choices]) -> tuple[Fitted, ...]:
-        return tuple(part.learned(study, own) for part, own in zip(self.parts, choices, strict=True))
+        return tuple(learn_once(part, study, own) for part, own in zip(self.parts, choices, strict=True))
 
     @classmethod
     def from_fitted(cls, fitted: Fitted) -> Self:
@@ -119,6 +119,22 @@ class FittedWrapper(FittedComposite):
     @property
     def spec(self) -> str:
         return f"{self.model}:" + "+".join(part.spec for part in self.parts)
+
+
+def identity(model: Model) -> tuple[str, str]:
+    """What two models that learn the same have in common."""
+    return model.spec, repr(model.get_params())
+
+
+def choose_once(model: Model, study: Study) -> Choices:
+    """What a model chooses; a study that several are tried on asks each but once."""
+    return study.shared(("chosen", identity(model)), lambda: model.choose(study))
+
+
+def learn_once(model: Model, study: Study, choices: Choices) -> Fitted:
+    """What a model learns under choices, likewise. The choices are kept too: they are known again by who they are."""
+    key = ("learned", identity(model), id(choices))
+    return study.shared(key, lambda: (choices, model.learned(study, choices)))[1]
 
 
 def joined_notes(parts: Sequence[Fitted], *more: str) -> tuple[str, ...]:

@@ -19,13 +19,13 @@ from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.values import stored
+from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Query, without_gaps
 from clickbridge.models.change import Change
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.latent_features import below, texts_of
 from clickbridge.models.lexical import BM25, BM25Settings, FittedLexical, LexicalChoices, LexicalSettings
 from clickbridge.models.study import Study
-from clickbridge.models.tuning import labelled, ranker_of
 from clickbridge.numerics.row import Row, as_matrix
 from clickbridge.search.index import SparseIndex
 from clickbridge.settings import setting, settings

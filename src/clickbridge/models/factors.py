@@ -17,6 +17,7 @@ from scipy import sparse
 
 from clickbridge.graph.hold_back import MIN_USABLE, HoldBack
 from clickbridge.io.values import stored
+from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Query
 from clickbridge.models.explain import Part, explanation, merge
 from clickbridge.models.factor_training import Judge, Objective, Training
@@ -33,7 +34,6 @@ from clickbridge.models.sfunction import (
     unit_index,
 )
 from clickbridge.models.study import Known, Study
-from clickbridge.models.tuning import labelled, ranker_of
 from clickbridge.numerics.row import Row, as_matrix, gathered, row_of
 from clickbridge.search.index import Index, StackedIndex, make_index
 from clickbridge.settings import Counting, Fields, Seeded, setting, settings

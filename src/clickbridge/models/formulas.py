@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 @stored
 @dataclass(frozen=True, eq=False)
-class Statistics:
+class TermStatistics:
     """What both maps need of the collection."""
 
     idf: Array
@@ -30,13 +30,13 @@ class Statistics:
     """P(t), the share of each term in the weighted texts."""
 
     @classmethod
-    def of(cls, counts: FieldCounts, formula: Formula) -> Statistics:
+    def of(cls, counts: FieldCounts, formula: Formula) -> TermStatistics:
         has_text = counts.lengths.sum(axis=1) > 0
         average = counts.lengths[has_text].mean(axis=0, dtype=np.float64)
         idf = formula.idf_of(counts.document_frequency(), int(has_text.sum()))
         return cls(idf, average, np.empty(0)).weighed(counts, np.ones(len(counts.names)))
 
-    def weighed(self, counts: FieldCounts, weights: Array) -> Statistics:
+    def weighed(self, counts: FieldCounts, weights: Array) -> TermStatistics:
         """The same with the shares of texts whose fields are weighted."""
         mass = np.bincount(counts.pattern.indices, counts.values @ weights, minlength=counts.pattern.shape[1])
         return replace(self, shares=mass / max(mass.sum(), 1e-300))
@@ -48,17 +48,17 @@ class Formula(Protocol):
 
     def idf_of(self, frequency: Array, n_docs: int) -> Array: ...
 
-    def query(self, words: Row, statistics: Statistics) -> Row:
+    def query(self, words: Row, statistics: TermStatistics) -> Row:
         """The image of one counted query."""
         ...
 
-    def queries(self, counts: sparse.csr_array, statistics: Statistics) -> sparse.csr_array: ...
+    def queries(self, counts: sparse.csr_array, statistics: TermStatistics) -> sparse.csr_array: ...
 
-    def documents(self, counts: FieldCounts, statistics: Statistics, weights: Array) -> sparse.csr_array:
+    def documents(self, counts: FieldCounts, statistics: TermStatistics, weights: Array) -> sparse.csr_array:
         """Images of counted documents."""
         ...
 
-    def weigher(self, counts: FieldCounts, statistics: Statistics) -> Callable[[Array], sparse.csr_array]:
+    def weigher(self, counts: FieldCounts, statistics: TermStatistics) -> Callable[[Array], sparse.csr_array]:
         """The images as a function of the field weights, for those who try many."""
         ...
 
@@ -72,19 +72,19 @@ class _Rows:
         """log(1 + N / df): positive for every term, as a weight in both maps must be."""
         return np.log1p(n_docs / np.maximum(frequency, 1))
 
-    def query_values(self, columns: Array, counts: Array, statistics: Statistics) -> Array:
+    def query_values(self, columns: Array, counts: Array, statistics: TermStatistics) -> Array:
         raise NotImplementedError
 
-    def documents(self, counts: FieldCounts, statistics: Statistics, weights: Array) -> sparse.csr_array:
+    def documents(self, counts: FieldCounts, statistics: TermStatistics, weights: Array) -> sparse.csr_array:
         raise NotImplementedError
 
-    def weigher(self, counts: FieldCounts, statistics: Statistics) -> Callable[[Array], sparse.csr_array]:
+    def weigher(self, counts: FieldCounts, statistics: TermStatistics) -> Callable[[Array], sparse.csr_array]:
         return lambda weights: self.documents(counts, statistics, weights)
 
-    def query(self, words: Row, statistics: Statistics) -> Row:
+    def query(self, words: Row, statistics: TermStatistics) -> Row:
         return Row(words.columns, self.query_values(words.columns, words.values, statistics).astype(np.float32))
 
-    def queries(self, counts: sparse.csr_array, statistics: Statistics) -> sparse.csr_array:
+    def queries(self, counts: sparse.csr_array, statistics: TermStatistics) -> sparse.csr_array:
         out = counts.copy()
         out.data = self.query_values(out.indices, out.data, statistics).astype(np.float32)
         return out
@@ -95,10 +95,10 @@ class _Rows:
 class VSMFormula(_Rows):
     """tf idf on both sides."""
 
-    def query_values(self, columns: Array, counts: Array, statistics: Statistics) -> Array:
+    def query_values(self, columns: Array, counts: Array, statistics: TermStatistics) -> Array:
         return counts * statistics.idf[columns]
 
-    def documents(self, counts: FieldCounts, statistics: Statistics, weights: Array) -> sparse.csr_array:
+    def documents(self, counts: FieldCounts, statistics: TermStatistics, weights: Array) -> sparse.csr_array:
         return scaled_columns(counts.with_values(counts.values @ weights), statistics.idf)
 
 
@@ -107,13 +107,13 @@ class VSMFormula(_Rows):
 class CosineFormula(VSMFormula):
     """tf idf at unit length."""
 
-    def query(self, words: Row, statistics: Statistics) -> Row:
+    def query(self, words: Row, statistics: TermStatistics) -> Row:
         return super().query(words, statistics).unit()
 
-    def queries(self, counts: sparse.csr_array, statistics: Statistics) -> sparse.csr_array:
+    def queries(self, counts: sparse.csr_array, statistics: TermStatistics) -> sparse.csr_array:
         return unit_rows(super().queries(counts, statistics))
 
-    def documents(self, counts: FieldCounts, statistics: Statistics, weights: Array) -> sparse.csr_array:
+    def documents(self, counts: FieldCounts, statistics: TermStatistics, weights: Array) -> sparse.csr_array:
         return unit_rows(super().documents(counts, statistics, weights))
 
 
@@ -135,10 +135,10 @@ class BM25Formula(_Rows):
         # Robertson's would turn negative for words in over half of the documents; like bm25s, it stops at 0.
         return np.log(np.maximum((n_docs - frequency + 0.5) / (frequency + 0.5), 1))
 
-    def query_values(self, columns: Array, counts: Array, statistics: Statistics) -> Array:
+    def query_values(self, columns: Array, counts: Array, statistics: TermStatistics) -> Array:
         return (self.k3 + 1) * counts / (self.k3 + counts)
 
-    def weigher(self, counts: FieldCounts, statistics: Statistics) -> Callable[[Array], sparse.csr_array]:
+    def weigher(self, counts: FieldCounts, statistics: TermStatistics) -> Callable[[Array], sparse.csr_array]:
         """Only the sum over fields and what follows depend on the weights."""
         norms = 1 - self.b + self.b * counts.lengths / np.maximum(statistics.average_lengths, 1e-9)
         normalised = counts.values / np.maximum(norms, 1e-9)[counts.rows]
@@ -151,7 +151,7 @@ class BM25Formula(_Rows):
 
         return images
 
-    def documents(self, counts: FieldCounts, statistics: Statistics, weights: Array) -> sparse.csr_array:
+    def documents(self, counts: FieldCounts, statistics: TermStatistics, weights: Array) -> sparse.csr_array:
         return self.weigher(counts, statistics)(weights)
 
 
@@ -168,15 +168,15 @@ class LMIRFormula(_Rows):
 
     extra_columns = 1
 
-    def query(self, words: Row, statistics: Statistics) -> Row:
+    def query(self, words: Row, statistics: TermStatistics) -> Row:
         last = np.int32(len(statistics.idf))
         return Row(np.append(words.columns, last), np.append(words.values, words.values.sum(dtype=np.float32)))
 
-    def queries(self, counts: sparse.csr_array, statistics: Statistics) -> sparse.csr_array:
+    def queries(self, counts: sparse.csr_array, statistics: TermStatistics) -> sparse.csr_array:
         lengths = sparse.csr_array(np.asarray(counts.sum(axis=1)).reshape(-1, 1))
         return sparse.csr_array(sparse.hstack([counts, lengths], format="csr"))
 
-    def documents(self, counts: FieldCounts, statistics: Statistics, weights: Array) -> sparse.csr_array:
+    def documents(self, counts: FieldCounts, statistics: TermStatistics, weights: Array) -> sparse.csr_array:
         frequency, length = counts.values @ weights, counts.lengths @ weights
         if self.smoothing == "dirichlet":
             # (1 - a_d) p(t|d) / a_d = tf / mu

@@ -19,11 +19,11 @@ from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Labelled
 from clickbridge.models.fitted import Fitted
 from clickbridge.models.specs import build_components, build_model, parse_spec
 from clickbridge.models.study import Study, silent
-from clickbridge.models.tuning import labelled, ranker_of
 
 GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "bm25": {"k1": (0.6, 0.9, 1.2, 1.6, 2.0), "b": (0.3, 0.5, 0.75, 0.9)},

@@ -17,15 +17,15 @@ from scipy import sparse
 from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart
 from clickbridge.io.values import stored
+from clickbridge.models.ascent import bm25_field_weights, learn_field_weights
 from clickbridge.models.candidates import Query
 from clickbridge.models.change import Change
 from clickbridge.models.explain import explanation
 from clickbridge.models.fitted import Array, Choices, Fitted
-from clickbridge.models.formulas import BM25Formula, CosineFormula, Formula, LMIRFormula, Statistics, VSMFormula
+from clickbridge.models.formulas import BM25Formula, CosineFormula, Formula, LMIRFormula, TermStatistics, VSMFormula
 from clickbridge.models.model import Model
 from clickbridge.models.sfunction import FittedImages, stack_rows
 from clickbridge.models.study import Study
-from clickbridge.models.tuning import bm25_field_weights, learn_field_weights
 from clickbridge.numerics.row import EMPTY, Row, counted, row_of
 from clickbridge.settings import Fields, Seeded, setting, settings
 from clickbridge.types import Document, Explanation, text_of_key
@@ -54,7 +54,7 @@ class FittedLexical(FittedImages):
     choices: LexicalChoices
     formula: Formula
     vocabulary: Vocabulary
-    statistics: Statistics
+    statistics: TermStatistics
 
     @property
     def field_weights(self) -> dict[str, float]:
@@ -153,7 +153,7 @@ class LexicalModel(Model):
         if not counts.pattern.nnz:
             raise MissingPart(f"{self.name} needs document text: the fields {', '.join(names)} hold no word")
         weights = np.array(list(choices.field_weights.values()))
-        statistics = Statistics.of(counts, formula).weighed(counts, weights)
+        statistics = TermStatistics.of(counts, formula).weighed(counts, weights)
         # A copy: the pattern of the counts is shared. Words of a field of weight 0 must not make a document findable.
         images = formula.documents(counts, statistics, weights).copy()
         images.eliminate_zeros()

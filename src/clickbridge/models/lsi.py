@@ -15,6 +15,7 @@ from scipy import sparse
 from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart
 from clickbridge.io.values import stored
+from clickbridge.models.ascent import document_field_weights
 from clickbridge.models.change import Change
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Space
@@ -22,7 +23,6 @@ from clickbridge.models.latent_features import check_updatable, texts_of, update
 from clickbridge.models.pls import LatentModel, dim_note, with_spaces
 from clickbridge.models.sfunction import S_FUNCTION
 from clickbridge.models.study import Study
-from clickbridge.models.tuning import document_field_weights
 from clickbridge.numerics.svd import SVD, MatrixOperator, randomised_svd
 from clickbridge.settings import Counting, Fields, Searching, Seeded, setting, settings
 from clickbridge.views.stack import ViewStack

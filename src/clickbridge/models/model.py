@@ -163,8 +163,9 @@ class Model:
     def fit_on(self, study: Study, choices: Choices | None = None) -> Self:
         """Fits on a study, which other models may share; with `choices`, without choosing anew."""
         start = time.perf_counter()
-        fitted = self.learned(study, self.choose(study) if choices is None else choices)
-        fitted.warm()
+        with study.engine.at_work():
+            fitted = self.learned(study, self.choose(study) if choices is None else choices)
+            fitted.warm()
         seconds = round(time.perf_counter() - start, 3)
         self.fitted_ = fitted._with(report={**fitted.report, "seconds": seconds})
         return self
@@ -190,7 +191,9 @@ class Model:
         which the model keeps."""
         fitted = self.fitted
         change = Change.of(fitted.catalogue, fitted.queries, log, docs, remove)
-        after = fitted.updated(change, engine or default_engine())
+        engine = engine or default_engine()
+        with engine.at_work():
+            after = fitted.updated(change, engine)
         after = after._with(applied=(*fitted.applied, *applied), report=fitted.report)
         after.warm()
         self.fitted_ = after
@@ -288,7 +291,7 @@ class Model:
 
     def save(self, path: str | Path) -> None:
         """Writes the fitted model as a folder."""
-        from clickbridge.models.files import save
+        from clickbridge.models.model_folder import save
 
         save(self.fitted, path)
 

@@ -17,12 +17,12 @@ from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.values import stored
+from clickbridge.models.ascent import coordinate_ascent, labelled, ranker_of
 from clickbridge.models.candidates import without_gaps
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Space
 from clickbridge.models.pls import PLS, FittedPLS, LatentSettings, PLSSettings, default_views, learn_space, scaled_space
 from clickbridge.models.study import Known, Study
-from clickbridge.models.tuning import coordinate_ascent, labelled, ranker_of
 from clickbridge.settings import setting, settings
 
 VIEW_GRID = (0.0, 0.1, 0.2, 0.35, 0.6, 1.0, 1.5, 2.5, 4.0)

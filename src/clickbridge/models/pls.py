@@ -21,6 +21,7 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.dense import Encoder
 from clickbridge.graph.products import products_of
 from clickbridge.io.values import stored
+from clickbridge.models.ascent import document_field_weights
 from clickbridge.models.catalogue import KnownQueries
 from clickbridge.models.change import Change
 from clickbridge.models.fitted import Array, Choices, Fitted
@@ -28,7 +29,6 @@ from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Sea
 from clickbridge.models.latent_features import check_updatable, learn_features, reads_text, updated_features
 from clickbridge.models.model import Model
 from clickbridge.models.study import Known, Study
-from clickbridge.models.tuning import document_field_weights
 from clickbridge.numerics.svd import CorrectedOperator, MatrixOperator, Operator, ProductOperator, randomised_svd
 from clickbridge.search import ann
 from clickbridge.settings import Counting, Fields, Searching, Seeded, setting, settings

@@ -19,16 +19,16 @@ from clickbridge.engines.base import Engine
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.values import stored
+from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Labelled, without_gaps
 from clickbridge.models.change import Change
 from clickbridge.models.fitted import Choices, Fitted
 from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Space
 from clickbridge.models.latent_features import check_updatable, updated_features
-from clickbridge.models.passes import Pass, Problem, RMLSSettings, map_density, passes
-from clickbridge.models.plan import choose, plans
 from clickbridge.models.pls import LatentModel, dim_note, with_spaces
+from clickbridge.models.rmls_passes import Pass, Problem, RMLSSettings, map_density, passes
+from clickbridge.models.rmls_plan import choose, plans
 from clickbridge.models.study import Known, Study, silent
-from clickbridge.models.tuning import labelled, ranker_of
 
 COLLAPSED = 0.5
 """Cosine of the rows to one direction from which on the maps have collapsed."""

@@ -61,8 +61,11 @@ class Study:
         watch: Callable[[str], None] = logged,
         corpus: Corpus | None = None,
         whole: ClickGraph | None = None,
+        shares: bool = False,
     ) -> None:
         self.graph = graph
+        # Whether fitted parts are kept for the other models that are tried on this study, at the price of memory.
+        self.shares = shares
         # What a rest is the rest of. Which views a log supports is asked of the whole, so that what is chosen on a
         # rest fits what is then learned on everything.
         self.whole = graph if whole is None else whole
@@ -78,11 +81,15 @@ class Study:
         found: Answer = self._answers[key]
         return found
 
+    def shared(self, key: Hashable, answer: Callable[[], Answer]) -> Answer:
+        """As `once`, for what is large: kept only where several models are tried."""
+        return self.once(key, answer) if self.shares else answer()
+
     # --- parts of the GRAPH ----------------------------------------------------------------------
 
     def on(self, graph: ClickGraph) -> Study:
         """The same documents under other clicks."""
-        return Study(graph, self.engine, self.watch, self.corpus, self.whole)
+        return Study(graph, self.engine, self.watch, self.corpus, self.whole, self.shares)
 
     def hold_back(self, fraction: float = 0.1, seed: int = 0, by: str = "auto") -> tuple[HoldBack, Study]:
         """What is held back, and the rest to learn from."""

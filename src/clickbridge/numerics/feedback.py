@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clickbridge.numerics.table import add_at, crowded, mixed, value_at
+from clickbridge.numerics.hash_table import add_at, crowded, mixed, value_at
 from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]

@@ -1,5 +1,6 @@
 """Orthonormalisation of tall blocks by Cholesky QR: one symmetric product and one triangular solve, 2 n k^2 operations
-at the speed of BLAS, where Householder QR needs twice as many at a fraction of it.
+at the speed of BLAS, where Householder QR needs twice as many at a fraction of it. Both work on blocks of rows, which
+the threads of an engine share.
 """
 
 from __future__ import annotations
@@ -10,20 +11,49 @@ import numpy as np
 from scipy import linalg
 from scipy.linalg import blas
 
+from clickbridge.engines.base import Engine, default_engine
+
 Array = np.ndarray[Any, Any]
 MOST_PASSES, SAFETY, SMALL = 4, 10.0, 2e10
+ROWS = 8192
+"""Rows of a block: large enough for BLAS to be at its best, and the same whatever the number of threads."""
 
 
-def gram(block: Array) -> Array:
-    """block' block, summed in the block's precision and given in float64."""
-    if not block.size:
-        return np.zeros((block.shape[1], block.shape[1]))
+def gram(block: Array, engine: Engine | None = None) -> Array:
+    """block' block, summed in the block's precision for each block of rows, and in float64 over these."""
+    width = block.shape[1]
     syrk = blas.ssyrk if block.dtype == np.float32 else blas.dsyrk
-    upper = syrk(1.0, block.T).astype(np.float64)
+    upper = np.zeros((width, width))
+    if block.size:
+        for part in (engine or default_engine()).map(lambda rows: syrk(1.0, block[rows].T), _slices(block)):
+            upper += part
+    return mirrored(upper)
+
+
+def mirrored(upper: Array) -> Array:
+    """The symmetric matrix of which BLAS gives the upper half."""
     return np.triu(upper) + np.triu(upper, 1).T
 
 
-def orthonormal(block: Array) -> tuple[Array, Array]:
+def _slices(block: Array) -> list[slice]:
+    return [slice(start, start + ROWS) for start in range(0, len(block), ROWS)]
+
+
+def _divided(block: Array, r: Array, engine: Engine) -> Array:
+    """q of q r = block, r upper triangular, in the place of the block."""
+    solve = blas.strsm if block.dtype == np.float32 else blas.dtrsm
+    upper = np.asfortranarray(r.astype(block.dtype))
+
+    def work(rows: slice) -> None:
+        # q r = block is r' q' = block', and block' is the Fortran-ordered view of the C-ordered block.
+        block[rows] = solve(1.0, upper, block[rows].T, trans_a=1).T
+
+    for _ in engine.map(work, _slices(block)):
+        pass
+    return block
+
+
+def orthonormal(block: Array, engine: Engine | None = None) -> tuple[Array, Array]:
     """(q, r) with q r = block and q'q = 1, by Cholesky QR. May overwrite the block.
 
     One pass squares the condition number. A small block for which that is too much gets a pass in double
@@ -31,14 +61,14 @@ def orthonormal(block: Array) -> tuple[Array, Array]:
     one is divided by a factor of its shifted Gram matrix, which brings the condition down, as often as
     needed (Fukaya et al. 2020).
     """
+    engine = engine or default_engine()
     block = np.ascontiguousarray(block)
     if not block.any():
         return np.zeros((len(block), 0), block.dtype), np.zeros((0, block.shape[1]), block.dtype)
-    solve = blas.strsm if block.dtype == np.float32 else blas.dtrsm
     unit = float(np.finfo(block.dtype).eps)
     total = np.eye(block.shape[1])
     for _ in range(MOST_PASSES):
-        square = gram(block)
+        square = gram(block, engine)
         sound = True
         try:
             r = linalg.cholesky(square)
@@ -49,33 +79,29 @@ def orthonormal(block: Array) -> tuple[Array, Array]:
         if not sound and block.size * block.shape[1] <= SMALL:
             if block.dtype == np.float64:
                 return _householder(block, total)
-            block, r = _in_double(block)
+            block, r = _in_double(block, engine)
             total = r @ total
             continue
         if not sound:
             shift = SAFETY * unit * float(np.trace(square))
             r = linalg.cholesky(square + np.eye(len(square)) * shift)
-        # q r = block is r' q' = block': block' is the Fortran-ordered view of the C-ordered block.
-        block = np.ascontiguousarray(
-            solve(1.0, np.asfortranarray(r.astype(block.dtype)), block.T, trans_a=1, overwrite_b=1).T
-        )
+        block = _divided(block, r, engine)
         total = r @ total
         if sound:
             return block, total.astype(block.dtype)
     return _householder(block, total)
 
 
-def _in_double(block: Array) -> tuple[Array, Array]:
+def _in_double(block: Array, engine: Engine) -> tuple[Array, Array]:
     """One pass in float64, back in float32. Directions under a millionth of the largest are dropped: they
     are rounding errors of a float32 block."""
     wide = block.astype(np.float64)
-    square = gram(wide)
+    square = gram(wide, engine)
     try:
         r = linalg.cholesky(square)
         diagonal = np.diag(r)
         if diagonal.min() > diagonal.max() * 1e-6:
-            q = blas.dtrsm(1.0, np.asfortranarray(r), wide.T, trans_a=1, overwrite_b=1).T
-            return np.ascontiguousarray(q, dtype=block.dtype), r
+            return _divided(wide, r, engine).astype(block.dtype), r
     except linalg.LinAlgError:
         pass  # not of full rank: by eigenvectors, below
     values, vectors = linalg.eigh(square)

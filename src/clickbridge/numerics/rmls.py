@@ -16,8 +16,10 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy import linalg, sparse
+from scipy.linalg import blas
 
 from clickbridge.engines.base import Engine, default_engine
+from clickbridge.numerics.qr import mirrored
 from clickbridge.numerics.rows import BLOCK_ROWS, Maps, SparseRows, block_product, compressed, row_blocks, stacked
 from clickbridge.numerics.threads import kernel
 
@@ -41,10 +43,13 @@ class Shrinkage:
     decorrelate: float = 0.0
 
 
-class Rows(Protocol):
+class ProductRows(Protocol):
     """The rows of W L for one side, L the other side's map: given once by `load`, asked for by blocks."""
 
     blocks: list[tuple[int, int]]
+
+    kept: bool
+    """Whether the rows are in memory once loaded, so that to ask again costs nothing."""
 
     def load(self, maps: Maps, engine: Engine) -> None: ...
 
@@ -55,6 +60,8 @@ class Rows(Protocol):
 
 class FormedRows:
     """From W itself, one sparse row after the other into a buffer that stays in the cache."""
+
+    kept = False
 
     def __init__(self, w: sparse.csr_array) -> None:
         self._w = w
@@ -70,6 +77,8 @@ class FormedRows:
 class FactoredRows:
     """From the factors: W L = A (M (B L)), W never formed. The two inner products are dense, `tile` columns
     at a time; the outer one is kept."""
+
+    kept = True
 
     def __init__(self, outer: sparse.csr_array, middle: sparse.csr_array, inner: sparse.csr_array, tile: int) -> None:
         self._outer, self._middle, self._inner, self._tile = outer, middle, inner, tile
@@ -105,17 +114,20 @@ class Half:
 
 
 def half_iteration(
-    rows: Rows, maps: Maps, how: Shrinkage, *, keep_dense: bool = False, engine: Engine | None = None
+    rows: ProductRows, maps: Maps, how: Shrinkage, *, keep_dense: bool = False, engine: Engine | None = None
 ) -> Half:
     """New rows of one side. `keep_dense` keeps the result as a dense array (the dense plan)."""
     return (engine or default_engine()).half(rows, maps, how, keep_dense)
 
 
-def half_by_blocks(rows: Rows, maps: Maps, how: Shrinkage, keep_dense: bool, engine: Engine) -> Half:
+def half_by_blocks(rows: ProductRows, maps: Maps, how: Shrinkage, keep_dense: bool, engine: Engine) -> Half:
     """The same in this process, blocks of rows by the engine's threads."""
     width = maps.shape[1]
     rows.load(maps, engine)
-    turn = decorrelation(_gram(rows, width, engine), how.decorrelate) if how.decorrelate else None
+    turn = None
+    if how.decorrelate:
+        rows, gram = _with_gram(rows, width, engine)
+        turn = decorrelation(gram, how.decorrelate)
 
     def work(bounds: tuple[int, int]) -> tuple[Maps, Array]:
         raw, turned, new = (np.empty((ROWS_AT_ONCE, width), dtype=np.float32) for _ in range(3))
@@ -137,15 +149,35 @@ def half_by_blocks(rows: Rows, maps: Maps, how: Shrinkage, keep_dense: bool, eng
     return Half(stacked(parts, width), alignment)
 
 
-def _gram(rows: Rows, width: int, engine: Engine) -> Array:
-    def work(bounds: tuple[int, int]) -> Array:
-        block = rows.block(*bounds, np.empty((BLOCK_ROWS, width), dtype=np.float32))
-        return block.T @ block
+class KeptRows:
+    """Rows of W L that were made once and are asked for again."""
 
-    total = np.zeros((width, width))
+    kept = True
+
+    def __init__(self, omega: Array, blocks: list[tuple[int, int]]) -> None:
+        self._omega, self.blocks = omega, blocks
+
+    def load(self, maps: Maps, engine: Engine) -> None:
+        """Nothing is left to load."""
+
+    def block(self, start: int, stop: int, out: Array) -> Array:
+        return self._omega[start:stop]
+
+
+def _with_gram(rows: ProductRows, width: int, engine: Engine) -> tuple[ProductRows, Array]:
+    """omega' omega; and the rows, kept where a quarter of the memory holds them, for they are needed once more."""
+    n_rows = rows.blocks[-1][1] if rows.blocks else 0
+    keep = not rows.kept and n_rows * width * 4 <= engine.memory // 4
+    omega = np.empty((n_rows, width), dtype=np.float32) if keep else None
+
+    def work(bounds: tuple[int, int]) -> Array:
+        room = np.empty((BLOCK_ROWS, width), dtype=np.float32) if omega is None else omega[slice(*bounds)]
+        return blas.ssyrk(1.0, rows.block(*bounds, room).T)
+
+    upper = np.zeros((width, width))
     for part in engine.map(work, rows.blocks):
-        total += part
-    return total
+        upper += part
+    return rows if omega is None else KeptRows(omega, rows.blocks), mirrored(upper)
 
 
 def decorrelation(gram: Array, power: float) -> Array:

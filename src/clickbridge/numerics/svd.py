@@ -183,8 +183,7 @@ def fix_signs(u: Array, v: Array) -> tuple[Array, Array]:
     """Each pair of vectors turned so that the largest entry of u is positive."""
     if not u.size:
         return u, v
-    signs = np.sign(u[np.argmax(np.abs(u), axis=0), np.arange(u.shape[1])])
-    signs[signs == 0] = 1
+    signs = np.where(u.max(axis=0) >= -u.min(axis=0), 1, -1).astype(u.dtype)
     return u * signs, v * signs
 
 

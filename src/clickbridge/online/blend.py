@@ -88,7 +88,7 @@ def log_rates(rates: Array, ranks: Array) -> Array:
     return np.log(rates)[np.minimum(ranks, longest - 1)] - np.log(beyond)
 
 
-class Learned(NamedTuple):
+class LearnedParts(NamedTuple):
     blend: Blend
     most: float
     """The largest gain of any blend; 0 where there was too little to learn from."""
@@ -96,7 +96,7 @@ class Learned(NamedTuple):
     """What was done."""
 
 
-def learn_blend(lists: ClickedLists, parts: dict[float, tuple[Array, Array]], fallback: Blend) -> Learned:
+def learn_blend(lists: ClickedLists, parts: dict[float, tuple[Array, Array]], fallback: Blend) -> LearnedParts:
     """The blend that serves held-back clicks best.
 
     `parts` has (latent, own) for each shrink. The latent part is weighed where it stands alone, on queries that
@@ -106,7 +106,7 @@ def learn_blend(lists: ClickedLists, parts: dict[float, tuple[Array, Array]], fa
     n = len(lists)
     if n < MIN_USABLE:
         words = f"{n} lists can be held back, {MIN_USABLE} are needed to learn the blend: {_words(fallback)}"
-        return Learned(fallback, 0.0, words)
+        return LearnedParts(fallback, 0.0, words)
     new = ~lists.any_in_list(next(iter(parts.values()))[1])
     alone = lists.take(new)
     tried = []
@@ -118,13 +118,13 @@ def learn_blend(lists: ClickedLists, parts: dict[float, tuple[Array, Array]], fa
         tried += [_tried(lists, Blend(a, b, shrink), a * latent + b * own) for b in _weights(own)]
     best, gain = gentlest(tried)
     if gain == 0.0:
-        return Learned(best, 0.0, f"no blend improved {n} held-back lists: the incoming order stays")
+        return LearnedParts(best, 0.0, f"no blend improved {n} held-back lists: the incoming order stays")
     before, _ = lists.mean(lists.of_clicks(lists.ranks(lists.prior)))
     words = (
         f"{_words(best)}; mean rank of clicks {before:.3f} to {before - gain:.3f} on {n} held-back lists, "
         f"{len(alone)} of them of new queries"
     )
-    return Learned(best, max(t.gain for t in tried), words)
+    return LearnedParts(best, max(t.gain for t in tried), words)
 
 
 def _weights(part: Array) -> list[float]:

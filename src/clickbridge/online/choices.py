@@ -18,9 +18,9 @@ from clickbridge.models.study import Study
 from clickbridge.numerics.feedback import read_only
 from clickbridge.online.blend import SHRINKS, Blend, ClickedLists, learn_blend, log_rates
 from clickbridge.online.events import Events, distinct_lists, events_from, events_of, found_lists, query_hashes
-from clickbridge.online.plan import PREFERENCES, Rules
 from clickbridge.online.projection import Projection, Shape, project
 from clickbridge.online.state import State
+from clickbridge.online.steps import PREFERENCES, Rules
 from clickbridge.online.working import WorkingState
 from clickbridge.settings import Seeded, setting, settings
 

@@ -52,7 +52,7 @@ class Lists:
 
 
 @dataclass(frozen=True)
-class Space:
+class ListSpace:
     """One component: its pages, eigenvalues (falling) and eigenvectors, a row a page."""
 
     pages: Array
@@ -65,7 +65,7 @@ class Space:
 class Spectrum:
     """Spaces of all components, and what folding in a new page needs."""
 
-    spaces: list[Space]
+    spaces: list[ListSpace]
     norms: Array
     """||x_i||: root of the number of lists that show the page."""
     degrees: Array
@@ -99,9 +99,9 @@ def decompose(
     for pages, part in _parts(lists):
         local = scale[pages]
         if len(pages) <= rank:
-            found.append(Space(pages, *_whole(part, local, engine), 0.0))
+            found.append(ListSpace(pages, *_whole(part, local, engine), 0.0))
         else:
-            found.append(Space(pages, *leading(part, local, rank, tolerance=tolerance, seed=seed, engine=engine)))
+            found.append(ListSpace(pages, *leading(part, local, rank, tolerance=tolerance, seed=seed, engine=engine)))
     return Spectrum(found, norms, degrees)
 
 

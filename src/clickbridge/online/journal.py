@@ -24,9 +24,9 @@ from clickbridge.errors import ArtifactError
 from clickbridge.io.artifact import ArtifactWriter, open_artifact
 from clickbridge.io.values import read_value, write_value
 from clickbridge.online.entry_file import EntryFile
-from clickbridge.online.fitted import FittedOnline
+from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.online.learner import Learner, Page
-from clickbridge.online.model import Online
+from clickbridge.online.online import Online
 from clickbridge.online.state import State
 
 KIND = "online-state"

@@ -18,8 +18,8 @@ from typing import Any
 
 from clickbridge.errors import ArtifactError, InputError, SettingError
 from clickbridge.online.entry import FORGET, PAGE, UNDO, Entry, check_number
-from clickbridge.online.fitted import FittedOnline
-from clickbridge.online.plan import Plan, Step
+from clickbridge.online.fitted_online import FittedOnline
+from clickbridge.online.steps import Step, Steps
 from clickbridge.online.store import Recent, Store
 from clickbridge.types import Impression
 
@@ -207,7 +207,7 @@ class Learner:
     def _planned(self, requests: Sequence[_Request]) -> list[tuple[_Request, list[Step]]]:
         """What can be learned, with its numbers; the rest is refused here, each by itself."""
         out: list[tuple[_Request, list[Step]]] = []
-        plan, undone = Plan(self._working), set[int]()
+        plan, undone = Steps(self._working), set[int]()
         for request in requests:
             try:
                 entries = [self._resolved(entry, undone) for entry in request.entries]
@@ -266,7 +266,7 @@ class Learner:
     def replay(self, number: int, entry: Entry) -> None:
         """Adds the next event, which was written down before; one that the state holds already is passed over."""
         if number > self.events:
-            self._add(Plan(self._working).step(entry))
+            self._add(Steps(self._working).step(entry))
             self._changed = True
         elif entry.of is not None:
             self._undone.add(entry.of)

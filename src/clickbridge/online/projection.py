@@ -18,7 +18,7 @@ from clickbridge.engines.base import Engine
 from clickbridge.io.values import stored
 from clickbridge.numerics.feedback import Layout, read_only
 from clickbridge.online.clusters import query_vectors, soft_k_means
-from clickbridge.online.eigen import Lists, Space, Spectrum, decompose, keep_frequent
+from clickbridge.online.eigen import Lists, ListSpace, Spectrum, decompose, keep_frequent
 from clickbridge.online.weights import click_to_weight, latent
 
 Array = np.ndarray[Any, Any]
@@ -163,7 +163,7 @@ def project(lists: Lists, shape: Shape, engine: Engine | None = None) -> Project
     return Projection(layout, _spaces(spectrum, sums), shape, residual)
 
 
-def _clusters(space: Space, z: Array, lists: Lists, shape: Shape, engine: Engine | None) -> tuple[Array, float]:
+def _clusters(space: ListSpace, z: Array, lists: Lists, shape: Shape, engine: Engine | None) -> tuple[Array, float]:
     """Centres of a component's queries. A component that was decomposed whole tells its pages apart without."""
     if len(space.pages) <= shape.rank or shape.n_clusters == 1:
         return np.zeros((1, z.shape[1]), dtype=np.float32), 1.0
@@ -190,7 +190,7 @@ def _spaces(spectrum: Spectrum, sums: list[Array]) -> dict[str, Array]:
 
 
 def _layout(
-    spaces: list[Space], images: list[Array], turned: list[Array], clusters: list[tuple[Array, float]], n_pages: int
+    spaces: list[ListSpace], images: list[Array], turned: list[Array], clusters: list[tuple[Array, float]], n_pages: int
 ) -> Layout:
     component, start = np.full(n_pages, -1, dtype=np.int32), np.zeros(n_pages, dtype=np.int64)
     begin = 0

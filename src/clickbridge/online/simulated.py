@@ -9,7 +9,7 @@ import numpy as np
 
 from clickbridge.measures.ranking import evaluate_run, parse_measures
 from clickbridge.online.interleave import Verdict, compare
-from clickbridge.online.model import Online
+from clickbridge.online.online import Online
 from clickbridge.simulate.clicks import clicks_on_page
 from clickbridge.types import Impression, ResultList
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from clickbridge.io.values import stored
 from clickbridge.numerics.feedback import Layout, latent_scores, own_scores, read_only
-from clickbridge.numerics.table import empty_table, packed, unpacked
+from clickbridge.numerics.hash_table import empty_table, packed, unpacked
 from clickbridge.online.projection import Projection
 
 Array = np.ndarray[Any, Any]
@@ -53,7 +53,7 @@ class State:
     evidence: Array
     keys: Array
     values: Array
-    """A table (numerics/table.py): by query, and by query and page."""
+    """A table (numerics/hash_table.py): by query, and by query and page."""
     scale: float
     events: int
     """How many events came; the number of the last one."""

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from clickbridge.numerics.feedback import learn_latent, learn_own, read_only
-from clickbridge.numerics.table import empty_table, room_for, without_small
+from clickbridge.numerics.hash_table import empty_table, room_for, without_small
 from clickbridge.online.entry import FORGET
 from clickbridge.online.events import Events, query_hash
-from clickbridge.online.plan import NewPage, Rules, Step
 from clickbridge.online.state import LaterPages, State, by_component, rows_of
+from clickbridge.online.steps import NewPage, Rules, Step
 
 Array = np.ndarray[Any, Any]
 LEAST_SCALE = 1e-100

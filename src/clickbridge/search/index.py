@@ -6,13 +6,14 @@ is the common case and allocates little; `search_many` takes a matrix of images 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from clickbridge.engines.base import default_engine
+from clickbridge.numerics.coarse import CoarseRows, within_reach
 from clickbridge.numerics.row import Row, gathered, segment_sums
 from clickbridge.numerics.topk import sparse_topk
 
@@ -23,6 +24,8 @@ BLOCK = 1 << 26
 """Scores held at once by a blocked search."""
 FEW_TERMS = 32
 """Up to so many features of a query, the items are looked up in the features' lists; above, the other way round."""
+MANY_IMAGES = 2048
+"""From so many dense images on, they are also kept in coarse form."""
 MANY_ITEMS = 512
 """From so many items on, a list is scored by the feature lists as a whole."""
 
@@ -36,6 +39,10 @@ class Index(Protocol):
 
     def add_all(self, image: Any, scale: float, total: Array, found: Array) -> None:
         """Adds `scale` times the score of every item that has one to `total`, and marks it in `found`."""
+        ...
+
+    def add_bounds(self, image: Any, scale: float, to: Bounds) -> None:
+        """The same, cheaper: what is added to the total may be off by what is added to the slack."""
         ...
 
     def search(self, image: Any, k: int) -> Found: ...
@@ -84,6 +91,9 @@ class SparseIndex:
             total[here] += (scale * value) * weights[first:end].astype(np.float64)
             found[here] = True
 
+    def add_bounds(self, image: Row, scale: float, to: Bounds) -> None:
+        self.add_all(image, scale, to.total, to.found)
+
     def search(self, image: Row, k: int) -> Found:
         total, found = np.zeros(self.n_items), np.zeros(self.n_items, dtype=bool)
         self.add_all(image, 1.0, total, found)
@@ -95,10 +105,12 @@ class SparseIndex:
 
 
 class DenseIndex:
-    """Images are the rows of a dense matrix. Every scorable item is found by a query that has an image."""
+    """Images are the rows of a dense matrix. Every scorable item is found by a query that has an image. With the
+    images in `coarse` form, a search looks at few of the exact ones."""
 
-    def __init__(self, images: Array, scorable: Array) -> None:
+    def __init__(self, images: Array, scorable: Array, coarse: CoarseRows | None = None) -> None:
         self.images = images
+        self.coarse = coarse
         self.n_items = len(images)
         self.scorable = scorable
 
@@ -114,10 +126,19 @@ class DenseIndex:
             np.add(total, scores, out=total, where=self.scorable)
             np.logical_or(found, self.scorable, out=found)
 
+    def add_bounds(self, image: Array, scale: float, to: Bounds) -> None:
+        if self.coarse is None:
+            self.add_all(image, scale, to.total, to.found)
+        elif image.any():
+            self.coarse.add(image, scale, to.total, to.slack)
+            np.logical_or(to.found, self.scorable, out=to.found)
+
     def search(self, image: Array, k: int) -> Found:
         if not image.any():
             return best(np.empty(0), np.empty(0, dtype=bool), k)
-        return best(np.einsum("ij,j->i", self.images, image), self.scorable, k)
+        bounds = Bounds(self.n_items)
+        self.add_bounds(image, 1.0, bounds)
+        return bounds.best(k, lambda items: self.score(image, items))
 
     def search_many(self, images: Array, k: int) -> list[Found]:
         items, scores = default_engine().top_k(images, self.images, k, None if self.scorable.all() else ~self.scorable)
@@ -152,10 +173,16 @@ class StackedIndex:
             part.add_all(block, scale, total, own)
         found |= own & self.scorable
 
+    def add_bounds(self, image: Sequence[Any], scale: float, to: Bounds) -> None:
+        before, to.found = to.found, np.zeros(self.n_items, dtype=bool)
+        for part, block in zip(self.parts, image, strict=True):
+            part.add_bounds(block, scale, to)
+        to.found = before | (to.found & self.scorable)
+
     def search(self, image: Sequence[Any], k: int) -> Found:
-        total, found = np.zeros(self.n_items), np.zeros(self.n_items, dtype=bool)
-        self.add_all(image, 1.0, total, found)
-        return best(total, found, k)
+        bounds = Bounds(self.n_items)
+        self.add_bounds(image, 1.0, bounds)
+        return bounds.best(k, lambda items: self.score(image, items))
 
     def search_many(self, images: Sequence[Any], k: int) -> list[Found]:
         return blocked_search(
@@ -185,6 +212,21 @@ def all_scores(index: Any, images: Any) -> Array:
     return out
 
 
+class Bounds:
+    """What every item scores, give or take its slack, gathered by `add_bounds`."""
+
+    def __init__(self, n_items: int) -> None:
+        self.total, self.slack, self.found = np.zeros(n_items), np.zeros(n_items), np.zeros(n_items, dtype=bool)
+
+    def best(self, k: int, exact: Callable[[Array], Array]) -> Found:
+        """The k best by the exact scores, which are asked for where they can still be among these."""
+        if not self.slack.any():
+            return best(self.total, self.found, k)
+        items = within_reach(self.total, self.slack, self.found, min(k, len(self.total)))
+        there, scores = best(exact(items), np.ones(len(items), dtype=bool), k)
+        return items[there], scores
+
+
 def best(scores: Array, found: Array, k: int) -> Found:
     """The k largest among the items that are found."""
     there = np.flatnonzero(found)
@@ -210,4 +252,6 @@ def blocked_search(block: Any, n_queries: int, n_items: int, k: int) -> list[Fou
 
 
 def make_index(images: Any, scorable: Array) -> Index:
-    return SparseIndex(images) if sparse.issparse(images) else DenseIndex(images, scorable)
+    if sparse.issparse(images):
+        return SparseIndex(images)
+    return DenseIndex(images, scorable, CoarseRows.of(images) if len(images) >= MANY_IMAGES else None)

@@ -13,7 +13,7 @@ import numpy as np
 from clickbridge.errors import ClickbridgeError, InputError, NotSupported
 from clickbridge.log.documents import field_text
 from clickbridge.models.fitted import Fitted
-from clickbridge.online.fitted import FittedOnline
+from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.serve.limits import MAX_TEXT
 from clickbridge.serve.refusals import Refused
 from clickbridge.serve.schemas import DocumentIn, RankRequest

@@ -11,11 +11,11 @@ from typing import Any
 import orjson
 
 from clickbridge.errors import ArtifactError, InputError
-from clickbridge.models.files import load
 from clickbridge.models.fitted import Fitted
 from clickbridge.models.model import Model
+from clickbridge.models.model_folder import load
 from clickbridge.online.entry import PAGE, UNDO, Entry
-from clickbridge.online.model import Online
+from clickbridge.online.online import Online
 from clickbridge.serve.events import Event
 from clickbridge.serve.store import Store
 

@@ -27,7 +27,7 @@ from scipy.optimize import brentq
 from clickbridge.errors import SettingError
 from clickbridge.simulate import truth, words
 from clickbridge.simulate.clicks import draw_clicks
-from clickbridge.simulate.words import Ids, Ints, JsonLines, Text, pasted, quoted
+from clickbridge.simulate.words import Ids, Ints, JsonLines, TopicText, pasted, quoted
 
 Progress = Callable[[int, int], None]
 
@@ -95,7 +95,7 @@ class _Log:
 
     rng: np.random.Generator
     graph: _Graph
-    queries: Text
+    queries: TopicText
     doc_ids: pa.StringArray
     progress: Progress
 
@@ -210,7 +210,7 @@ def _chunks(n: int) -> Iterator[tuple[int, int]]:
     return ((start, min(start + CHUNK, n)) for start in range(0, n, CHUNK))
 
 
-def _write_docs(path: Path, docs: Text, doc_ids: pa.StringArray, order: Ints) -> None:
+def _write_docs(path: Path, docs: TopicText, doc_ids: pa.StringArray, order: Ints) -> None:
     """Title: all words.  URL: first and last word of the title, so that it adds no feature of its own."""
     with JsonLines(path) as file:
         for start, stop in _chunks(len(order)):

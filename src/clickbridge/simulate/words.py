@@ -67,7 +67,7 @@ def pseudo_words(n: int) -> NDArray[np.str_]:
 
 
 @dataclass(frozen=True)
-class Text:
+class TopicText:
     """Word ids of all rows, spelt out only for the rows asked for."""
 
     indptr: Ints
@@ -128,7 +128,7 @@ def draw_text(
     words_per_row: tuple[float, float],
     topics: tuple[Ids, Ids],
     links: tuple[Ints, Ids],
-) -> tuple[Text, Text]:
+) -> tuple[TopicText, TopicText]:
     """Text of queries and of documents, from the mean words and the topics of both.
 
     links is (indptr, document ids) by query: queries borrow words from the documents clicked for them.
@@ -137,10 +137,10 @@ def draw_text(
     table = _topic_table(rng, 1 + int(max(query_topics.max(), doc_topics.max())), n_words)
     vocabulary = pa.array(pseudo_words(n_words).tolist(), pa.string())
     doc_ptr = offsets(1 + rng.binomial(8, (words_per_row[1] - 1) / 8, len(doc_topics)))
-    docs = Text(doc_ptr, _document_words(rng, doc_ptr, doc_topics, table, n_words), vocabulary)
+    docs = TopicText(doc_ptr, _document_words(rng, doc_ptr, doc_topics, table, n_words), vocabulary)
     query_ptr = offsets(_query_lengths(rng, len(query_topics), words_per_row[0], n_words))
     words = _query_words(rng, query_ptr, query_topics, table, n_words, links, docs)
-    return Text(query_ptr, words, vocabulary), docs
+    return TopicText(query_ptr, words, vocabulary), docs
 
 
 def _power_law(rng: np.random.Generator, size: int, n: int, shift: float) -> Ids:
@@ -197,7 +197,7 @@ def _query_words(
     table: Ids,
     n_words: int,
     links: tuple[Ints, Ids],
-    docs: Text,
+    docs: TopicText,
 ) -> Ids:
     """Words of every query, distinct within it, no two queries with the same set of words."""
     link_ptr, link_docs = links

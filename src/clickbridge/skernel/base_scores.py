@@ -19,7 +19,7 @@ from clickbridge.models.candidates import Query
 from clickbridge.models.sfunction import FittedSFunction, Image, blocks_of, row_image
 from clickbridge.numerics.ragged import Ragged
 from clickbridge.numerics.topk import paired_dots
-from clickbridge.skernel.training_data import Training
+from clickbridge.skernel.training_data import KernelTraining
 
 Array = np.ndarray[Any, Any]
 REFERENCES = 256
@@ -56,7 +56,7 @@ def above_zero(base: FittedSFunction, query: Query, items: Array, spread: Array 
     return np.maximum(np.where(np.isfinite(scores), scores - zero, 0.0), 0.0)
 
 
-def score_points(base: FittedSFunction, keys: Sequence[str], training: Training) -> BaseScores:
+def score_points(base: FittedSFunction, keys: Sequence[str], training: KernelTraining) -> BaseScores:
     """The scores of all training points, blocks of queries at a time."""
     queries = [Query(key) for key in keys]
     spread = references(len(base.catalogue))

@@ -24,11 +24,11 @@ from clickbridge.settings import LANGUAGES, Seeded, setting, settings
 from clickbridge.skernel.click_kernel import CLICK_KERNELS
 from clickbridge.skernel.document_kernel import DocumentKernel, document_rows
 from clickbridge.skernel.families import Family, family
+from clickbridge.skernel.kernel_choices import Choice, KernelChoices, chosen
 from clickbridge.skernel.learn import LOSSES
 from clickbridge.skernel.neighbourhood import Neighbourhood, QueryModel, Size
 from clickbridge.skernel.query_kernel import Asked, QueryKernel
-from clickbridge.skernel.training_data import TAUGHT_BY_CLICKS, Material, Training, check_clicks, gather
-from clickbridge.skernel.tuning import Choice, KernelChoices, chosen
+from clickbridge.skernel.training_data import TAUGHT_BY_CLICKS, KernelData, KernelTraining, check_clicks, gather
 from clickbridge.types import Explanation, Ranking, edge_name
 
 
@@ -64,7 +64,7 @@ class FittedKernel(Fitted):
     settings: KernelSettings
     choices: Any  # KernelChoices of the model's own kind
     kernel: QueryKernel
-    training: Training
+    training: KernelTraining
     doc_rows: sparse.csr_array | None
     """Unit rows that documents are compared by; None where those of a part serve."""
     documents: DocumentKernel = field(init=False, repr=False)
@@ -252,7 +252,7 @@ class KernelModel(Model):
         """The models inside, of those that have any."""
         return ()
 
-    def material(self, study: Study, choice: Choice) -> Material:
+    def material(self, study: Study, choice: Choice) -> KernelData:
         s: KernelSettings = self.settings
         return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed)
 
@@ -273,6 +273,6 @@ class KernelModel(Model):
         )  # fmt: skip
         return fitted
 
-    def more_fields(self, parts: tuple[Any, ...], material: Material) -> dict[str, Any]:
+    def more_fields(self, parts: tuple[Any, ...], material: KernelData) -> dict[str, Any]:
         """Fields of the fitted value beside those that all kernel models have."""
         return {}

@@ -19,7 +19,7 @@ LOSSES = {"hinge": HINGE, "squared": SQUARED, "logistic": LOGISTIC}
 
 
 @dataclass(frozen=True)
-class Learned:
+class KernelSolution:
     """`alpha` weighs the points. `theta` are the examples' weights: for preferences with the hinge loss
     beta / lambda, as in (11). `gap` = primal - dual bounds how far the objective is from its optimum."""
 
@@ -35,7 +35,9 @@ class Learned:
         return self.primal - self.dual
 
 
-def learn_responses(gram: Array, responses: Array, lam: float = 1.0, loss: str = "hinge", **stop: Any) -> Learned:
+def learn_responses(
+    gram: Array, responses: Array, lam: float = 1.0, loss: str = "hinge", **stop: Any
+) -> KernelSolution:
     """Problem (5): the mean loss over points with a response each (signs for hinge and logistic)."""
     n = len(gram)
     if loss in ("hinge", "logistic") and not np.isin(responses, (-1.0, 1.0)).all():
@@ -46,7 +48,7 @@ def learn_responses(gram: Array, responses: Array, lam: float = 1.0, loss: str =
 
 def learn_preferences(
     gram: Array, better: Array, worse: Array, lam: float = 1.0, loss: str = "hinge", mean: bool = False, **stop: Any
-) -> Learned:
+) -> KernelSolution:
     """Problem (10): the loss of each preference's margin f(better) - f(worse), summed, or with `mean` averaged.
     `offset`: margins that a given function has already, to which f is a correction."""
     n = len(better)
@@ -55,7 +57,7 @@ def learn_preferences(
 
 def _learn(
     gram: Array, pos: Array, neg: Array, target: Array, c: float, lam: float, loss: str, stop: dict[str, Any]
-) -> Learned:
+) -> KernelSolution:
     if loss not in LOSSES:
         raise SettingError(f"loss must be {', '.join(LOSSES)}; got {loss!r}")
     if not lam > 0:
@@ -67,4 +69,4 @@ def _learn(
     alpha = np.bincount(pos, theta, minlength=len(gram))
     paired = neg >= 0
     alpha -= np.bincount(neg[paired], theta[paired], minlength=len(gram))
-    return Learned(alpha, theta, values, primal, dual, passes)
+    return KernelSolution(alpha, theta, values, primal, dual, passes)

@@ -15,7 +15,7 @@ from clickbridge.skernel.document_kernel import DocumentKernel
 from clickbridge.skernel.families import Family
 from clickbridge.skernel.learn import learn_preferences
 from clickbridge.skernel.query_kernel import Asked, QueryKernel
-from clickbridge.skernel.training_data import Training
+from clickbridge.skernel.training_data import KernelTraining
 
 Array = np.ndarray[Any, Any]
 PASSES, TOLERANCE = 100, 1e-2
@@ -50,7 +50,13 @@ class Neighbourhood:
 
     @classmethod
     def of(
-        cls, asked: Asked, queries: QueryKernel, documents: DocumentKernel, training: Training, size: Size, items: Array
+        cls,
+        asked: Asked,
+        queries: QueryKernel,
+        documents: DocumentKernel,
+        training: KernelTraining,
+        size: Size,
+        items: Array,
     ) -> Neighbourhood | None:
         """None where no known query with preferences is like the asked one. `items` are the documents to be scored."""
         near, likeness = queries.neighbours(asked, size.queries, training.has_pairs)

@@ -30,10 +30,10 @@ from clickbridge.settings import setting, settings
 from clickbridge.skernel.base_scores import BaseScores, above_zero, image_blocks, references, score_points
 from clickbridge.skernel.document_kernel import DocumentKernel
 from clickbridge.skernel.families import FAMILIES
+from clickbridge.skernel.kernel_choices import Choice, KernelChoices
 from clickbridge.skernel.kernel_model import FittedKernel, KernelModel, KernelSettings
 from clickbridge.skernel.neighbourhood import Neighbourhood
-from clickbridge.skernel.training_data import Material
-from clickbridge.skernel.tuning import Choice, KernelChoices
+from clickbridge.skernel.training_data import KernelData
 from clickbridge.types import Explanation
 
 BASE = "base"
@@ -141,5 +141,5 @@ class Robust(KernelModel, Wrapper):
         assert isinstance(choices, RobustChoices)
         return self.learn_parts(study, choices.parts)
 
-    def more_fields(self, parts: tuple[Any, ...], material: Material) -> dict[str, Any]:
+    def more_fields(self, parts: tuple[Any, ...], material: KernelData) -> dict[str, Any]:
         return {"parts": parts, "base_scores": score_points(parts[0], material.queries.keys, material.training)}

@@ -32,7 +32,7 @@ KERNEL_SHARE = 0.5
 
 @stored
 @dataclass(frozen=True, eq=False)
-class Training:
+class KernelTraining:
     """Preferences by known query: those of query i are `indptr[i]:indptr[i + 1]`, in an order of no meaning, so
     that the first n are a fair sample. `better` and `worse` are points; a point is a query and a document."""
 
@@ -61,7 +61,7 @@ class Training:
                 raise ValueError("a preference names a point, query or document that is not there")
 
     @classmethod
-    def of(cls, found: Preferences, numbers: Array, n_queries: int, seed: int) -> Training:
+    def of(cls, found: Preferences, numbers: Array, n_queries: int, seed: int) -> KernelTraining:
         """`numbers` gives a query of the log its number among the known ones, or -1."""
         query = numbers[found.query]
         keep = query >= 0
@@ -106,22 +106,22 @@ def water_level(available: Array, n: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class KernelData:
     """What a GRAPH gives to every kernel model of it."""
 
     queries: KnownQueries
     features: QueryFeatures
-    training: Training
+    training: KernelTraining
     note: str
 
 
-def gather(study: Study, parts: Set[str], preference: str, language: str, seed: int) -> Material:
+def gather(study: Study, parts: Set[str], preference: str, language: str, seed: int) -> KernelData:
     """`parts` are those of TAUGHT_BY_CLICKS that weigh anything."""
     key = ("kernel material", frozenset(parts), preference, language, seed)
     return study.once(key, lambda: _gather(study, parts, preference, language, seed))
 
 
-def _gather(study: Study, parts: Set[str], preference: str, language: str, seed: int) -> Material:
+def _gather(study: Study, parts: Set[str], preference: str, language: str, seed: int) -> KernelData:
     graph, seen = study.graph, study
     pages = graph.impressions
     pairs: Pairs | None = graph.pairs
@@ -139,10 +139,10 @@ def _gather(study: Study, parts: Set[str], preference: str, language: str, seed:
     features = QueryFeatures.of(keys, seen.graph.matrix(rows="queries")[known], language, latent)
     names = " and ".join(name for name in TAUGHT_BY_CLICKS if name in parts)
     source = f"{KERNEL_SHARE:.0%} of the log for the {names} kernel, the rest" if parts else "the log"
-    return Material(
+    return KernelData(
         KnownQueries(keys, np.asarray(clicks[known].sum(axis=1)).ravel()),
         features,
-        Training.of(found, numbers, len(known), seed),
+        KernelTraining.of(found, numbers, len(known), seed),
         f"{len(found):,} preferences ({found.rule}) of {source}; {found.opposed:,} cancelled out",
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from clickbridge.errors import ClickbridgeError, SettingError
-from clickbridge.evaluate.reproduction.table import Cell, missing
+from clickbridge.evaluate.reproduction.paper_table import Cell, missing
 from clickbridge.evaluate.similar import Judgments, answers_of
 from clickbridge.fusion.mart import Mart, choose_together
 from clickbridge.graph.clickgraph import ClickGraph

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from clickbridge.evaluate.reproduction.bench import Data
 from clickbridge.evaluate.reproduction.lab import LONG_PAGE, Lab, clicks_up_to
-from clickbridge.evaluate.reproduction.table import Cell, Row, Table, missing
+from clickbridge.evaluate.reproduction.paper_table import Cell, Table, TableRow, missing
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.models.candidates import asked
 from clickbridge.models.catalogue import KnownQueries
@@ -36,7 +36,7 @@ MOST_PAGES = 20_000
 Reranker = Callable[[Sequence[ResultList]], list[list[str]]]
 
 
-class Setting(NamedTuple):
+class Condition(NamedTuple):
     """What teaches, the pages to re-rank, the orders to try on them, and groups of ranks that these pages have."""
 
     data: Data
@@ -46,14 +46,14 @@ class Setting(NamedTuple):
     note: str
 
 
-def settings(lab: Lab) -> Iterator[Setting]:
+def settings(lab: Lab) -> Iterator[Condition]:
     yield simulated(lab)
     real = clara2(lab)
     if real is not None:
         yield real
 
 
-def simulated(lab: Lab) -> Setting:
+def simulated(lab: Lab) -> Condition:
     about, pages, docs = lab.pages
 
     def taught() -> Data:
@@ -62,14 +62,14 @@ def simulated(lab: Lab) -> Setting:
 
     clicked = [p for p in pages if p.clicks and p.results][:MOST_PAGES]
     note = f"clicks at ranks 1~{TAUGHT} teach, so 6~20 is the test; lists of {LONG_PAGE}"
-    return Setting(lab.once("pages", taught), clicked, ("online", "bm25", "pls", RANDOM), GROUPS, note)
+    return Condition(lab.once("pages", taught), clicked, ("online", "bm25", "pls", RANDOM), GROUPS, note)
 
 
-def clara2(lab: Lab) -> Setting | None:
+def clara2(lab: Lab) -> Condition | None:
     if lab.clara2 is None:
         return None
     note = "earlier pages teach, so all ranks are the test; lists of 10"
-    return Setting(*lab.clara2, ("online", "walk", COUNTS, RANDOM), ((1, 5), (6, 10)), note)
+    return Condition(*lab.clara2, ("online", "walk", COUNTS, RANDOM), ((1, 5), (6, 10)), note)
 
 
 def moved(pages: Sequence[Impression], rerank: Reranker) -> list[Move]:
@@ -105,14 +105,14 @@ def ranks(lab: Lab) -> Iterator[Table]:
         yield from rank_tables(setting)
 
 
-def rank_tables(setting: Setting) -> Iterator[Table]:
+def rank_tables(setting: Condition) -> Iterator[Table]:
     title = "Rank of the clicked result after re-ranking, by its given rank"
     for order in setting.orders:
         rows = _rows(setting, order)
         yield Table("09-ranks", f"{title}: {order}", setting.data.about, COLUMNS, rows, [setting.note])
 
 
-def _rows(setting: Setting, order: str) -> list[Row]:
+def _rows(setting: Condition, order: str) -> list[TableRow]:
     """One for each group that has clicks, and all clicks together; or why there is none."""
     rerank: Reranker = as_shown
     if order == COUNTS:
@@ -120,12 +120,12 @@ def _rows(setting: Setting, order: str) -> list[Row]:
     elif order != RANDOM:
         fitted = setting.data.fit(order)
         if fitted.model is None:
-            return [Row(f"{low}~{high}", missing(fitted.why, COLUMNS)) for low, high in setting.groups]
+            return [TableRow(f"{low}~{high}", missing(fitted.why, COLUMNS)) for low, high in setting.groups]
         rerank = by_model(fitted.model)
     cells = _of_random if order == RANDOM else _of_order
     everything, *groups = rank_groups(moved(setting.pages, rerank), setting.groups)
     paper = PUBLISHED if order == "online" else {}
-    return [Row(g.group.replace("-", "~"), cells(g), paper.get(g.group, ())) for g in (*groups, everything)]
+    return [TableRow(g.group.replace("-", "~"), cells(g), paper.get(g.group, ())) for g in (*groups, everything)]
 
 
 def _of_order(group: GroupRow) -> tuple[Cell, ...]:
@@ -153,7 +153,7 @@ def time_table(data: Data, pages: Sequence[Impression]) -> Table:
         for name, act in (("ranking", _rank), ("training step", _learn)):
             seconds = _seconds(act, fitted.model, some)
             ours[name] = (seconds, 1000 * seconds / max(n, 1))
-    rows = [Row(name, ours[name], published[name]) for name in published]
+    rows = [TableRow(name, ours[name], published[name]) for name in published]
     notes = [
         "projection: 09 gives 2,383 min for 200 components, under 1 for projecting, 1,486 for 100 query clusters, on a "
         "3.2 GHz Pentium 4 with 3,875,427 queries; ours is all of fit, with tuning",

@@ -11,8 +11,8 @@ from scipy import sparse
 from clickbridge.evaluate import plots, slices
 from clickbridge.evaluate.reproduction.bench import NDCG, Data
 from clickbridge.evaluate.reproduction.lab import Lab
-from clickbridge.evaluate.reproduction.ranking import Line, relevance_table
-from clickbridge.evaluate.reproduction.table import Cell, Row, Table, missing
+from clickbridge.evaluate.reproduction.paper_table import Cell, Table, TableRow, missing
+from clickbridge.evaluate.reproduction.relevance_rows import Line, relevance_table
 from clickbridge.evaluate.similar import PairedPreference, prefer, sample_queries, tail_of
 from clickbridge.models.latent import FittedLatent
 
@@ -65,9 +65,9 @@ def table_1(lab: Lab) -> Iterator[Table]:
     rows = []
     for label, spec in specs.items():
         ours = tuple(_shares(lab.simulated(scale), spec) for scale in ("enterprise", "one-week"))
-        rows.append(Row(label, ours, tuple(str(pair) for pair in published[label])))
+        rows.append(TableRow(label, ours, tuple(str(pair) for pair in published[label])))
     for label in ("Cos_B+Cos_W", "LSI+Cos_W", "RW+Cos_W"):
-        rows.append(Row(label, ("(0.9, 0.1) taken over",) * 2, ("(0.9, 0.1)",) * 2))
+        rows.append(TableRow(label, ("(0.9, 0.1) taken over",) * 2, ("(0.9, 0.1)",) * 2))
     data = f"{lab.simulated('enterprise').about} | {lab.simulated('one-week').about}"
     note = "ours weigh scores that are normalised first, so they are not on the scale of the paper's"
     yield Table("11M-1", "Weights in combination methods", data, ("enterprise", "web"), rows, [note])
@@ -96,7 +96,7 @@ def table_2(lab: Lab) -> Iterator[Table]:
     settings: dict[str, Mapping[str, Any]] = {"M-PLS_Word": WORD, "M-PLS_Bipar": BIPAR, "M-PLS_Conca": CONCA}
     for scale, paper in published.items():
         data = lab.simulated(scale)
-        rows = [Row(label, _matrix(data, settings.get(label)), paper[label]) for label in paper]
+        rows = [TableRow(label, _matrix(data, settings.get(label)), paper[label]) for label in paper]
         yield Table("11M-2", f"Matrices for SVD, {scale}", data.about, ("dimension", "density"), rows)
 
 
@@ -132,7 +132,7 @@ def table_5(lab: Lab) -> Iterator[Table]:
     rows = []
     for scale, paper in published.items():
         data = lab.simulated(scale)
-        rows.append(Row(data.about, data.means("mpls+bm25", (data.map_name, *NDCG), WITH_BM25), paper))
+        rows.append(TableRow(data.about, data.means("mpls+bm25", (data.map_name, *NDCG), WITH_BM25), paper))
     yield Table("11M-5", "M-PLS_Com with BM25", "simulated, named in each row", ("MAP", *NDCG), rows)
 
 
@@ -142,7 +142,7 @@ def table_6(lab: Lab) -> Iterator[Table]:
     for kind, queries in EXAMPLES.items():
         for query in queries:
             found = (lab.demo.answers("mpls", COM, [query]) or {query: [fitted.why]})[query]
-            rows.append(Row(f"{kind}: {query}", tuple([*found, None, None, None][:3])))
+            rows.append(TableRow(f"{kind}: {query}", tuple([*found, None, None, None][:3])))
     note = "some of these phrasings never occur in the log: they are mapped by their words alone"
     yield Table("11M-6", "Similar queries found by M-PLS_Com", lab.demo.about, ("1", "2", "3"), rows, [note])
 
@@ -152,7 +152,7 @@ def table_7(lab: Lab) -> Iterator[Table]:
     for label, (spec, settings) in {"M-PLS_Com": ("mpls", COM), **RIVALS}.items():
         fitted = lab.demo.fit(spec, settings)
         found = (lab.demo.answers(spec, settings, [DIFFICULT]) or {DIFFICULT: [fitted.why]})[DIFFICULT]
-        rows.append(Row(label, tuple([*(found or ["N / A"]), None, None, None][:3])))
+        rows.append(TableRow(label, tuple([*(found or ["N / A"]), None, None, None][:3])))
     yield Table("11M-7", f"A difficult query: {DIFFICULT}", lab.demo.about, ("1", "2", "3"), rows)
 
 
@@ -175,7 +175,7 @@ def _dimensions(lab: Lab, key: str, scale: str) -> Table:
         for i, name in enumerate(("MAP", *NDCG))
     }
     title = f"M-PLS_Com by dimension, simulated {scale}"
-    rows = [Row(str(d), values) for d, values in means.items()]
+    rows = [TableRow(str(d), values) for d, values in means.items()]
     note = "11M shows this as a figure without numbers: all measures rise with the dimension, slower after 1000 or 3000"
     picture = plots.alone(plots.curves(series, title), title) if all(series.values()) else None
     return Table(key, title, data.about, ("MAP", *NDCG), rows, [note], svg=picture)
@@ -201,9 +201,10 @@ def _preferences(lab: Lab, key: str, scale: str, note: str, tail: bool = False) 
         found, queries, failed = compare_similar(data, tail=tail, seed=lab.seed)
         columns = ("pos", "com", "neg", "sign test p")
         shares = [
-            Row(p.baseline, (*(round(n / max(queries, 1), 4) for n in (p.pos, p.com, p.neg)), p.p_value)) for p in found
+            TableRow(p.baseline, (*(round(n / max(queries, 1), 4) for n in (p.pos, p.com, p.neg)), p.p_value))
+            for p in found
         ]
-        rows = [*shares, *(Row(label, missing(why, columns)) for label, why in failed.items())]
+        rows = [*shares, *(TableRow(label, missing(why, columns)) for label, why in failed.items())]
         what = f"{queries} {'tail ' if tail else ''}queries, top 3"
         title = f"Similar queries{' (tail)' if tail else ''}, M-PLS_Com against each: {data.name}"
         picture = plots.alone(plots.preferences(found, title), title) if found else None

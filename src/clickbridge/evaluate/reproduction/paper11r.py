@@ -8,8 +8,8 @@ import numpy as np
 
 from clickbridge.evaluate.reproduction.bench import Data
 from clickbridge.evaluate.reproduction.lab import Lab
-from clickbridge.evaluate.reproduction.ranking import Line, relevance_table
-from clickbridge.evaluate.reproduction.table import Row, Table
+from clickbridge.evaluate.reproduction.paper_table import Table, TableRow
+from clickbridge.evaluate.reproduction.relevance_rows import Line, relevance_table
 from clickbridge.evaluate.similar import MEASURES, precision, sample_queries, similar_by_clicks
 from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
 
@@ -28,7 +28,7 @@ def table_3(lab: Lab) -> Iterator[Table]:
         counted = _counted(data)
         most = [counted.keys[i] for i in np.argsort(-counted.clicks, kind="stable")[:SHOWN]]
         found = similar_by_clicks("Pearson", counted.matrix, counted.keys, most, k=4)
-        rows = [Row(query, (", ".join(names) or "none",)) for query, names in found.items()]
+        rows = [TableRow(query, (", ".join(names) or "none",)) for query, names in found.items()]
         yield Table("11R-3", "Similar queries by Pearson correlation of clicks", data.about, ("similar queries",), rows)
 
 
@@ -47,7 +47,9 @@ def footnote_2(lab: Lab) -> Iterator[Table]:
         known = {*counted.keys}
         queries = sample_queries([q for q in data.alike.queries if q in known], seed=lab.seed)
         rows = [
-            Row(name, (precision(similar_by_clicks(name, counted.matrix, counted.keys, queries), data.alike),), (says,))
+            TableRow(
+                name, (precision(similar_by_clicks(name, counted.matrix, counted.keys, queries), data.alike),), (says,)
+            )
             for name, says in order.items()
         ]
         assert set(order) == set(MEASURES)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from clickbridge.evaluate.reproduction.bench import Data, exists
 from clickbridge.evaluate.reproduction.lab import Lab
-from clickbridge.evaluate.reproduction.ranking import Line, bins_table, relevance_table
-from clickbridge.evaluate.reproduction.table import Table
+from clickbridge.evaluate.reproduction.paper_table import Table
+from clickbridge.evaluate.reproduction.relevance_rows import Line, bins_table, relevance_table
 
 BOTH = {"pls.views": "word,click", "pls.sv_power": 0.0, "rmls.views": "word,click"}
 """Words and clicks side by side; scores without singular values, as the paper has them."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from clickbridge.errors import SettingError
 from clickbridge.evaluate.reproduction import paper09, paper11m, paper11r, paper13
 from clickbridge.evaluate.reproduction.lab import Lab
-from clickbridge.evaluate.reproduction.table import Table
+from clickbridge.evaluate.reproduction.paper_table import Table
 
 TABLES: dict[str, Callable[[Lab], Iterator[Table]]] = {
     "13-2": paper13.table_2,

@@ -16,10 +16,10 @@ import numpy as np
 from clickbridge.errors import SettingError
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.values import stored
+from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Labelled, at_most, without_gaps
 from clickbridge.models.fitted import Choices
 from clickbridge.models.study import Study
-from clickbridge.models.tuning import labelled, ranker_of
 from clickbridge.settings import Settings
 from clickbridge.skernel.query_kernel import QueryKernel, checked_weights
 

@@ -12,7 +12,7 @@ Cell = float | int | str | None
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """`ours` and `paper` have a cell for each column; a text in `ours` says why there is no figure."""
 
     label: str
@@ -28,7 +28,7 @@ class Table:
     title: str
     data: str
     columns: tuple[str, ...]
-    rows: list[Row]
+    rows: list[TableRow]
     notes: list[str] = field(default_factory=list)
     stacked: bool = False
     svg: str | None = None

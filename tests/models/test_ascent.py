@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from clickbridge import BM25, LMIR, VSM, ClickGraph
+from clickbridge.models.ascent import FIELD_GRID, coordinate_ascent
 from clickbridge.models.candidates import Labelled
 from clickbridge.models.catalogue import Catalogue, KnownQueries
-from clickbridge.models.tuning import FIELD_GRID, coordinate_ascent
 from clickbridge.types import Document, Impression, ResultList
 from oracles.graphs import noisy_field_graph
 

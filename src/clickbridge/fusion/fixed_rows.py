@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from clickbridge.fusion.values import Array, Value, frozen
+from clickbridge.fusion.fixed_arrays import Array, Value, frozen
 from clickbridge.io.values import stored
 from clickbridge.numerics.list_features import unit_data
 from clickbridge.numerics.ragged import Ragged
@@ -16,7 +16,7 @@ from clickbridge.numerics.ragged import Ragged
 
 @stored
 @dataclass(frozen=True, eq=False, repr=False)
-class Rows(Value):
+class FixedRows(Value):
     """Row i has the terms `indices[indptr[i]:indptr[i + 1]]`; `data` holds a number, or several, for each."""
 
     indptr: Array
@@ -58,24 +58,24 @@ class Rows(Value):
     def matrix(self, width: int) -> sparse.csr_array:
         return sparse.csr_array((self.data, self.indices, self.indptr), shape=(len(self), width))
 
-    def transposed(self, width: int) -> Rows:
+    def transposed(self, width: int) -> FixedRows:
         """A row for each of the `width` terms."""
-        return Rows.of(sparse.csr_array(self.matrix(width).T))
+        return FixedRows.of(sparse.csr_array(self.matrix(width).T))
 
-    def take(self, rows: Array) -> Rows:
+    def take(self, rows: Array) -> FixedRows:
         ragged, entries = Ragged(self.indptr).rows_of(rows)
-        return Rows(ragged.indptr, self.indices[entries], self.data[entries])
+        return FixedRows(ragged.indptr, self.indices[entries], self.data[entries])
 
-    def with_data(self, data: Array) -> Rows:
-        return Rows(self.indptr, self.indices, data)
+    def with_data(self, data: Array) -> FixedRows:
+        return FixedRows(self.indptr, self.indices, data)
 
-    def column(self, number: int) -> Rows:
+    def column(self, number: int) -> FixedRows:
         """With one of several numbers for each entry."""
         return self.with_data(self.data[:, number])
 
-    def unit(self, scale: Array | None = None) -> Rows:
+    def unit(self, scale: Array | None = None) -> FixedRows:
         """Rows of length 1 once each number is multiplied by the `scale` of its term; what is zero stays so."""
-        return Rows(*self.unit_arrays(scale))
+        return FixedRows(*self.unit_arrays(scale))
 
     def unit_arrays(self, scale: Array | None = None) -> tuple[Array, Array, Array]:
         """The same as bare arrays, for a loop that needs no more."""

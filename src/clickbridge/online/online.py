@@ -22,7 +22,7 @@ from clickbridge.models.fitted import Choices, Fitted
 from clickbridge.models.study import Study
 from clickbridge.online.blend import Blend
 from clickbridge.online.choices import CAUTIOUS_PAIRS, HELD_BACK, Lessons, OnlineChoices, OnlineSettings, choose_blend
-from clickbridge.online.fitted import FittedOnline
+from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.online.learner import Learner
 from clickbridge.types import Document, Impression, Ranking
 

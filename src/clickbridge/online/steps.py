@@ -61,7 +61,7 @@ class Step(NamedTuple):
     new: list[NewPage]
 
 
-class Plan:
+class Steps:
     """Events worked out aside, one after the other. Documents in `gone` were removed and are not taken in again."""
 
     def __init__(self, working: WorkingState, gone: frozenset[str] = frozenset()) -> None:

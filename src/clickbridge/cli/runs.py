@@ -31,7 +31,7 @@ def rank(
     from clickbridge.io.lists import read_lists
     from clickbridge.io.trec import write_run
     from clickbridge.models.candidates import asked
-    from clickbridge.models.files import load
+    from clickbridge.models.model_folder import load
 
     keep_apart([out], [lists, model])
     opened, given = load(model), read_lists(lists)

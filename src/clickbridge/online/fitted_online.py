@@ -28,9 +28,9 @@ from clickbridge.online.blend import Blend
 from clickbridge.online.choices import OnlineChoices, OnlineSettings
 from clickbridge.online.entry import Entry, page_entry
 from clickbridge.online.events import query_hash, query_hashes
-from clickbridge.online.plan import Plan, Rules
 from clickbridge.online.projection import Projection
 from clickbridge.online.state import State
+from clickbridge.online.steps import Rules, Steps
 from clickbridge.online.working import WorkingState
 from clickbridge.search.index import Found
 from clickbridge.types import Document, Impression, PairCount, Ranking, ResultList, query_key
@@ -266,7 +266,7 @@ class FittedOnline(FittedWrapper):
         )
         working = base.working()
         for entry in base._entries(change):
-            working.add(Plan(working, gone).step(entry))
+            working.add(Steps(working, gone).step(entry))
         return base.with_state(working.state())
 
     def _inner_with(self, change: Change, engine: Engine) -> tuple[Any, ...]:

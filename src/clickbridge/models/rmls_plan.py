@@ -86,7 +86,8 @@ def sizes_of(
 
 def plans(sizes: Sizes, budget: float, rates: Rates = NOMINAL) -> list[Plan]:
     """Every plan with its cost, cheapest first; those over the budget, in bytes, last."""
-    made = [_w_plan(sizes, rates, dense=False), _w_plan(sizes, rates, dense=True), _factors(sizes, rates, budget)]
+    formed = (_w_plan(sizes, rates, budget, dense=dense) for dense in (False, True))
+    made = [*formed, _factors(sizes, rates, budget)]
     return sorted(made, key=lambda plan: (plan.memory > budget, plan.seconds))
 
 
@@ -103,7 +104,7 @@ def choose(sizes: Sizes, budget: float, wanted: str = "auto", rates: Rates = NOM
     return made[0]
 
 
-def _w_plan(s: Sizes, rates: Rates, *, dense: bool) -> Plan:
+def _w_plan(s: Sizes, rates: Rates, budget: float, *, dense: bool) -> Plan:
     rows = s.n_x + s.n_y
     formed = 2 * s.nnz_w * (FLOAT + INDEX) + s.nnz_x * (FLOAT + INDEX)
     forming = s.products * GATHER * 4
@@ -118,7 +119,9 @@ def _w_plan(s: Sizes, rates: Rates, *, dense: bool) -> Plan:
     turning, small = _turning(s)
     operations = s.iterations * (operations + SCAN * rows * s.dim + turning) + forming
     moved = s.iterations * moved
-    memory = formed + 2 * maps + small + 8 * 2048 * s.dim * FLOAT
+    omega = max(s.n_x, s.n_y) * s.dim * FLOAT  # kept for its second use where a quarter of the memory holds it
+    kept = omega if s.decorrelate and omega <= budget / 4 else 0.0
+    memory = formed + 2 * maps + small + kept + 8 * 2048 * s.dim * FLOAT
     name = "w-dense" if dense else "w-sparse"
     return Plan(name, operations, moved, memory, _seconds(operations, moved, rates), s.dim)
 

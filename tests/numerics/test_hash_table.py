@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickbridge.numerics.table import add_at, empty_table, mixed, packed, room_for, unpacked, value_at, without_small
+from clickbridge.numerics.hash_table import (
+    add_at,
+    empty_table,
+    mixed,
+    packed,
+    room_for,
+    unpacked,
+    value_at,
+    without_small,
+)
 
 KEYS = st.integers(1, 40) | st.integers(1, 2**64 - 1)
 

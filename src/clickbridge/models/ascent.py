@@ -11,7 +11,7 @@ from scipy import sparse
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.models.candidates import Labelled
 from clickbridge.models.fitted import Fitted
-from clickbridge.models.formulas import BM25Formula, Formula, Statistics
+from clickbridge.models.formulas import BM25Formula, Formula, TermStatistics
 from clickbridge.models.study import Study
 from clickbridge.search.index import SparseIndex
 from clickbridge.types import ResultList, text_of_key
@@ -130,7 +130,7 @@ class _WordLookup:
         self.formula, self.catalogue = formula, study.catalogue
         self.vocabulary, self.counts = study.words(study.graph.field_names, language, stop_words)
         self.counter = WordCounter(Analyzer(language, stop_words), self.vocabulary, frozen=True)
-        self.statistics = Statistics.of(self.counts, formula)
+        self.statistics = TermStatistics.of(self.counts, formula)
 
     def map(self, keys: Sequence[str]) -> sparse.csr_array:
         return self.formula.queries(self.counter.count(map(text_of_key, keys)), self.statistics)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from clickbridge.evaluate.reproduction.table import Cell, Table
+from clickbridge.evaluate.reproduction.paper_table import Cell, Table
 
 PAGE = "tables.md"
 InWords = Callable[[Cell], str]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from clickbridge.evaluate.reproduction.bench import NDCG, Data
-from clickbridge.evaluate.reproduction.table import Cell, Row, Table, missing
+from clickbridge.evaluate.reproduction.paper_table import Cell, Table, TableRow, missing
 from clickbridge.evaluate.significance import gains_over, holm, mark, p_in_words, t_test
 
 
@@ -36,7 +36,7 @@ def relevance_table(
             ours = (*ours, *data.means(line.spec, (NDCG[-1],), line.settings, "unseen"))
         fitted = data.fit(line.spec, line.settings)
         ours = (*ours, differs.get(line.label), round(fitted.seconds, 2) if fitted.model is not None else None)
-        rows.append(Row(line.label, ours, line.paper))
+        rows.append(TableRow(line.label, ours, line.paper))
     columns = (*columns, *((f"unseen {NDCG[-1]}",) if apart else ()), f"p vs {base.label}", "fit s")
     table = Table(key, title, data.about, columns, rows)
     table.notes.append(table.agreement_note(columns.index(compare)))
@@ -76,6 +76,6 @@ def bins_table(key: str, title: str, data: Data, lines: Sequence[Line]) -> Table
         found = data.values(line.spec, line.settings)
         means = [data.means(line.spec, NDCG, line.settings, only=group) for group in groups]
         ours = missing(found, columns) if isinstance(found, str) else tuple(cell for group in means for cell in group)
-        rows.append(Row(line.label, ours, line.paper))
+        rows.append(TableRow(line.label, ours, line.paper))
     sizes = ", ".join(f"{name}: {len(group):,}" for (_, _, name), group in zip(BINS, groups, strict=True))
     return Table(key, title, data.about, columns, rows, [f"queries by clicks: {sizes}"], stacked=True)

@@ -15,8 +15,8 @@ from scipy import sparse
 from clickbridge.engines.base import Engine
 from clickbridge.models.fitted import Array
 from clickbridge.models.latent import Features, Space
-from clickbridge.models.plan import Plan, Sizes, choose, sizes_of
 from clickbridge.models.pls import LatentSettings, weighted_responses
+from clickbridge.models.rmls_plan import Plan, Sizes, choose, sizes_of
 from clickbridge.numerics.rmls import (
     ABSOLUTE,
     DENSITY,
@@ -24,7 +24,7 @@ from clickbridge.numerics.rmls import (
     FactoredRows,
     FormedRows,
     Half,
-    Rows,
+    ProductRows,
     Shrinkage,
     cosine_to_constant,
     effective_rank,
@@ -132,7 +132,7 @@ class Problem:
             seed=s.seed,
         )  # fmt: skip
 
-    def rows(self, plan: Plan) -> tuple[Rows, Rows]:
+    def rows(self, plan: Plan) -> tuple[ProductRows, ProductRows]:
         """The rows of W (for queries) and of W' (for documents) as a plan wants them."""
         x, r, y = self.x, self.r, self.y
         if plan.name == "factors":
@@ -191,7 +191,14 @@ def passes(
 
 
 def _half(
-    rows: Rows, other: Maps, threshold: float, theta: float, dim: int, s: RMLSSettings, dense: bool, engine: Engine
+    rows: ProductRows,
+    other: Maps,
+    threshold: float,
+    theta: float,
+    dim: int,
+    s: RMLSSettings,
+    dense: bool,
+    engine: Engine,
 ) -> Half:
     mode = MODES[s.shrink]
     value = kept(s.density, dim) if mode == DENSITY else threshold

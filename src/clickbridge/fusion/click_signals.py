@@ -11,11 +11,11 @@ from typing import Self
 
 import numpy as np
 
+from clickbridge.fusion.fixed_arrays import Array, Value, check, frozen
+from clickbridge.fusion.fixed_rows import FixedRows
 from clickbridge.fusion.lists_at_once import over_lists
-from clickbridge.fusion.rows import Rows
 from clickbridge.fusion.signals import TINY, Matches, TextSignals, dots, known_idf
 from clickbridge.fusion.terms import QueryTerms
-from clickbridge.fusion.values import Array, Value, check, frozen
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import weighed_clicks
 from clickbridge.io.values import stored
@@ -45,14 +45,14 @@ class ClickSignals(Value):
     older clicks counting less."""
 
     keys: tuple[str, ...]
-    shares: Rows
+    shares: FixedRows
     """Each document's share of a query's clicks, by query."""
-    together: Rows
+    together: FixedRows
     """Documents as unit rows of the queries that clicked them."""
-    clicktext: Rows
+    clicktext: FixedRows
     """BM25 images of documents by the words of the queries that clicked them."""
-    by_word: Rows
-    by_char: Rows
+    by_word: FixedRows
+    by_char: FixedRows
     """Known queries as unit rows of words and of character n-grams, a row for each word and n-gram."""
     char_idf: Array
     weights: Array
@@ -107,7 +107,7 @@ class ClickSignals(Value):
         known, counts = clicked(graph)
         clicks, asked = counts.column(0), queries.take(known)
         n_terms, n_chars = len(text.vocabularies.words), len(text.vocabularies.chars)
-        clicktext = Rows.of(clicks.transposed(graph.n_docs).matrix(len(known)) @ asked.words.matrix(n_terms))
+        clicktext = FixedRows.of(clicks.transposed(graph.n_docs).matrix(len(known)) @ asked.words.matrix(n_terms))
         char_idf = known_idf(asked.chars, n_chars)
         shares = shares_of(counts)
         matters = kept_words(shares.column(0), asked.words, text) * text.word_idf
@@ -158,7 +158,7 @@ class ClickSignals(Value):
         """Of each list's query; -1 for an unknown one."""
         return np.array([self.numbers.get(key, -1) for key in lists.keys], dtype=np.int64)
 
-    def _nearest(self, queries: Rows, idf: Array, inverted: Rows) -> tuple[Array, Array, Array]:
+    def _nearest(self, queries: FixedRows, idf: Array, inverted: FixedRows) -> tuple[Array, Array, Array]:
         indptr, voters, similarity = nearest(queries.unit_arrays(idf), inverted.arrays, len(self.keys), NEIGHBOURS)
         return indptr, voters, similarity**SHARPNESS
 
@@ -176,17 +176,17 @@ class ClickSignals(Value):
 ARRAYS = ("char_idf", "weights", "documents", "query_clicks")
 
 
-def clicked(graph: ClickGraph) -> tuple[Array, Rows]:
+def clicked(graph: ClickGraph) -> tuple[Array, FixedRows]:
     """The numbers of the queries with a click, and rows of the documents clicked for them: clicks and, where there are
     times, clicks of which older ones count less."""
     pairs = graph.pairs
     kept = pairs.clicks > 0
     known, lengths = np.unique(pairs.query[kept], return_counts=True)
     values = [pairs.clicks, weighed_clicks(graph, HALF_LIFE)] if graph.has_times else [pairs.clicks]
-    return known, Rows(Ragged.of_lengths(lengths).indptr, pairs.doc[kept], np.stack(values, axis=1)[kept])
+    return known, FixedRows(Ragged.of_lengths(lengths).indptr, pairs.doc[kept], np.stack(values, axis=1)[kept])
 
 
-def shares_of(counts: Rows) -> Rows:
+def shares_of(counts: FixedRows) -> FixedRows:
     """Clicks over the query's, and recent ones over the root of the query's: one of a hundred says more than one of
     one."""
     totals = np.add.reduceat(counts.data, counts.indptr[:-1], dtype=np.float64) if len(counts) else counts.data
@@ -194,7 +194,7 @@ def shares_of(counts: Rows) -> Rows:
     return counts.with_data(counts.data / (np.maximum(totals, TINY) ** power)[counts.owner])
 
 
-def popularity(graph: ClickGraph, counts: Rows) -> list[Array]:
+def popularity(graph: ClickGraph, counts: FixedRows) -> list[Array]:
     """Of each document: recent clicks where there are times, clicks, how often it was shown, and clicks over that."""
     *lately, clicks = (
         np.bincount(counts.indices, weights=column, minlength=graph.n_docs) for column in counts.data.T[::-1]
@@ -203,7 +203,7 @@ def popularity(graph: ClickGraph, counts: Rows) -> list[Array]:
     return [*lately, clicks, shown, (clicks + PRIOR_CLICKS) / (np.maximum(shown, clicks) + PRIOR_SHOWN)]
 
 
-def kept_words(shares: Rows, words: Rows, text: TextSignals) -> Array:
+def kept_words(shares: FixedRows, words: FixedRows, text: TextSignals) -> Array:
     """For each term, how often a query's clicked documents hold it, given that the query does."""
     asked, kept = np.zeros((2, len(text.vocabularies.words)))
     rows = (*shares.arrays, words.indptr, words.indices, text.words.indptr, text.words.indices)

@@ -1,0 +1,273 @@
+"""`auto`: the best model for a log, found by trying. The default of `fit`.
+
+Candidates go from cheap to dear as far as the budget reaches, each learned on the rest of one hold_back and judged on
+what was held back. The best by the mean paired difference is taken, or a simpler one that is as good within .001. What
+was chosen is then learned on everything and saved: a MODEL of its own kind, with the record of the choice in its
+report.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from clickbridge.engines.base import Engine
+from clickbridge.errors import InputError, MissingPart, NotSupported, SettingError
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.io.values import stored
+from clickbridge.models.composite import choose_once, learn_once
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.jury import Jury
+from clickbridge.models.ladder import Candidate, candidates, split_words, usual
+from clickbridge.models.model import Model
+from clickbridge.models.registry import model_class
+from clickbridge.models.specs import build_components, build_model, parse_spec
+from clickbridge.models.study import Study
+from clickbridge.settings import Counting, Fields, Seeded, addressed, setting, settings
+
+CLOSE = 0.001
+"""A simpler model is taken where it is as good as the best within this."""
+SURE = 1.96
+"""Standard errors beyond which a difference is more than chance."""
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+@settings
+class AutoSettings(Counting, Fields, Seeded):
+    budget: str = setting("10m", "auto: how long to try candidates, as 90s, 10m or 2h, by predicted cost")
+    candidates: str = setting("auto", "auto: specs to try, separated by commas; auto is what suits the GRAPH")
+
+
+@stored
+@dataclass(frozen=True, kw_only=True)
+class AutoChoices(Choices):
+    """The spec that was chosen, what it chose for itself, and what was tried."""
+
+    chosen: str
+    own: Any
+    trials: tuple[dict[str, Any], ...] = ()
+
+
+def budget_seconds(text: str) -> float:
+    """`10m` in seconds; a number alone is seconds."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", text)
+    if found is None:
+        raise SettingError(f"budget must be a time, as 90s, 10m or 2h; got {text!r}")
+    return float(found[1]) * UNITS[found[2]]
+
+
+class Auto(Model):
+    """The best model for a log, found by trying: `Auto(budget="5m").fit(graph)`.
+
+    After `fit` it answers as the model that it chose; `chosen_model` is that model, and what is saved."""
+
+    name = "auto"
+    about = "tries models from cheap to dear through hold_back, takes the best"
+    paper = "-"
+    Settings = AutoSettings
+    fitted_type: ClassVar[type[Fitted]] = Fitted
+
+    @classmethod
+    def abilities(cls) -> frozenset[str]:
+        """What every model has that is chosen for a log with text."""
+        return frozenset({"search", "new queries", "update"})
+
+    @property
+    def settings(self) -> Any:
+        s = super().settings
+        budget_seconds(s.budget)
+        if s.candidates != "auto":
+            for spec in s.candidates.split(","):
+                parse_spec(spec)
+        return s
+
+    # --- choosing --------------------------------------------------------------------------------
+
+    def built(self, spec: str) -> Model:
+        """A candidate with those of the settings that were changed here and that some part of it has."""
+        defaults, own = self.declared(), self.get_params()
+        changed = {n: v for n, v in own.items() if n not in ("budget", "candidates") and v != defaults[n].default}
+        parts = build_components(parse_spec(spec))
+        taken = {n: v for n, v in changed.items() if any(addressed(n, p.name, p.setting_names()) for p in parts)}
+        return build_model(spec, taken)
+
+    def choose(self, study: Study) -> AutoChoices:
+        s: AutoSettings = self.settings
+        shared = Study(study.graph, study.engine, study.watch, study.corpus, study.whole, shares=True)
+        given = s.candidates != "auto"
+        specs = [Candidate(spec.strip(), 0.0) for spec in s.candidates.split(",")] if given else None
+        jury = Jury(shared, s.seed) if len(study.graph.pairs) else None
+        if jury is None or len(jury) < MIN_USABLE or not len(jury.rest.clicked().queries):
+            spec = specs[0].spec if specs else usual(study.graph)
+            n = 0 if jury is None else len(jury)
+            note = f"auto: {n} searches can be held back, {MIN_USABLE} are needed to compare models: takes {spec}"
+            return AutoChoices(chosen=spec, own=self.built(spec).choose(study), notes=(note,))
+        contest = Contest(self, jury, budget_seconds(s.budget))
+        contest.run(candidates(study.graph) if specs is None else specs)
+        if specs is None:
+            contest.on_top()
+        best = contest.best()
+        notes = contest.lines(best, split_words(study.graph))
+        return AutoChoices(chosen=best.spec, own=best.choices, trials=contest.record(), notes=notes)
+
+    # --- learning --------------------------------------------------------------------------------
+
+    def learn(self, study: Study, choices: Choices) -> Fitted:
+        assert isinstance(choices, AutoChoices)
+        study.watch(f"fitting {choices.chosen} on everything")
+        fitted = self.built(choices.chosen).learned(study, choices.own)
+        return fitted._with(notes=(*choices.notes, *fitted.notes))
+
+    def learned(self, study: Study, choices: Choices) -> Fitted:
+        assert isinstance(choices, AutoChoices)
+        fitted = super().learned(study, choices)
+        record = {"chosen": choices.chosen, "budget": self.budget, "trials": list(choices.trials)}
+        return fitted.noted(auto=record)
+
+    def refit(self, graph: ClickGraph, *, engine: Engine | None = None) -> Self:
+        """Learns from a GRAPH what was chosen before."""
+        again = self.chosen_model.refit(graph, engine=engine).fitted
+        self.fitted_ = again.noted(auto=self.fitted.report.get("auto"))
+        return self
+
+    @property
+    def chosen_model(self) -> Model:
+        """What was chosen, as a model of its own kind: the online learner, say, with its events."""
+        return model_class(self.fitted.model).from_fitted(self.fitted)
+
+
+# --- trying ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A candidate that was tried, with nDCG@5 of each held-back search."""
+
+    spec: str
+    seconds: float
+    choices: Choices
+    values: Array = field(repr=False)
+    mean: float
+    searches: bool
+
+
+class Contest:
+    """Candidates tried one after the other on one jury. Simpler ones come first."""
+
+    def __init__(self, auto: Auto, jury: Jury, budget: float) -> None:
+        self.auto, self.jury, self.budget = auto, jury, budget
+        self.spent = 0.0
+        self.started = time.monotonic()
+        self.trials: dict[str, Trial] = {}
+        self.left: dict[str, str] = {}
+
+    def run(self, ladder: list[Candidate]) -> None:
+        for candidate in ladder:
+            why = self._why_not(candidate)
+            if why:
+                self.left[candidate.spec] = why
+            else:
+                self._try(candidate)
+
+    def _why_not(self, candidate: Candidate) -> str:
+        if self.spent + candidate.seconds > self.budget:
+            return f"about {candidate.seconds:.0f} s more than the budget has left"
+        if self.trials and time.monotonic() - self.started > self.budget:
+            return "the budget was used up sooner than predicted on this machine"
+        lost, against = (self.trials.get(spec) for spec in candidate.unless)
+        if lost and against and self.jury.gain(lost.values, against.values).bounds(SURE)[1] < CLOSE:
+            return f"{lost.spec} gained nothing over {against.spec}"
+        return ""
+
+    def _try(self, candidate: Candidate) -> None:
+        jury, rest, model = self.jury, self.jury.rest, self.auto.built(candidate.spec)
+        rest.watch(f"auto: trying {candidate.spec}")
+        self.spent += candidate.seconds
+        try:
+            choices = choose_once(model, rest)
+            fitted = learn_once(model, rest, choices)
+        except (MissingPart, InputError, NotSupported) as refusal:
+            self.left[candidate.spec] = str(refusal)
+            return
+        if not jury.can_judge(fitted):
+            self.left[candidate.spec] = "it cannot search the collection"
+            return
+        values = jury.values(fitted)
+        searches = "search" in fitted.abilities
+        trial = Trial(candidate.spec, candidate.seconds, choices, values, jury.mean(values), searches)
+        self.trials[candidate.spec] = trial
+
+    def on_top(self) -> None:
+        """What stands on the best so far: the given order where pages show that it knows something, and the learner
+        from clicks."""
+        if not self.trials:
+            return
+        best, given = self.best(), self.trials.get("given")
+        seconds = 0.2 * best.seconds + 5
+        if given is not None and best is not given:
+            sums = [t for t in self.trials.values() if ":" not in t.spec and t is not given]
+            if sums and self.jury.gain(given.values, best.values).bounds(SURE)[1] > 0:
+                inner = max(sums, key=lambda trial: trial.mean)
+                self.run([Candidate(f"given+{inner.spec}", seconds)])
+        if self.jury.pages:
+            self.run([Candidate(f"online:{self.best().spec}", seconds)])
+
+    def best(self) -> Trial:
+        """The simplest of those within CLOSE of the best mean; never one that is worse than the given order by more
+        than chance."""
+        if not self.trials:
+            raise SettingError(f"auto could try nothing: {'; '.join(f'{s}: {why}' for s, why in self.left.items())}")
+        allowed = [trial for trial in self.trials.values() if not self._below_given(trial)]
+        # A model that cannot search is of no use where others can: it is measured, and taken only by itself.
+        searching = [trial for trial in allowed if trial.searches] or allowed
+        most = max(trial.mean for trial in searching)
+        return next(trial for trial in searching if trial.mean >= most - CLOSE)
+
+    def _below_given(self, trial: Trial) -> bool:
+        given = self.trials.get("given")
+        if given is None or given is trial:
+            return False
+        return self.jury.gain(trial.values, given.values).bounds(SURE)[1] < 0
+
+    # --- what to say -----------------------------------------------------------------------------
+
+    def record(self) -> tuple[dict[str, Any], ...]:
+        """Every candidate: what it reached, or why it was not tried."""
+        reached = [{"spec": t.spec, "ndcg": round(t.mean, 5), "predicted_s": round(t.seconds, 1)}
+                   for t in self.trials.values()]  # fmt: skip
+        return (*reached, *({"spec": spec, "left_out": why} for spec, why in self.left.items()))
+
+    def lines(self, best: Trial, how: str) -> tuple[str, ...]:
+        """Five at most: on what, what was tried, what was not, what was taken and why, and against what came in."""
+        jury, new = self.jury, float(np.average(self.jury.new, weights=self.jury.weights))
+        said = [
+            f"auto: nDCG@5 {jury.task}: {len(jury):,} searches ({how}), {new:.0%} of them of queries not seen before",
+            "auto: tried " + ", ".join(f"{t.spec} {t.mean:.4f}" for t in self.trials.values()),
+        ]
+        if self.left:
+            said.append("auto: not tried " + "; ".join(f"{spec} ({why})" for spec, why in self.left.items()))
+        said.append(f"auto: takes {best.spec}{self._reason(best)}")
+        given = self.trials.get("given")
+        if given is not None and given is not best:
+            said.append(f"auto: against the given order {self._difference(best, given)}")
+        return tuple(said)
+
+    def _reason(self, best: Trial) -> str:
+        highest = max(self.trials.values(), key=lambda trial: trial.mean)
+        others = [t for t in self.trials.values() if t is not best and t.spec != "given"]
+        if highest is not best and highest.searches >= best.searches:
+            return f", simpler than {highest.spec} and {self._difference(best, highest)} from it"
+        if not others:
+            return ", the only one"
+        second = max(others, key=lambda trial: trial.mean)
+        return f", {self._difference(best, second)} over {second.spec}"
+
+    def _difference(self, one: Trial, two: Trial) -> str:
+        gain = self.jury.gain(one.values, two.values)
+        low, high = gain.bounds(SURE)
+        return f"{gain.mean:+.4f} ({low:+.4f} to {high:+.4f})"

@@ -1,0 +1,130 @@
+"""What `auto` tries on a GRAPH, from cheap to dear, and what each candidate will cost.
+
+Costs are predicted from sizes alone: characters of text, results on pages, distinct queries. No stop-watch takes part,
+so the same log and budget give the same candidates on every machine. The rates are those of two cores of 2024, within a
+factor of two; on another machine seconds are off by a factor that is about the same for all candidates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.hold_back import choose
+from clickbridge.models.pls import repeated_share
+
+SOME_REPEAT = 0.1
+"""Share of searches of a repeated query, from which on the memory of single queries is tried."""
+POOLED = 60
+"""Results of a list where the log has no pages."""
+PASSES = 30
+"""Times that a decomposition goes over the features, both ways."""
+LATENT_DIM, SPARSE_DIM = 600, 1000
+"""Dimensions of pls and rmls."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A spec and its predicted seconds. It is not tried where `unless[0]` has lost against `unless[1]`."""
+
+    spec: str
+    seconds: float
+    unless: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What costs depend on."""
+
+    doc_chars: int
+    query_chars: int
+    n_queries: int
+    n_docs: int
+    n_fields: int
+    rows: int
+    """Results on all pages, or on as many lists as there are queries with clicks."""
+    lists: int
+
+    @classmethod
+    def of(cls, graph: ClickGraph) -> Sizes:
+        pages = graph.impressions
+        lists = len(pages) if pages is not None else len(np.unique(graph.pairs.query))
+        rows = len(pages.doc) if pages is not None else POOLED * lists
+        return cls(
+            sum(len(text) for name in graph.field_names for text in graph.field(name)),
+            sum(map(len, graph.query_texts)), graph.n_queries, graph.n_docs, len(graph.field_names), rows, lists,
+        )  # fmt: skip
+
+
+def bm25_seconds(s: Sizes) -> float:
+    """Words are counted once; each weight of a field is tried on a quarter of the lists."""
+    return 5e-7 * (s.doc_chars + s.query_chars) + 4e-6 * max(s.n_fields - 1, 0) * s.rows / 4 + 0.2
+
+
+def latent_seconds(s: Sizes, dim: int) -> float:
+    """A decomposition: passes over the features for each dimension, and orthogonal columns."""
+    features = (s.doc_chars + 4 * s.query_chars) / 6
+    return 2 * PASSES * dim * (features / 1.5e10 + min(features, 1e5) * dim / 6e11) + 0.5
+
+
+def mart_seconds(s: Sizes, folds: int, parts: float) -> float:
+    """Parts in every fold; features of the lists; trees."""
+    lists = min(s.rows, 20_000 * s.rows / max(s.lists, 1))
+    return folds * parts + 1.5e-4 * lists + 10
+
+
+def robust_seconds(s: Sizes) -> float:
+    """Some sixty trials on 300 lists, whatever the log; base scores of all preferences."""
+    return 12 + 1e-6 * s.rows
+
+
+def candidates(graph: ClickGraph) -> list[Candidate]:
+    """What there is to try, cheapest first; a tie goes to the simpler one."""
+    s = Sizes.of(graph)
+    texts = any(graph.query_texts)
+    found = _with_text(s, repeated_share(graph)) if graph.field_names and texts else _without_text(s, texts)
+    if graph.impressions is not None:
+        found.append(Candidate("given", 0.0))
+    return sorted(found, key=lambda candidate: (candidate.seconds, len(candidate.spec)))
+
+
+def _with_text(s: Sizes, repeated: float) -> list[Candidate]:
+    """Parts are learned twice, to weigh them and to judge the sum; what an earlier candidate has learned is there."""
+    lexical, latent = bm25_seconds(s), latent_seconds(s, LATENT_DIM)
+    sparse = 4 * latent_seconds(s, SPARSE_DIM)
+    parts = lexical / 4 + latent
+    out = [
+        Candidate("bm25", lexical),
+        Candidate("bm25+pls", 2 * latent + lexical),
+        Candidate("robust:bm25", robust_seconds(s)),
+        Candidate("mart:bm25+pls", mart_seconds(s, 6, parts)),
+        Candidate("robust:bm25+pls", 2 * robust_seconds(s), ("robust:bm25", "bm25")),
+        Candidate("bm25+pls+rmls", 2 * sparse, ("bm25+pls", "bm25")),
+        Candidate("mart:bm25+pls+rmls", mart_seconds(s, 6, parts + sparse), ("mart:bm25+pls", "bm25+pls")),
+    ]
+    if repeated >= SOME_REPEAT:
+        out.append(Candidate("bm25+pls+cos-click", 2 * latent + lexical + 0.1))
+    return out
+
+
+def _without_text(s: Sizes, texts: bool) -> list[Candidate]:
+    """Documents are known by their clicks alone."""
+    latent = latent_seconds(s, LATENT_DIM) + 1e-5 * s.n_queries
+    out = [Candidate("cos-click", 0.1), Candidate("walk", 1.0), Candidate("pls", latent)]
+    return out if not texts else [*out, Candidate("pls+cos-click", 2 * latent)]
+
+
+def usual(graph: ClickGraph) -> str:
+    """The model for a log too small to try anything on."""
+    if graph.field_names and any(graph.query_texts):
+        return "bm25"
+    return "online:given" if graph.impressions is not None else "cos-click"
+
+
+def split_words(graph: ClickGraph) -> str:
+    """How the log is held back from."""
+    return {"time": "the last tenth by time", "query": "a tenth of the queries", "click": "a tenth of the clicks"}[
+        choose(graph)
+    ]

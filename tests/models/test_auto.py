@@ -1,0 +1,159 @@
+"""`auto` on the contract's GRAPH: what it tries, what it takes, and that what it saves is the model it took."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import clickbridge
+from clickbridge import Auto, ClickGraph, build_model
+from clickbridge.errors import SettingError
+from clickbridge.models.auto import CLOSE, Contest, Trial, budget_seconds
+from clickbridge.models.fitted import Choices
+from clickbridge.models.jury import Jury
+from clickbridge.models.ladder import candidates
+from clickbridge.models.study import Study
+from clickbridge.types import Document, Impression, PairCount
+from contract.conftest import townhall_graph
+
+FEW = "bm25,bm25+pls,robust:bm25"
+
+
+@pytest.fixture(scope="module")
+def graph() -> ClickGraph:
+    return townhall_graph()
+
+
+@pytest.fixture(scope="module")
+def auto(graph: ClickGraph) -> Auto:
+    return Auto(candidates=FEW).fit(graph)
+
+
+def test_it_takes_the_best_of_what_it_tried(auto: Auto) -> None:
+    record = auto.report_["auto"]
+    reached = {trial["spec"]: trial["ndcg"] for trial in record["trials"]}
+    assert set(reached) == set(FEW.split(","))
+    assert reached[record["chosen"]] >= max(reached.values()) - CLOSE
+    assert reached["bm25+pls"] > reached["bm25"], "half of the queries use words that no document has"
+
+
+def test_it_answers_as_its_choice_fitted_on_everything(auto: Auto, graph: ClickGraph) -> None:
+    chosen = auto.chosen_model
+    assert chosen.spec == auto.report_["auto"]["chosen"]
+    again = build_model(chosen.spec).fit_on(Study(graph), auto.fitted.choices)
+    assert auto.rank("stream", 5).doc_ids == again.rank("stream", 5).doc_ids == chosen.rank("stream", 5).doc_ids
+
+
+def test_what_is_saved_is_the_choice_with_its_record(auto: Auto, tmp_path: Path) -> None:
+    auto.save(tmp_path / "m")
+    loaded = clickbridge.load(tmp_path / "m")
+    assert loaded.spec == auto.report_["auto"]["chosen"]
+    assert loaded.report_["auto"] == auto.report_["auto"]
+    assert loaded.rank("old river").doc_ids == auto.rank("old river").doc_ids
+
+
+def test_it_says_so_in_five_lines(auto: Auto) -> None:
+    said = [note for note in auto.notes_ if note.startswith("auto: ")]
+    assert 3 <= len(said) <= 5
+    assert "tried bm25 0." in said[1]
+    assert any(f"takes {auto.report_['auto']['chosen']}" in line for line in said)
+
+
+def test_refit_learns_the_same_choice(auto: Auto) -> None:
+    again = Auto(candidates=FEW)
+    again.fitted_ = auto.fitted
+    again.refit(townhall_graph(seed=6))
+    assert again.report_["spec"] == auto.report_["spec"]
+    assert again.report_["auto"] == auto.report_["auto"]
+
+
+def test_a_budget_leaves_out_what_is_dear(graph: ClickGraph) -> None:
+    ladder = candidates(graph)
+    assert [c.seconds for c in ladder] == sorted(c.seconds for c in ladder)
+    some = Auto(budget=f"{ladder[2].seconds + 0.01}s").fit(graph).report_["auto"]["trials"]
+    left = {trial["spec"]: trial["left_out"] for trial in some if "left_out" in trial}
+    assert "mart:bm25+pls" in left
+    assert "budget" in left["mart:bm25+pls"]
+
+
+def test_candidates_depend_on_the_log_alone(graph: ClickGraph) -> None:
+    assert candidates(graph) == candidates(townhall_graph())
+    specs = {candidate.spec for candidate in candidates(graph)}
+    assert {"given", "bm25", "bm25+pls", "mart:bm25+pls"} <= specs
+    bare = ClickGraph.build([PairCount(f"q{i}", f"d{i % 7}", 1) for i in range(200)], [])
+    assert "bm25" not in {candidate.spec for candidate in candidates(bare)}
+
+
+def test_a_small_log_gets_bm25_and_a_line() -> None:
+    docs = [Document("a", {"title": "salt mine"}), Document("b", {"title": "river"})]
+    auto = Auto().fit(ClickGraph.build([Impression("salt", ["a", "b"], ["a"])], docs))
+    assert auto.report_["spec"] == "bm25"
+    assert "50 are needed" in auto.notes_[0]
+
+
+def test_settings_reach_the_candidates() -> None:
+    built = Auto(half_life=30, seed=3).built("bm25+pls")
+    assert built.get_params()["pls__half_life"] == 30
+    assert built.get_params()["bm25__seed"] == 3
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("2h", 7200), ("45", 45), ("1.5m", 90)])
+def test_budgets(text: str, seconds: float) -> None:
+    assert budget_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("settings", [{"budget": "soon"}, {"candidates": "bm25,nonsense"}])
+def test_bad_settings_are_refused_before_any_work(settings: dict[str, str], graph: ClickGraph) -> None:
+    with pytest.raises(SettingError):
+        Auto(**settings).fit(graph)
+
+
+# --- the rule, on made-up values ---------------------------------------------------------------------
+
+
+def contest(jury: Jury, **means: float) -> Contest:
+    """Trials whose values are those of `given` (half right) plus so much, evenly."""
+    found = Contest(Auto(), jury, 1.0)
+    noise = np.random.default_rng(0).random(len(jury))
+    for spec, mean in means.items():
+        values = noise + mean
+        found.trials[spec] = Trial(spec, 1.0, Choices(), values, jury.mean(values), spec != "given")
+    return found
+
+
+@pytest.fixture(scope="module")
+def jury(graph: ClickGraph) -> Jury:
+    return Jury(Study(graph, shares=True))
+
+
+def test_the_simpler_of_two_that_are_close(jury: Jury) -> None:
+    assert contest(jury, bm25=0.3, pls=0.3009, mart=0.2).best().spec == "bm25"
+    assert contest(jury, bm25=0.3, pls=0.3011, mart=0.2).best().spec == "pls"
+
+
+def test_never_worse_than_the_given_order(jury: Jury) -> None:
+    assert contest(jury, given=0.5, bm25=0.3, pls=0.4).best().spec == "given"
+    assert contest(jury, given=0.3, bm25=0.3, pls=0.4).best().spec == "pls"
+
+
+def test_the_jury_pairs_searches(jury: Jury, graph: ClickGraph) -> None:
+    bm25 = jury.values(build_model("bm25").fit_on(jury.rest).fitted)
+    given = jury.values(build_model("given").fit_on(jury.rest).fitted)
+    gain = jury.gain(bm25, given)
+    assert gain.mean == pytest.approx(bm25.mean() - given.mean())
+    assert jury.gain(bm25, bm25).bounds() == (0.0, 0.0)
+
+
+def test_without_pages_a_candidate_must_find_what_was_clicked() -> None:
+    """What a model does not find counts nothing, though it could tell it from others."""
+    docs = [Document(f"d{i}", {"title": f"word{i}"}) for i in range(80)]
+    clicks = [PairCount(f"word{i} please", f"d{i}", 1, time=float(i)) for i in range(80)]
+    clicks += [PairCount("nothing like it", f"d{i}", 3, time=100.0 + i) for i in range(5)]
+    jury = Jury(Study(ClickGraph.build(clicks, docs)))
+    values = jury.values(build_model("bm25").fit_on(jury.rest).fitted)
+    found = dict(zip(jury.candidates.keys, values.tolist(), strict=True))
+    assert found.pop("nothing like it") == 0.0
+    assert all(value == 1.0 for value in found.values())
+    assert jury.weights.max() > 1, "a query counts as often as it was clicked"
