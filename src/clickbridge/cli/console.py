@@ -37,6 +37,7 @@ STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069
 LONGEST = 1_500
 """Characters of a line for a person: whoever reports a value has cut it, and if not it is cut here."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+ModelPath = Annotated[Path, typer.Argument(help="A MODEL folder.", show_default=False)]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of everything random.")]
 
 
@@ -86,13 +87,6 @@ def progress() -> Iterator[Callable[[str, int], None]]:
             bars.update(task, description=f"{what} {count:,}" if count else what)
 
         yield report
-
-
-def renames(columns: Sequence[str]) -> dict[str, str]:
-    """`--columns time=click_time,query=q`, repeatable."""
-    return pairs_of(
-        [pair for text in columns for pair in text.split(",")], "--columns takes ours=theirs, as time=click_time"
-    )
 
 
 def keep_apart(outputs: Sequence[object], inputs: Sequence[object]) -> None:

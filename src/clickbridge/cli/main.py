@@ -8,7 +8,7 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, models, reproduce, runs, serving
+from clickbridge.cli import bounds, compare, data, demo, models, reproduce, runs, search, serving, update
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -35,9 +35,9 @@ for verb in (
     data.stats,
     models.models,
     models.fit,
-    models.update,
-    models.search,
-    models.similar,
+    update.update,
+    search.search,
+    search.similar,
     runs.rank,
     runs.evaluate,
     compare.compare,

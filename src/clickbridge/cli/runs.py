@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, keep_apart, print_json, print_table, progress, say
-from clickbridge.cli.models import ModelPath
+from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress, say
 from clickbridge.errors import InputError, SettingError
 
 if TYPE_CHECKING:

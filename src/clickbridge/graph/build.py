@@ -57,12 +57,15 @@ def _add_all(aggregator: LogAggregator, log: Iterable[LogRecord], docs: Iterable
             progress("documents", count)
     # A reader normalises queries; records made by hand may hold them as they were typed.
     clean = log if isinstance(log, LogReader) else map(_normalised, log)
+    count = 0
     for count, record in enumerate(clean, 1):
         aggregator.add(record)
         if count % 20_000 == 0:
             progress("log lines", count)
-    if not aggregator.summary.impressions and not aggregator.summary.clicks:
-        raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
+    summary = aggregator.summary
+    if not summary.impressions and not summary.clicks:
+        if not summary.documents or count or getattr(log, "paths", None):
+            raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
 
 
 def _normalised(record: LogRecord) -> LogRecord:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from clickbridge.errors import ClickbridgeError, InputError, NotSupported
-from clickbridge.log.documents import field_text
+from clickbridge.log.plain_text import field_text
 from clickbridge.models.fitted import Fitted
 from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.serve.limits import MAX_TEXT
