@@ -8,7 +8,7 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, models, reproduce, runs, search, serving, update
+from clickbridge.cli import bounds, compare, data, demo, insight, models, reproduce, runs, search, serving, update
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -33,6 +33,8 @@ for verb in (
     data.ingest,
     data.split,
     data.stats,
+    insight.validate,
+    insight.insights,
     models.models,
     models.fit,
     update.update,
