@@ -30,7 +30,7 @@ LEVELS = [
     {"search"},
     {"models"},
     {"skernel", "online", "fusion"},
-    {"evaluate"},
+    {"evaluate", "insight"},
     {"serve"},
     {"cli"},
     {"__main__"},
@@ -43,6 +43,7 @@ NAMED_EXCEPTIONS = {
     ("types", "frames"),
     ("engines", "numerics"),
     ("numerics", "engines.base"),
+    ("insight", "evaluate"),
 }
 ONLY_IN = {
     "numba": ("numerics",),

@@ -8,7 +8,20 @@ import sys
 import typer
 
 from clickbridge import __version__
-from clickbridge.cli import bounds, compare, data, demo, insight, models, reproduce, runs, search, serving, update
+from clickbridge.cli import (
+    bounds,
+    compare,
+    data,
+    demo,
+    insight,
+    models,
+    reproduce,
+    runs,
+    search,
+    serving,
+    trying,
+    update,
+)
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
 
@@ -49,6 +62,7 @@ for verb in (
     serving.serve,
 ):
     app.command()(verb)
+app.command("try")(trying.try_log)
 
 
 def main() -> None:

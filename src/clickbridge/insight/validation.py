@@ -76,9 +76,7 @@ def unreadable(name: str, lost: int, lines: int, reasons: list[str]) -> Check:
 
 def enough_clicks(c: LogCounts) -> Check:
     verdict = FAIL if c.clicks < FEW_CLICKS else WARN if c.clicks < ENOUGH_CLICKS else PASS
-    costs = (
-        f"under {ENOUGH_CLICKS:,} clicks models can hardly be told apart: collect more, or take bm25 on --docs"
-    )
+    costs = f"under {ENOUGH_CLICKS:,} clicks models can hardly be told apart: collect more, or take bm25 on --docs"
     return Check("clicks", verdict, f"{c.clicks:,} clicks in {c.records:,} records", c.clicks, c.records, costs)
 
 
