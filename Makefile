@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check lint bench release-check clean
+.PHONY: demo test check lint bench docs release-check clean
 
 demo: $(VENV)/demo.done ## the whole path on built-in data
 	$(BIN)/clickbridge demo
@@ -12,14 +12,17 @@ test: $(VENV)/test.done ## every test
 	$(BIN)/pytest -n 2 --dist loadscope
 
 lint: $(VENV)/test.done
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks docs/*.py .ci
+	$(BIN)/ruff format --check src tests benchmarks docs/*.py .ci
 	$(BIN)/mypy
 
 check: lint test ## what a change must pass
 
 bench: $(VENV)/test.done ## make bench NAME=ingest
 	$(BIN)/python benchmarks/$(NAME).py
+
+docs: $(VENV)/test.done ## the site, in build/site; a warning stops it
+	$(BIN)/python docs/make_site.py
 
 release-check: ## build, install the wheel on every supported Python, run the tests there
 	$(PYTHON) .ci/release_check.py

@@ -98,6 +98,10 @@ def settings(kind: type[Kind]) -> type[Kind]:
 class Settings:
     """Base of all settings. What is made has been checked and never changes."""
 
+    min_users: int = setting(
+        1, "queries and pairs of fewer different users are neither learned nor kept (needs users in the log)", 1, 1e9
+    )
+
     def __post_init__(self) -> None:
         for name, declared in declared_in(type(self)).items():
             object.__setattr__(self, name, declared.check(getattr(self, name)))
@@ -118,7 +122,6 @@ class Counting(Settings):
     """What of the log counts."""
 
     min_clicks: int = setting(1, "a query-document pair counts from this many clicks on", 1, 1e9)
-    min_users: int = setting(1, "a pair counts from this many different users on (needs users in the log)", 1, 1e9)
     response: str = setting(
         "clicks",
         "what a pair's clicks are worth: the count, log(1 + count), or debiased: a click counts more at ranks that "

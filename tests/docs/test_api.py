@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -14,17 +14,8 @@ import clickbridge
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_api", ROOT / "docs" / "make_api.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_page_is_what_the_docstrings_say() -> None:
-    make = maker()
+def test_the_page_is_what_the_docstrings_say(program: Callable[[str], ModuleType]) -> None:
+    make = program("make_api")
     assert make.PAGE.read_text(encoding="utf8") == make.render(), "run python docs/make_api.py"
 
 

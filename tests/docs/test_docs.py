@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import typer
@@ -20,18 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
 VERBS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-FENCE = re.compile(r"^( *)```(?P<info>[^\n]*)\n(?P<body>.*?)^\1```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^( *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^\1```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-
-
-class Block(NamedTuple):
-    info: str
-    body: str
-
-
-def blocks(page: Path) -> Iterator[Block]:
-    return (Block(m["info"].strip(), m["body"]) for m in FENCE.finditer(page.read_text(encoding="utf8")))
 
 
 def prose(page: Path) -> str:
@@ -141,22 +130,3 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
         targets = (m["target"].partition("#")[0] for m in LINK.finditer(prose(page)))
         open_pages += [(page.parent / t).resolve() for t in targets if t and not re.match(r"[a-z]+:", t)]
     assert not [str(p.relative_to(ROOT)) for p in DOCS.rglob("*.md") if p not in reached]
-
-
-@pytest.mark.parametrize(
-    "page", [p for p in PAGES if any(b.info.endswith(" run") for b in blocks(p))], ids=lambda p: p.stem
-)
-def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of one page share a folder and, in Python, their names."""
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for info, body in blocks(page):
-        if info.startswith("json file="):
-            (tmp_path / info.partition("=")[2]).write_text(body, encoding="utf8")
-        elif info == "python run":
-            exec(compile(body, page.name, "exec"), names)
-        elif info == "sh run":
-            for line in body.splitlines():
-                program, *arguments = shlex.split(line)
-                assert program == "clickbridge"
-                app(arguments, standalone_mode=False)

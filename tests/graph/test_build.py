@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 from clickbridge import ClickGraph
 from clickbridge.errors import ArtifactError, MissingPart
 from clickbridge.graph.parts import Clicks, Impressions
+from clickbridge.io.secret import Secret
 from clickbridge.types import Document, Impression, PairCount
 from oracles.counting import Raw, described, hashed, oracle, records
 
 QUERIES = ["ny", "NY ", "new  york", "pizza", "ΠΊΤΑ", "", "~"]
 DOCS = ["1", "01", "001", "a", "A", "é", "z\u0301", "￿", "𝄞"]
+
+SECRET = Secret.new()
 
 
 def few(examples: int) -> settings:
@@ -79,7 +82,7 @@ def test_records_made_by_hand_are_normalised() -> None:
 @few(20)
 def test_a_graph_is_what_counting_gives(raws: list[Raw]) -> None:
     graph = ClickGraph.build(records(raws))
-    assert described(graph) == hashed(oracle(raws))
+    assert described(graph) == hashed(oracle(raws), graph.secret)
     assert graph.summary["queries"] == graph.n_queries
     assert graph.summary["docs"] == graph.n_docs
     assert graph.summary["clicks"] == graph.pairs.clicks.sum()
@@ -94,7 +97,7 @@ def test_batches_change_nothing(raws: list[Raw], n_records: int, n_shown: int) -
         patch.setattr("clickbridge.log.aggregate.BATCH_RECORDS", n_records)
         patch.setattr("clickbridge.log.aggregate.BATCH_SHOWN", n_shown)
         graph = ClickGraph.build(records(raws))
-    assert described(graph) == hashed(oracle(raws))
+    assert described(graph) == hashed(oracle(raws), graph.secret)
 
 
 @given(logs())
@@ -133,8 +136,9 @@ def test_saved_and_opened_it_is_the_same(raws: list[Raw]) -> None:
 @few(12)
 def test_merged_it_is_the_graph_of_both_logs(one: list[Raw], two: list[Raw]) -> None:
     docs_one, docs_two = [Document("a", {"title": "one"})], [Document("b", {"title": "two", "body": "more"})]
-    merged = ClickGraph.build(records(one), docs_one).merge(ClickGraph.build(records(two), docs_two))
-    whole = ClickGraph.build(records(one + two), docs_one + docs_two)
+    parts = [ClickGraph.build(records(raws), docs, secret=SECRET) for raws, docs in ((one, docs_one), (two, docs_two))]
+    merged = parts[0].merge(parts[1])
+    whole = ClickGraph.build(records(one + two), docs_one + docs_two, secret=SECRET)
     assert described(merged) == described(whole)
     assert merged.docs.to_pylist() == whole.docs.to_pylist()
     assert merged.parts == whole.parts
@@ -143,8 +147,8 @@ def test_merged_it_is_the_graph_of_both_logs(one: list[Raw], two: list[Raw]) -> 
 @given(logs(), logs(), logs())
 @few(3)
 def test_merging_again_loses_nothing(one: list[Raw], two: list[Raw], three: list[Raw]) -> None:
-    a, b, c = (ClickGraph.build(records(raws)) for raws in (one, two, three))
-    assert described(a.merge(b).merge(c)) == described(a.merge(b.merge(c))) == hashed(oracle(one + two + three))
+    a, b, c = (ClickGraph.build(records(raws), secret=SECRET) for raws in (one, two, three))
+    assert described(a.merge(b).merge(c)) == described(a.merge(b.merge(c))) == hashed(oracle(one + two + three), SECRET)
 
 
 @given(logs())

@@ -34,7 +34,10 @@ def test_merging_with_users_and_times_on_one_side_only() -> None:
 
 def test_a_user_in_both_logs_counts_once() -> None:
     pages = [Impression("q", ["a"], ["a"], user="u", time=float(t)) for t in range(2)]
-    merged = ClickGraph.build(pages[:1]).merge(ClickGraph.build(pages[1:]))
+    first = ClickGraph.build(pages[:1])
+    with pytest.raises(InputError, match="by different secrets: build the second with"):
+        first.merge(ClickGraph.build(pages[1:]))
+    merged = first.merge(ClickGraph.build(pages[1:], secret=first.secret))
     assert described(merged)["pairs"] == {("q", "a"): (2, 2, 1, 0.0, 1.0)}
 
 

@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 
 from clickbridge.errors import InputError
+from clickbridge.io.secret import Secret
 from clickbridge.models.catalogue import KnownQueries
 from clickbridge.online.entry import Entry, from_json, page_entry
 from clickbridge.types import OPAQUE, Impression
 
 KNOWN = KnownQueries([OPAQUE + "Q7", "apple pie"], np.ones(2))
+SECRET = Secret.new()
 PAGE = {"query": "a", "results": ["x", "y"], "clicks": ["y"]}
 
 
 def entry(page: Any, amount: Any = 1.0, users: bool = False) -> Entry:
-    return page_entry(page, amount, known=KNOWN, longest=4, users=users)
+    return page_entry(page, amount, known=KNOWN, longest=4, secret=SECRET if users else None)
 
 
 @pytest.mark.parametrize("query", ["Apple Pie", " apple\tPIE ", "apple pie"])

@@ -13,7 +13,6 @@ import pytest
 import clickbridge
 from clickbridge import ClickGraph, build_model
 from clickbridge.errors import ArtifactError, InputError
-from clickbridge.log.clean import user_hash
 from clickbridge.online.entry_file import EntryFile
 from clickbridge.online.journal import Journal
 from clickbridge.online.online import Online
@@ -277,7 +276,7 @@ def test_users_in_the_journal(per_user: float, tmp_path: Path) -> None:
         journal.compact()
         journal.learn(Impression("query 1", ["d1", "d2"], ["d2"], user=person))
     written = b"".join(file.read_bytes() for file in (tmp_path / "state").rglob("*") if file.is_file())
-    mine = user_hash(person)
+    mine = graph.secret.user(person)
     assert person.encode() not in written
     hashed = str(mine).encode() in written or mine.to_bytes(8, "little") in written
     assert hashed == (per_user > 0)

@@ -7,7 +7,8 @@ from collections import defaultdict
 from typing import Any
 
 from clickbridge import ClickGraph
-from clickbridge.log.clean import clean_session, clean_triple, user_hash
+from clickbridge.io.secret import Secret
+from clickbridge.log.clean import clean_session, clean_triple
 from clickbridge.types import Impression, PairCount
 
 Raw = dict[str, Any]
@@ -113,6 +114,6 @@ def described(graph: ClickGraph) -> dict[str, Any]:
     }
 
 
-def hashed(wanted: dict[str, Any]) -> dict[str, Any]:
-    pages = [(*page[:4], 0 if page[4] is None else user_hash(page[4])) for page in wanted["pages"]]
+def hashed(wanted: dict[str, Any], secret: Secret) -> dict[str, Any]:
+    pages = [(*page[:4], 0 if page[4] is None else secret.user(page[4])) for page in wanted["pages"]]
     return wanted | {"pages": pages}

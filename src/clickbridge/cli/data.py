@@ -59,6 +59,9 @@ LABELS = {
     "rejected_lines": "lines left out",
     "rejected_documents": "documents left out",
 }
+Redact = Annotated[
+    str, typer.Option(help="Where e-mails, phone and card numbers in queries are hidden: shown, learned or off.")
+]
 
 
 def ingest(
@@ -82,6 +85,7 @@ def ingest(
     min_clicks: MinClicks = None,
     min_users: MinUsers = None,
     response: Response = None,
+    redact: Redact = "shown",
     json: Json = False,
 ) -> None:
     """Read click logs and documents into a GRAPH; documents alone are enough for models of text."""
@@ -90,6 +94,7 @@ def ingest(
     from clickbridge.io.artifact import check_target
     from clickbridge.io.files import check_output
     from clickbridge.log.documents import read_docs
+    from clickbridge.log.personal import REDACT
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
 
@@ -97,6 +102,8 @@ def ingest(
     if not logs and not docs:
         raise SettingError("ingest needs a log, --docs, or both")
     keep_apart([out, rejects], [*logs, *docs])
+    if redact not in REDACT:
+        raise SettingError(f"--redact is one of {', '.join(REDACT)}; got {redact!r}")
     defaults = checked_counting(min_clicks=min_clicks, min_users=min_users, response=response)
     dense = pairs_of(vectors, "--vectors takes NAME=FILE, as minilm=vectors.parquet")
     keep_outside(out, [*logs, *docs, *dense.values(), rejects])
@@ -115,7 +122,9 @@ def ingest(
         own = renames(doc_columns, "--doc-columns")
         documents = read_docs(*docs, columns=own, **text, rejects=lost_docs, id_name=lambda: log.id_name)
         with guesses_told(json, log, documents), progress() as report:
-            graph = ClickGraph.build(log, documents, out, vectors=dense, defaults=defaults, progress=report)
+            graph = ClickGraph.build(
+                log, documents, out, vectors=dense, defaults=defaults, progress=report, redact=redact
+            )
     tell_about(graph, log, documents, rejects or f"{out}/rejects.jsonl")
     matched = unmatched_ids(graph)
     clicked = {} if matched is None else {

@@ -13,6 +13,7 @@ from clickbridge.cli import (
     compare,
     data,
     demo,
+    forget,
     insight,
     models,
     reproduce,
@@ -58,6 +59,7 @@ for verb in (
     compare.compare,
     data.simulate,
     bounds.bounds,
+    forget.forget,
     reproduce.reproduce,
     serving.serve,
 ):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +11,15 @@ import typer
 
 from clickbridge.cli.console import say
 from clickbridge.errors import InputError, SettingError
+
+
+@contextmanager
+def serving_extra() -> Iterator[None]:
+    """Says which extra is missing, where one is."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise SettingError(f"this needs {error.name}: pip install 'clickbridge[serve]'") from None
 
 
 def serve(
@@ -19,6 +30,9 @@ def serve(
     key_file: Annotated[Path | None, typer.Option(help="Keys and their scopes, one a line.")] = None,
     min_users: Annotated[int, typer.Option(min=1, help="People who must have typed a query before others see it.")] = 2,
     no_page: Annotated[bool, typer.Option("--no-page", help="Leave out the search page.")] = False,
+    update_every: Annotated[str, typer.Option(help="Retrain from the store this often, as 1h; 0 is never.")] = "0",
+    keep: Annotated[str, typer.Option(help="Keep events this long, as 90d; 0 is for ever.")] = "0",
+    click_window: Annotated[str, typer.Option(help="A click may name an answer this long after it.")] = "30m",
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer.")] = 1,
     cors: Annotated[list[str], typer.Option(help="Origin of web pages that may ask.")] = [],  # noqa: B006
     rate: Annotated[float, typer.Option(min=0, help="Requests a second of one caller; 0 is without limit.")] = 0,
@@ -26,11 +40,9 @@ def serve(
     quiet: Annotated[bool, typer.Option("--quiet", help="No log line for each request.")] = False,
 ) -> None:
     """Rank, search and learn over HTTP."""
-    try:
+    with serving_extra():
         from clickbridge.serve.run import run
-    except ModuleNotFoundError as error:
-        raise SettingError(f"serve needs {error.name}: pip install 'clickbridge[serve]'") from None
-    from clickbridge.serve.config import Config, default_store, named_models
+    from clickbridge.serve.config import Config, default_store, named_models, seconds_of
 
     named = named_models(models)
     for folder in named.values():
@@ -45,6 +57,9 @@ def serve(
         key_file=None if key_file is None else str(key_file.absolute()),
         min_users=min_users,
         page=not no_page,
+        update_every=seconds_of(update_every, "--update-every"),
+        keep=seconds_of(keep, "--keep"),
+        click_window=seconds_of(click_window, "--click-window"),
         cors=tuple(cors),
         rate=rate,
         log_requests=not quiet,

@@ -23,6 +23,7 @@ from clickbridge.cli.inputs import (
     renames,
     tell_about,
 )
+from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, SettingError
 
 
@@ -41,6 +42,7 @@ def update(
     dedupe: Dedupe = False,
     max_rejects: MaxRejects = "1%",
     again: Annotated[bool, typer.Option("--again", help="Take in a log that was taken in before.")] = False,
+    store: Annotated[str | None, typer.Option("--from", help="Take in the events of a service's store.")] = None,
     engine: EngineName = "local",
     threads: Threads = 0,
     memory: Memory = "0",
@@ -54,8 +56,13 @@ def update(
     from clickbridge.models.model_folder import KIND, load
 
     runs_on = engine_of(engine, threads, memory)
+    if store is not None:
+        if logs or docs or remove_docs:
+            raise SettingError("update takes in a store by itself: give either --from or files")
+        update_from(model, store, runs_on, json)
+        return
     if not (logs or docs or remove_docs):
-        raise SettingError("update needs a log, --docs or --remove-docs")
+        raise SettingError("update needs a log, --docs, --remove-docs or --from")
     keep_apart([], docs)
     if "-" in (logs or []):
         raise SettingError("update must know a log again by its bytes: give a file, not standard input")
@@ -91,3 +98,21 @@ def update(
         print_json(summary)
     else:
         print_table(f"{model}", ("", "value"), [(name.replace("_", " "), value) for name, value in summary.items()])
+
+
+def update_from(model: Path, store: str, engine: Engine, json: bool) -> None:
+    """Takes in what a service has kept."""
+    from clickbridge.cli.serving import serving_extra
+
+    with serving_extra():
+        from clickbridge.serve.folding import fold
+        from clickbridge.serve.store import Store
+
+    with progress() as report:
+        report(f"updating {model}", 0)
+        folded = fold(model, Store(store), engine)
+    summary = {"model": folded.spec, "events_read": folded.events, "pages_taken_in": folded.pages}
+    if json:
+        print_json(summary)
+    else:
+        print_table(f"{model}", ("", "value"), list(summary.items()))

@@ -108,6 +108,7 @@ def compare(
     labelled, notes = labelled_lists(as_lists(lists), "compare")
     opened = graph if isinstance(graph, ClickGraph) else ClickGraph.open(graph)
     chosen, more = _settings(opened, specs, settings or {})
+    least = int({**opened.defaults, **(settings or {})}.get("min_users", 1))
     notes += more
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch:
         bench = _bench(graph, labelled, save_dir, Path(scratch), engine)
@@ -137,7 +138,7 @@ def compare(
         main=main.name,
         refused=refused,
         by_dim=by_dim,
-        queries=describe(opened, labelled),
+        queries=describe(opened, labelled, least),
         lists=labelled,
         titles=_titles(opened, labelled),
         notes=notes,

@@ -169,7 +169,7 @@ def _example(found: Comparison, result: ResultList, number: int, models: Sequenc
             for i in m.trial.ranked[number][:DEPTH]
         ]
         sides.append(Side(m.spec, m.values[found.main][result.query_id], result.query_id in m.no_score, hits))
-    return Example(result.query or result.query_id, query.clicks, sum(label > 0 for label in labels), sides)
+    return Example(query.shown, query.clicks, sum(label > 0 for label in labels), sides)
 
 
 def pictures(found: Comparison, similar: Sequence[PairedPreference]) -> dict[str, str]:

@@ -166,10 +166,12 @@ class Comparison:
         text = io.StringIO(newline="")
         out = csv.writer(text)
         out.writerow(["query_id", "query", "clicks", "words", "model", "no_score", *self.measures])
-        for query_id, query in self.queries.items():
+        for number, (query_id, query) in enumerate(self.queries.items(), 1):
+            # An id may be made of the query's words: where those are hidden, the list's number stands for it.
+            named = query_id if query.shown in (query.text, query_id) else f"list {number}"
             for m in self.models:
                 values = [m.values[name].get(query_id, "") for name in self.measures]
-                known = [plain_cell(query_id), plain_cell(query.text), query.clicks, query.words]
+                known = [plain_cell(named), plain_cell(query.shown if query.text else ""), query.clicks, query.words]
                 out.writerow([*known, m.spec, int(query_id in m.no_score), *values])
         with written_aside(path) as file:
             file.write(text.getvalue().encode())

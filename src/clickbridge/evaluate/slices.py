@@ -14,6 +14,7 @@ import numpy as np
 
 from clickbridge.evaluate.significance import interval
 from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.log.personal import redacted
 from clickbridge.types import ResultList
 
 TAIL = 10
@@ -22,12 +23,13 @@ LONGEST = 5
 
 @dataclass(frozen=True)
 class QueryFacts:
-    """What is known of one judged query."""
+    """What is known of one judged query; `shown` is what others may see of it."""
 
     query_id: str
     text: str
     clicks: int
     words: int
+    shown: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,14 +98,19 @@ class Cell:
     high: float = math.nan
 
 
-def describe(graph: ClickGraph, lists: Iterable[ResultList]) -> dict[str, QueryFacts]:
-    """Clicks and length of every list's query."""
+def describe(graph: ClickGraph, lists: Iterable[ResultList], min_users: int = 1) -> dict[str, QueryFacts]:
+    """Clicks and length of every list's query. With `min_users`, only queries that so many users asked are shown."""
     clicks = np.bincount(graph.pairs.query, weights=graph.pairs.clicks, minlength=graph.n_queries)
-    out = {}
+    common, out = graph.of_several(min_users), {}
     for result in lists:
         number = graph.query_idx(result.query, result.query_id)
         found = 0 if number is None else int(clicks[number])
-        out[result.query_id] = QueryFacts(result.query_id, result.query, found, len(result.query.split()))
+        name = result.query or result.query_id
+        if min_users > 1 and common.query_idx(result.query, result.query_id) is None:
+            name = f"(not known of {min_users} users)"
+        elif graph.redact != "off":
+            name = redacted(name)
+        out[result.query_id] = QueryFacts(result.query_id, result.query, found, len(result.query.split()), name)
     return out
 
 

@@ -8,13 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from clickbridge.errors import InputError
+from clickbridge.errors import InputError, SettingError
 from clickbridge.graph.dense import write_vectors
 from clickbridge.graph.responses import kept_pairs
-from clickbridge.graph.storage import KIND, header, write_log, written_pairs
+from clickbridge.graph.storage import KIND, earlier_secret, header, write_log, written_pairs
 from clickbridge.io.artifact import ArtifactWriter
+from clickbridge.io.secret import Secret
 from clickbridge.log.aggregate import LogAggregator
 from clickbridge.log.clean import normalise_query
+from clickbridge.log.personal import REDACT, redacted
 from clickbridge.log.readers import LogReader, LogRecord
 from clickbridge.types import Document
 
@@ -30,9 +32,17 @@ def build_graph(
     defaults: Mapping[str, Any],
     progress: Progress,
     memory_mb: int,
+    secret: Secret | None,
+    redact: str,
 ) -> None:
-    with ArtifactWriter(out, KIND) as writer, closing(LogAggregator(writer.scratch(), memory_mb)) as aggregator:
-        _add_all(aggregator, log, docs, progress)
+    if redact not in REDACT:
+        raise SettingError(f"redact must be one of {', '.join(REDACT)}; got {redact!r}")
+    secret = secret or earlier_secret(out)
+    with (
+        ArtifactWriter(out, KIND) as writer,
+        closing(LogAggregator(writer.scratch(), memory_mb, secret=secret)) as aggregator,
+    ):
+        _add_all(aggregator, map(_without_names, log) if redact == "learned" else log, docs, progress)
         progress("merging", 0)
         aggregator.finish()
         parts = write_log(writer, aggregator)
@@ -47,7 +57,7 @@ def build_graph(
                 writer.beside("rejects.jsonl", rejects.path)
         for name, path in vectors.items():
             write_vectors(writer, name, path)
-        writer.commit(**header(defaults, aggregator.summary.as_dict(), parts))
+        writer.commit(**header(defaults, aggregator.summary.as_dict(), parts, redact))
 
 
 def _add_all(aggregator: LogAggregator, log: Iterable[LogRecord], docs: Iterable[Document], progress: Progress) -> None:
@@ -66,6 +76,11 @@ def _add_all(aggregator: LogAggregator, log: Iterable[LogRecord], docs: Iterable
     if not summary.impressions and not summary.clicks:
         if not summary.documents or count or getattr(log, "paths", None):
             raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
+
+
+def _without_names(record: LogRecord) -> LogRecord:
+    """`redact=learned`: what names a person is not even learned."""
+    return record if isinstance(record, Document) else replace(record, query=redacted(record.query))
 
 
 def _normalised(record: LogRecord) -> LogRecord:

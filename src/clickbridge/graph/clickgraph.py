@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,6 +22,7 @@ from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs, columns
 from clickbridge.graph.storage import KIND as KIND
 from clickbridge.graph.storage import parts_present, read_graph, write_graph
 from clickbridge.graph.sums import sum_pairs as sum_pairs
+from clickbridge.io.secret import Secret
 from clickbridge.log.clean import find_query
 from clickbridge.log.readers import LogRecord
 from clickbridge.types import OPAQUE, Document, edge_name, text_of_key
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from clickbridge.graph.hold_back import HoldBack
 
 MEMORY_MB = 1024
+NO_SECRET = Secret()
 
 
 class ClickGraph:
@@ -58,6 +61,8 @@ class ClickGraph:
         defaults: Mapping[str, Any] | None = None,
         summary: Mapping[str, Any] | None = None,
         vectors: Vectors | None = None,
+        secret: Secret | None = NO_SECRET,
+        redact: str = "shown",
     ) -> None:
         self.query_keys = queries
         self.docs = docs
@@ -67,6 +72,9 @@ class ClickGraph:
         self.defaults = dict(defaults or {})
         self.summary = dict(summary or {})
         self.vectors = dict(vectors or {})
+        self.secret = secret
+        """By which users were hashed; None where only the owner of the GRAPH may read it."""
+        self.redact = redact
 
     def __repr__(self) -> str:
         return f"ClickGraph({self.n_queries:,} queries, {self.n_docs:,} documents, {len(self.pairs):,} pairs)"
@@ -84,12 +92,17 @@ class ClickGraph:
         defaults: Mapping[str, Any] | None = None,
         progress: Callable[[str, int], None] | None = None,
         memory_mb: int = MEMORY_MB,
+        secret: Secret | None = None,
+        redact: str = "shown",
     ) -> ClickGraph:
         """Reads the log and the documents once, out of core; with `out`, the GRAPH is written there.
 
         `log` is what `read_log` gives, or any `Impression`, `PairCount` and `Document` objects; `docs` is what
         `read_docs` gives, or `Document` objects. `vectors` are files of dense vectors by name, `defaults` are settings
-        of counting that `fit` shall use, `progress` is told what is being done and how far it is.
+        of counting that `fit` shall use, `progress` is told what is being done and how far it is. Users are hashed
+        by a `secret`, a new one or that of the GRAPH at `out`; give that of another GRAPH to merge the two later.
+        `redact` says where e-mail addresses, numbers of phones and cards and the like are hidden: "shown" from others,
+        "learned" from the GRAPH too, or "off".
         """
         # It needs DuckDB, which who only holds a GRAPH need not load.
         from clickbridge.graph.build import build_graph
@@ -97,7 +110,7 @@ class ClickGraph:
         def build(place: str | Path) -> ClickGraph:
             tell = progress or (lambda what, count: None)
             more: dict[str, Any] = {"vectors": vectors or {}, "defaults": defaults or {}, "memory_mb": memory_mb}
-            build_graph(log, docs, place, progress=tell, **more)
+            build_graph(log, docs, place, progress=tell, secret=secret, redact=redact, **more)
             return cls.open(place)
 
         if out is not None:
@@ -147,7 +160,7 @@ class ClickGraph:
         parts = {name: getattr(self, name) for name in ("pairs", "impressions", "clicks")}
         plain = {n: None if part is None else type(part)(**_plain(columns(part))) for n, part in parts.items()}
         vectors = {name: _plain(sides) for name, sides in self.vectors.items()}
-        same = {"docs": self.docs, "defaults": self.defaults, "summary": self.summary}
+        same = {name: getattr(self, name) for name in ("docs", "defaults", "summary", "secret", "redact")}
         return {"query_keys": list(self.query_keys), **same, **plain, "vectors": vectors}
 
     # --- who is who ------------------------------------------------------------------------------
@@ -247,9 +260,33 @@ class ClickGraph:
         return self._with(pairs, None, None)
 
     def _with(self, pairs: Pairs, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
-        return ClickGraph(
-            self.query_keys, self.docs, pairs, impressions, clicks, self.defaults, self.summary, self.vectors
-        )
+        return self.like(pairs=pairs, impressions=impressions, clicks=clicks)
+
+    def like(self, **other: Any) -> ClickGraph:
+        """The same GRAPH but for what is given."""
+        same = ("docs", "pairs", "impressions", "clicks", "defaults", "summary", "vectors", "secret", "redact")
+        return ClickGraph(**{"queries": self.query_keys, **{name: getattr(self, name) for name in same}, **other})
+
+    def of_queries(self, keep: Array, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
+        """Only the queries in `keep`, numbered anew, with these events of theirs."""
+        number = np.cumsum(keep) - 1
+        if impressions is not None:
+            impressions = replace(impressions, query=number[impressions.query].astype(np.int32))
+        if clicks is not None:
+            clicks = replace(clicks, query=number[clicks.query].astype(np.int32))
+        keys = [key for key, kept in zip(self.query_keys, keep.tolist(), strict=True) if kept]
+        vectors = {
+            name: {side: values[keep] if side == "query" else values for side, values in sides.items()}
+            for name, sides in self.vectors.items()
+        }
+        pairs = sum_pairs(impressions, clicks)
+        return self.like(queries=keys, pairs=pairs, impressions=impressions, clicks=clicks, vectors=vectors)
+
+    def of_several(self, min_users: int) -> ClickGraph:
+        """Only what at least so many users did: see `clickbridge.graph.several`."""
+        from clickbridge.graph.several import of_several
+
+        return of_several(self, min_users)
 
     def encoded(self, encode: Mapping[str, Encoder]) -> ClickGraph:
         """The same GRAPH in which what has text and no vector gets one: `encode` is a function of texts by name."""
@@ -260,8 +297,7 @@ class ClickGraph:
                 made = fill_vectors(name, function, texts, sides.get(side))
                 if made is not None:
                     sides[side] = made
-        parts = (self.pairs, self.impressions, self.clicks, self.defaults, self.summary)
-        return ClickGraph(self.query_keys, self.docs, *parts, vectors)
+        return self.like(vectors=vectors)
 
     def vectors_of(self, side: Literal["query", "doc"], rows: Array | None) -> dict[str, Array]:
         """Dense vectors of one side by name, of some rows or all; NaN where an item has none."""

@@ -19,6 +19,11 @@ from clickbridge.numerics.ragged import Ragged
 def merge_graphs(one: ClickGraph, two: ClickGraph) -> ClickGraph:
     """Pairs are summed from the joint events, so that a user seen in both logs counts once; pairs that have
     no events (plain `triples`) become clicks of unknown time and user."""
+    if all(_has_users(graph) for graph in (one, two)) and one.secret != two.secret:
+        raise InputError(
+            "the two GRAPHs hash their users by different secrets: build the second with secret=first.secret, "
+            "so that one person in both counts once"
+        )
     queries, query_maps = _unite(one.query_keys, two.query_keys)
     doc_ids, doc_maps = _unite(one.doc_ids, two.doc_ids)
     sides = list(zip((one, two), query_maps, doc_maps, strict=True))
@@ -31,7 +36,16 @@ def merge_graphs(one: ClickGraph, two: ClickGraph) -> ClickGraph:
     defaults = {**one.defaults, **two.defaults}
     vectors = _merge_vectors([(g.vectors, {"query": q, "doc": d}) for g, q, d in sides], len(queries), len(doc_ids))
     docs = _merge_docs(one, two, doc_ids)
-    return ClickGraph(queries, docs, pairs, impressions, clicks, defaults, vectors=vectors)
+    secret = one.secret if _has_users(one) else two.secret
+    redact = "off" if one.redact == two.redact == "off" else "shown"
+    return one.like(
+        queries=queries, docs=docs, pairs=pairs, impressions=impressions, clicks=clicks, defaults=defaults,
+        summary={}, vectors=vectors, secret=secret, redact=redact,
+    )  # fmt: skip
+
+
+def _has_users(graph: ClickGraph) -> bool:
+    return any(part is not None and part.user is not None for part in (graph.impressions, graph.clicks))
 
 
 def _unite(one: Sequence[str], two: Sequence[str]) -> tuple[list[str], tuple[Array, Array]]:

@@ -6,6 +6,7 @@ PyArrow is imported where files are opened: who only holds a GRAPH, or reads a s
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -16,6 +17,7 @@ import numpy as np
 
 from clickbridge.errors import ArtifactError
 from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs, columns
+from clickbridge.io.secret import Secret
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 KIND = "graph"
 QUERIES, DOCS = ("queries", "key"), ("docs", "doc_id")
 """Tables, and the column in the order of which queries and documents are numbered."""
-VECTORS = "vectors"
+VECTORS, USERS = "vectors", "users"
 COLUMNS: dict[str, dict[str, type[np.generic]]] = {
     "pairs": {
         "query": np.int32, "doc": np.int32, "clicks": np.int64, "impressions": np.int64, "users": np.int32,
@@ -73,7 +75,11 @@ def write_graph(path: str | Path, graph: ClickGraph) -> None:
         for name, sides in graph.vectors.items():
             for side, values in sides.items():
                 writer.array(vectors_name(name, side), values)
-        writer.commit(**header(graph.defaults, graph.summary, graph.parts))
+        if graph.secret is None:
+            raise ArtifactError("the secret of this GRAPH is for its owner alone: ask for the right to read its key")
+        if graph.secret:
+            writer.secret(USERS, graph.secret)
+        writer.commit(**header(graph.defaults, graph.summary, graph.parts, graph.redact))
 
 
 def parts_present(has: Callable[[str, str], bool], has_fields: bool) -> list[str]:
@@ -82,9 +88,9 @@ def parts_present(has: Callable[[str, str], bool], has_fields: bool) -> list[str
     return [*found, "documents"] if has_fields else found
 
 
-def header(defaults: Mapping[str, Any], summary: Mapping[str, Any], parts: list[str]) -> dict[str, Any]:
+def header(defaults: Mapping[str, Any], summary: Mapping[str, Any], parts: list[str], redact: str) -> dict[str, Any]:
     """What the manifest of a GRAPH says beside its files."""
-    return {"defaults": dict(defaults), "summary": dict(summary), "parts_present": parts}
+    return {"defaults": dict(defaults), "summary": dict(summary), "parts_present": parts, "redact": redact}
 
 
 def read_graph(path: str | Path) -> dict[str, Any]:
@@ -109,7 +115,27 @@ def read_graph(path: str | Path) -> dict[str, Any]:
         "defaults": artifact.manifest.get("defaults"),
         "summary": artifact.manifest.get("summary"),
         "vectors": _read_vectors(artifact),
+        "secret": _secret_of(artifact),
+        "redact": artifact.manifest.get("redact", "shown"),
     }
+
+
+def _secret_of(artifact: Artifact) -> Secret | None:
+    """Most who open a GRAPH do not need it; None for one who may not read it."""
+    if f"{USERS}.key" not in artifact.manifest["files"]:
+        return Secret()
+    return artifact.secret(USERS) if os.access(artifact.file(f"{USERS}.key"), os.R_OK) else None
+
+
+def earlier_secret(path: str | Path) -> Secret | None:
+    """The secret of the GRAPH that one of the same name will replace: who is known by a hash stays known by it."""
+    from clickbridge.io.artifact import Artifact
+    from clickbridge.io.manifest import read_manifest
+
+    try:
+        return _secret_of(Artifact(Path(path), read_manifest(Path(path)))) or None
+    except (ArtifactError, OSError):
+        return None  # there is none, or none that can be read
 
 
 def _read_part(artifact: Artifact, name: str, kind: type[Part]) -> Part | None:
@@ -184,6 +210,8 @@ def write_log(writer: PartWriter, log: LogAggregator) -> list[str]:
     with _column_files(writer, "pairs", unknown) as files:
         for batch in log.pairs():
             _append(files, batch)
+    if log.summary.has_users:
+        writer.secret(USERS, log.secret)
     return parts_present(lambda part, column: writer.has(f"{part}.{column}.npy"), len(fields) > 1)
 
 

@@ -27,6 +27,7 @@ from clickbridge.errors import ArtifactError
 from clickbridge.io.files import aside_name
 from clickbridge.io.lock import Lock, held
 from clickbridge.io.manifest import FORMAT_VERSION, MANIFEST, OLDEST, packed, read_manifest, sealed
+from clickbridge.io.secret import Secret
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +36,7 @@ CSR = ("data", "indices", "indptr", "shape")
 PLAIN = "biufcUMm"
 """Kinds of arrays: truth values, numbers, texts, times. No objects, no records, no raw bytes."""
 SCRATCH, ASIDE = ".scratch", ".beside-"
-OWN_FILE = re.compile(r".+\.(\d+)\.(npy|parquet)")
+OWN_FILE = re.compile(r".+\.(\d+)\.(npy|parquet|key)")
 """How data files are named: `pairs.clicks.3.npy` is of generation 3."""
 
 
@@ -86,6 +87,12 @@ class PartWriter:
         ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
         self.array(name + ".utf8", np.frombuffer("".join(texts).encode("utf8", "surrogatepass"), dtype=np.uint8))
         self.array(name + ".ends", ends)
+
+    def secret(self, name: str, secret: Secret) -> None:
+        """For the eyes of its owner alone, whatever the umask says."""
+        fd = os.open(self.path(name + ".key"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(secret.key)
 
     def part(self, name: str) -> PartWriter:
         self._parts[name] = PartWriter(self.folder / "parts" / name, self.generation)
@@ -335,6 +342,15 @@ class Artifact:
         places = ends.tolist()
         return [text[start:end] for start, end in zip([0, *places[:-1]], places, strict=True)] if places else []
 
+    def secret(self, name: str) -> Secret:
+        try:
+            return Secret(self._read(name + ".key", Path.read_bytes))
+        except PermissionError:
+            file = self.file(name + ".key")
+            raise ArtifactError(f"{file} is for its owner alone: ask for the right to read it") from None
+        except ValueError as error:
+            raise self._unsound(name, "is not a secret") from error
+
     def part(self, name: str) -> Artifact:
         return Artifact(self.path / "parts" / name, self.manifest["parts"][name])
 
@@ -347,13 +363,22 @@ class Artifact:
                 if not stat.S_ISREG(path.lstat().st_mode):
                     raise ArtifactError(f"{self.path}: {entry['file']} is not a plain file: build it again")
                 size = path.stat().st_size
-                digest = file_sha256(path) if size == entry["bytes"] else ""
+                digest = self._digest(path, entry) if size == entry["bytes"] else ""
             if size != entry["bytes"]:
                 raise ArtifactError(f"{self.path}: {entry['file']} is missing or cut short: build it again")
             if digest != entry["sha256"]:
                 raise ArtifactError(f"{self.path}: {entry['file']} does not match its checksum: build it again")
         for name in self.manifest.get("parts", {}):
             self.part(name).verify()
+
+    @staticmethod
+    def _digest(path: Path, entry: dict[str, Any]) -> str:
+        try:
+            return file_sha256(path)
+        except PermissionError:
+            if path.suffix != ".key":
+                raise
+            return str(entry["sha256"])  # another's secret: who needs it is told when it is read
 
 
 def open_artifact(path: str | Path, kind: str) -> Artifact:

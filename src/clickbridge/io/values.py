@@ -20,6 +20,7 @@ from scipy import sparse
 
 from clickbridge.errors import ArtifactError
 from clickbridge.io.artifact import Artifact, PartWriter
+from clickbridge.io.secret import Secret
 
 STORED: dict[str, type[Any]] = {}
 Kind = TypeVar("Kind", bound=type[Any])
@@ -46,6 +47,10 @@ def write_value(writer: PartWriter, name: str, value: Any) -> Any:
     if sparse.issparse(value):
         writer.sparse(name, sparse.csr_array(value))
         return {"sparse": name}
+    if isinstance(value, Secret):
+        if value:
+            writer.secret(name, value)
+        return {"secret": name if value else None}
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -93,6 +98,8 @@ def _read(artifact: Artifact, tree: Any) -> Any:
         return np.asarray(artifact.array(tree["array"]))
     if "sparse" in tree:
         return artifact.sparse(tree["sparse"])
+    if "secret" in tree:
+        return Secret() if tree["secret"] is None else artifact.secret(tree["secret"])
     if "texts" in tree:
         texts = artifact.strings(tree["texts"])
         return tuple(texts) if tree["tuple"] else texts

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from clickbridge.errors import InputError
-from clickbridge.log.clean import user_hash
+from clickbridge.io.secret import Secret
 from clickbridge.log.pair_sums import PairSums, connect, stream
 from clickbridge.log.readers import LogRecord
 from clickbridge.types import Document, Impression, PairCount, query_key
@@ -78,8 +78,11 @@ class LogAggregator:
     """`add` and `add_document` everything, `finish`, then read `query_keys`, `documents`, `events` and `pairs`, each
     once and in this order; the summary is complete after that."""
 
-    def __init__(self, folder: Path, memory_mb: int = 1024, threads: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, memory_mb: int = 1024, threads: int | None = None, secret: Secret | None = None
+    ) -> None:
         self.folder = folder
+        self.secret = secret or Secret.new()
         self.summary = Summary()
         self.has_clicks = False
         """Whether there are clicks that no page accounts for."""
@@ -189,7 +192,7 @@ class LogAggregator:
         pages, clicks = self._pages, self._clicks
         if not pages["query"] and not clicks["query"]:
             return
-        users = np.array([0, *map(user_hash, self._users)], dtype=np.uint64)
+        users = np.array([0, *map(self.secret.user, self._users)], dtype=np.uint64)
         arrays: dict[str, Array] = {}
         for part, rows, kinds in (("pages", pages, PAGE_COLUMNS), ("clicks", clicks, CLICK_COLUMNS)):
             for column, dtype in kinds.items():  # a time of None becomes NaN

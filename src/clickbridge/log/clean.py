@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import unicodedata
 from collections.abc import Mapping
@@ -43,11 +42,6 @@ def find_query(numbers: Mapping[str, int], query: str) -> int | None:
         return numbers.get(query)
     found = numbers.get(normalise_query(query))
     return numbers.get(OPAQUE + query.strip()) if found is None else found
-
-
-def user_hash(user: str) -> int:
-    """64 bits that stand for a user; 0 is kept for 'unknown'."""
-    return int.from_bytes(hashlib.blake2b(user.encode(), digest_size=8).digest(), "little") or 1
 
 
 def time_scale(unit: str) -> float:

@@ -38,6 +38,8 @@ from clickbridge.search.index import Bounds, Found, Index, StackedIndex
 from clickbridge.settings import Seeded, setting, settings
 from clickbridge.types import Document, Explanation
 
+Mapped = list[tuple[FittedSFunction, Image, float]]
+"""Parts of a sum, each with the image of a query and the factor of its scores."""
 WEIGHT_GRID = (0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
@@ -178,27 +180,40 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
     # --- scores ----------------------------------------------------------------------------------
 
     def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
-        return _summed(self._mapped(query), len(items), lambda part, image: part.score_image(image, items))
+        return self._summed(self._mapped(query), items)
 
     def score_new(self, query: Query, documents: Sequence[Document]) -> Array:
-        mapped = self._mapped(query)
-        return _summed(mapped, len(documents), lambda part, image: part.score_new_image(image, documents))
+        return self._added(
+            self._mapped(query), len(documents), lambda part, image: part.score_new_image(image, documents)
+        )
 
     def search(self, query: Query, k: int) -> Found:
         mapped, bounds = self._mapped(query), Bounds(len(self.catalogue))
         for part, image, scale in mapped:
             part.index.add_bounds(image, scale, bounds)
         bounds.found &= self.scorable
-        return bounds.best(
-            k, lambda items: _summed(mapped, len(items), lambda part, image: part.score_image(image, items))
-        )
+        return bounds.best(k, lambda items: self._summed(mapped, items))
 
-    def _mapped(self, query: Query) -> list[tuple[FittedSFunction, Image, float]]:
+    def _mapped(self, query: Query) -> Mapped:
         """The parts that know something of the query, with its image and the factor of their scores."""
         found = (
             (part, part.image(query), weight) for part, weight in zip(self.parts, self.choices.weights, strict=True)
         )
         return [(part, image, weight / part.normaliser(image)) for part, image, weight in found if is_mapped(image)]
+
+    def _summed(self, mapped: Mapped, items: Array) -> Array:
+        return self._added(mapped, len(items), lambda part, image: part.score_image(image, items))
+
+    @staticmethod
+    def _added(mapped: Mapped, n: int, score: Callable[[FittedSFunction, Image], Array]) -> Array:
+        """The weighted sum of what `score` says of each part; -inf where no part has a score."""
+        total, any_score = np.zeros(n), np.zeros(n, dtype=bool)
+        for part, image, scale in mapped:
+            scores = score(part, image)
+            finite = np.isfinite(scores)
+            total[finite] += scale * scores[finite]
+            any_score |= finite
+        return np.where(any_score, total, -np.inf)
 
     def search_many(self, queries: Sequence[Query], k: int) -> list[Found]:
         return [self.search(query, k) for query in queries]
@@ -232,19 +247,6 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
             if weight and np.isfinite(part.score_image(image, number)[0]):
                 parts.append((part.spec, weight / part.normaliser(image), part.explain(query, doc_id, k)))
         return merge(query, doc_id, parts, k)
-
-
-def _summed(
-    mapped: list[tuple[FittedSFunction, Image, float]], n: int, score: Callable[[FittedSFunction, Image], Array]
-) -> Array:
-    """The weighted sum of what `score` says of each part; -inf where no part has a score."""
-    total, any_score = np.zeros(n), np.zeros(n, dtype=bool)
-    for part, image, scale in mapped:
-        scores = score(part, image)
-        finite = np.isfinite(scores)
-        total[finite] += scale * scores[finite]
-        any_score |= finite
-    return np.where(any_score, total, -np.inf)
 
 
 def _stacked(indexes: Sequence[Index]) -> Index:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from clickbridge.errors import InputError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.values import stored
 from clickbridge.log.clean import normalise_query
-from clickbridge.types import OPAQUE, Document
+from clickbridge.log.personal import looks_personal, redacted
+from clickbridge.types import OPAQUE, Document, edge_name
 from clickbridge.views.fields import HEADINGS
 
 Array = np.ndarray[Any, Any]
@@ -81,6 +83,8 @@ class KnownQueries:
 
     keys: list[str]
     clicks: Array
+    redact: bool = True
+    """Whether a query that names a person is hidden from others."""
 
     @classmethod
     def none(cls) -> KnownQueries:
@@ -113,7 +117,27 @@ class KnownQueries:
         clicks: dict[str, float] = {}
         for known in (self, *others):
             clicks.update(zip(known.keys, known.clicks.tolist(), strict=True))
-        return KnownQueries(list(clicks), np.array(list(clicks.values())))
+        redact = any(known.redact for known in (self, *others))
+        return KnownQueries(list(clicks), np.array(list(clicks.values())), redact)
+
+    @cached_property
+    def _personal(self) -> Array:
+        return np.fromiter(map(looks_personal, self.keys), dtype=bool, count=len(self))
+
+    def may_be_shown(self, min_clicks: int = 1) -> Array:
+        """Which queries of the log others may see."""
+        enough: Array = self.clicks >= min_clicks
+        return enough & ~self._personal if self.redact else enough
+
+    def shown(self, number: int) -> str:
+        """A query as others may see it."""
+        name = edge_name(self.keys[number])
+        return redacted(name) if self.redact else name
+
+    def nearest(self, found: Iterable[tuple[int, float]], k: int, min_clicks: int = 1) -> list[tuple[str, float]]:
+        """The first k of the queries found that may be shown, by name."""
+        allowed = self.may_be_shown(min_clicks)
+        return [(edge_name(self.keys[i]), value) for i, value in islice(((i, v) for i, v in found if allowed[i]), k)]
 
 
 def heading_of(names: Iterable[str]) -> str | None:

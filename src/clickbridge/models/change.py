@@ -73,7 +73,7 @@ class Change:
         counts = dict(zip(known.keys, clicks.tolist(), strict=True))
         for (key, _), count in self.clicks.items():
             counts[key] = counts.get(key, 0) + count
-        return KnownQueries(list(counts), np.array(list(counts.values()), dtype=np.float64))
+        return replace(known, keys=list(counts), clicks=np.array(list(counts.values()), dtype=np.float64))
 
 
 def normalised(record: LogRecord, known: KnownQueries) -> LogRecord:

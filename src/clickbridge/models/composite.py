@@ -89,6 +89,10 @@ class Composite(Model):
     def spec(self) -> str:
         return "+".join(part.spec for part in self.parts)
 
+    @property
+    def least_users(self) -> int:
+        return max(super().least_users, *(part.least_users for part in self.parts))
+
     def choose_parts(self, study: Study) -> tuple[Choices, ...]:
         return tuple(choose_once(part, study) for part in self.parts)
 

@@ -27,7 +27,7 @@ from clickbridge.numerics.row import EMPTY, Row, as_matrix, gathered, row_of
 from clickbridge.numerics.rows import Maps, SparseRows
 from clickbridge.search.ann import AnnIndex, Cells
 from clickbridge.search.index import Index, make_index
-from clickbridge.types import Document, Explanation, edge_name, text_of_key
+from clickbridge.types import Document, Explanation, text_of_key
 from clickbridge.views.stack import ViewStack
 from clickbridge.views.view import Source
 
@@ -248,7 +248,7 @@ class FittedLatent(FittedImages):
         owner = np.repeat(queries.columns, lengths)
         best = np.lexsort((clicked, owner, -worth))[:TEACHERS]
         return tuple(
-            f"{edge_name(self.queries.keys[owner[i]])} → {self.catalogue.named(int(clicked[i]))}"
+            f"{self.queries.shown(int(owner[i]))} → {self.catalogue.named(int(clicked[i]))}"
             for i in best.tolist()
             if worth[i] > 0
         )

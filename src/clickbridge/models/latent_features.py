@@ -110,8 +110,8 @@ def updated_responses(
     lost = np.asarray(counts[:, ~change.kept].sum(axis=1)).ravel()
     counts = sparse.csr_array(counts[:, change.kept])
     stay = np.ones(len(queries), dtype=bool) if change.kept.all() else np.diff(counts.indptr) > 0
-    left = KnownQueries([k for k, s in zip(queries.keys, stay, strict=True) if s], (queries.clicks - lost)[stay])
-    after = change.merged(KnownQueries(left.keys, np.maximum(left.clicks, 0)))
+    keys = [k for k, s in zip(queries.keys, stay, strict=True) if s]
+    after = change.merged(replace(queries, keys=keys, clicks=np.maximum((queries.clicks - lost)[stay], 0)))
     counts = resized(sparse.csr_array(counts[stay]), len(after), len(change.after))
     if change.clicks:
         rows = np.array([after.numbers[key] for key, _ in change.clicks])

@@ -163,12 +163,18 @@ class Model:
     def fit_on(self, study: Study, choices: Choices | None = None) -> Self:
         """Fits on a study, which other models may share; with `choices`, without choosing anew."""
         start = time.perf_counter()
+        study = study.of_several(self.least_users)
         with study.engine.at_work():
             fitted = self.learned(study, self.choose(study) if choices is None else choices)
             fitted.warm()
         seconds = round(time.perf_counter() - start, 3)
         self.fitted_ = fitted._with(report={**fitted.report, "seconds": seconds})
         return self
+
+    @property
+    def least_users(self) -> int:
+        """Queries and pairs of fewer users are not learned; of a model made of others, the most that one asks for."""
+        return int(self.settings.min_users)
 
     def refit(self, graph: ClickGraph, *, engine: Engine | None = None) -> Self:
         """Learns from a GRAPH with what was chosen before."""
@@ -191,6 +197,9 @@ class Model:
         which the model keeps."""
         fitted = self.fitted
         change = Change.of(fitted.catalogue, fitted.queries, log, docs, remove)
+        if change.clicks and self.least_users > 1:
+            fitted_so = f"{self.spec} fitted with min_users={self.least_users}"
+            raise NotSupported(f"{fitted_so} cannot be updated click by click: fit it again")
         engine = engine or default_engine()
         with engine.at_work():
             after = fitted.updated(change, engine)

@@ -63,7 +63,10 @@ def vector_names(fitted: Fitted) -> set[str]:
     return own.union(*(vector_names(part) for part in getattr(fitted, "parts", ())))
 
 
-def _read(artifact: Artifact, catalogue: Catalogue | None, encode: Mapping[str, Encoder]) -> Fitted:
+def _read(
+    artifact: Artifact, catalogue: Catalogue | None, encode: Mapping[str, Encoder], n_docs: int | None = None
+) -> Fitted:
+    """Of a part, `n_docs` is how many documents of the catalogue it knows, its first ones."""
     manifest = artifact.manifest
     name = str(manifest.get("model"))
     if model_home(name) is None:
@@ -82,10 +85,11 @@ def _read(artifact: Artifact, catalogue: Catalogue | None, encode: Mapping[str, 
                 raise ArtifactError(f"the manifest of {artifact.path} has no parts: fit the model again")
             # Before the choices, which hold those of the parts: their kinds are known once the parts are.
             numbers = sorted(manifest["parts"], key=int)
-            values["parts"] = tuple(_read(artifact.part(n), values["catalogue"], encode) for n in numbers)
+            known = read_value(artifact, trees["reach"]) if "reach" in trees else n_docs
+            values["parts"] = tuple(_read(artifact.part(n), values["catalogue"], encode, known) for n in numbers)
         del trees["catalogue"]
         values |= {field: read_value(artifact, tree) for field, tree in trees.items()}
-        _check_sizes(values)
+        _check_sizes(values, len(values["catalogue"]) if n_docs is None else n_docs)
         fitted = kind.fitted_type(
             model=name,
             settings=settings,
@@ -101,19 +105,21 @@ def _read(artifact: Artifact, catalogue: Catalogue | None, encode: Mapping[str, 
     return fitted._with(encode=taken) if taken else fitted
 
 
-def _check_sizes(values: dict[str, Any]) -> None:
+def _check_sizes(values: dict[str, Any], n_docs: int) -> None:
     """What has a row for each document, or a number for each query, must have as many: compiled loops do not ask."""
     catalogue, queries = values["catalogue"], values.get("queries")
+    if not 0 <= n_docs <= len(catalogue):
+        raise ValueError(f"{n_docs} documents of {len(catalogue)}")
     sizes = [("titles", len(catalogue.titles), len(catalogue))]
-    sizes += [(n, len(values[n]), len(catalogue)) for n in ("scorable", "theta") if n in values]
-    sizes += [(n, values[n].shape[0], len(catalogue)) for n in ("images",) if hasattr(values.get(n), "shape")]
+    sizes += [(n, len(values[n]), n_docs) for n in ("scorable", "theta") if n in values]
+    sizes += [(n, values[n].shape[0], n_docs) for n in ("images",) if hasattr(values.get(n), "shape")]
     if isinstance(queries, KnownQueries):
         sizes.append(("clicks", len(queries.clicks), len(queries)))
         responses: Any = values.get("responses")
         if hasattr(responses, "shape"):
             sizes += [
                 ("responses", responses.shape[0], len(queries)),
-                ("responses", responses.shape[1], len(catalogue)),
+                ("responses", responses.shape[1], n_docs),
             ]
     for what, found, needed in sizes:
         if found != needed:

@@ -17,7 +17,7 @@ from clickbridge.models.candidates import Query
 from clickbridge.models.fitted import Array, Fitted
 from clickbridge.numerics.row import Row, row_of
 from clickbridge.search.index import Found, Index, StackedIndex, make_index
-from clickbridge.types import Document, Ranking, edge_name
+from clickbridge.types import Document, Ranking
 
 Images = Any
 """Rows of images: a sparse matrix or a dense array."""
@@ -108,6 +108,10 @@ class FittedSFunction(Fitted):
         weights: dict[str, float] = getattr(self, "field_weights", {})
         return frozenset([max(weights, key=weights.__getitem__)] if weights else ())
 
+    def warm(self) -> None:
+        super().warm()
+        self.search(Query(self.queries.keys[0] if len(self.queries) else ""), 1)
+
     def search(self, query: Query, k: int) -> Found:
         image = self.image(query)
         return self.index.search(image, k) if is_mapped(image) else (np.empty(0, dtype=np.int64), np.empty(0))
@@ -142,11 +146,14 @@ class FittedSFunction(Fitted):
         image = self.image(asked)
         if not is_mapped(image):
             return []
-        depth = k + 1 if min_clicks <= 1 else len(self.queries)
-        items, scores = self._query_index.search(self.similar_image(image), depth)
-        keys, clicks = self.queries.keys, self.queries.clicks
-        near = ((keys[i], s, clicks[i]) for i, s in zip(items.tolist(), scores.tolist(), strict=True))
-        return [(edge_name(key), s) for key, s, n in near if key != asked.key and n >= min_clicks and s > NOISE][:k]
+        near, depth, own = list[tuple[str, float]](), k + 1, self.queries.number(asked.key)
+        while True:
+            items, scores = self._query_index.search(self.similar_image(image), depth)
+            found = zip(items.tolist(), scores.tolist(), strict=True)
+            near = self.queries.nearest(((i, s) for i, s in found if i != own and s > NOISE), k, min_clicks)
+            if len(near) == k or len(items) < depth or depth >= len(self.queries):
+                return near
+            depth *= 8  # some of those found may not be shown
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
         """By cosine of document images."""

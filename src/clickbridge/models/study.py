@@ -100,6 +100,12 @@ class Study:
 
         return self.once(("hold_back", fraction, seed, by), split)
 
+    def of_several(self, min_users: int) -> Study:
+        """The study of what at least so many users did."""
+        if min_users <= 1:
+            return self
+        return self.once(("several", min_users), lambda: self.on(self.graph.of_several(min_users)))
+
     def folds(self, n: int, seed: int) -> list[tuple[HoldBack, Study]]:
         """`n` hold-backs that cover the log, each with its rest."""
         return self.once(
@@ -130,13 +136,17 @@ class Study:
                 counted = responses(self.graph, **counting_of(counting))
                 matrix, notes = counted.matrix, tuple(counted.notes)
             found = clicked_queries(self.graph, matrix)
-            same = self.once("known queries", lambda: KnownQueries(found.keys, found.clicks))
-            known = same if same.keys == found.keys else KnownQueries(found.keys, found.clicks)
+            same = self.once("known queries", lambda: self.known(found.keys, found.clicks))
+            known = same if same.keys == found.keys else self.known(found.keys, found.clicks)
             return Known(known, found, notes)
 
         if counting is not None:
             self.clicked()  # the known queries of the plain log are the ones to share
         return self.once(("clicked", None if counting is None else tuple(counting_of(counting).items())), count)
+
+    def known(self, keys: list[str], clicks: Any) -> KnownQueries:
+        """Queries of this GRAPH as a model keeps them."""
+        return KnownQueries(keys, clicks, redact=self.graph.redact != "off")
 
     def words(self, names: Sequence[str], language: str, stop_words: str) -> tuple[Vocabulary, FieldCounts]:
         """Words of the documents' fields, counted once for all models over them."""

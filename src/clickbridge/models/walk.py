@@ -21,7 +21,7 @@ from clickbridge.numerics.row import EMPTY, Row
 from clickbridge.numerics.walk import _walk
 from clickbridge.search.index import Found
 from clickbridge.settings import Counting, setting, settings
-from clickbridge.types import Ranking, edge_name
+from clickbridge.types import Ranking
 
 
 @settings
@@ -107,10 +107,9 @@ class FittedWalk(FittedClickMemory):
         if node < 0:
             return []
         columns, values = self.queries_from(node)
-        shown = (columns != node) & (self.queries.clicks[columns] >= min_clicks)
-        near, likeness = top(Row(columns[shown], values[shown]), k)
-        keys = self.queries.keys
-        return [(edge_name(keys[i]), s) for i, s in zip(near.tolist(), likeness.tolist(), strict=True)]
+        others = columns != node
+        near, likeness = top(Row(columns[others], values[others]), len(columns))
+        return self.queries.nearest(zip(near.tolist(), likeness.tolist(), strict=True), k, min_clicks)
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
         number = self.catalogue.number(doc_id)

@@ -14,7 +14,8 @@ from typing import Any
 import orjson
 
 from clickbridge.errors import InputError
-from clickbridge.log.clean import RecordError, clean_session, user_hash
+from clickbridge.io.secret import Secret
+from clickbridge.log.clean import RecordError, clean_session
 from clickbridge.models.catalogue import KnownQueries
 from clickbridge.types import OPAQUE, Impression, edge_name, query_key, text_of_key
 
@@ -85,12 +86,12 @@ def page_entry(
     *,
     known: KnownQueries,
     longest: int,
-    users: bool,
+    secret: Secret | None = None,
     kind: str = PAGE,
     **more: Any,
 ) -> Entry:
     """A page as it is learned: its query by the key that scores go by, ids as text and each once, the first `longest`
-    results. Refuses what is no page, with the reason."""
+    results, and of its user, where there is a `secret`, a hash. Refuses what is no page, with the reason."""
     try:
         clean = clean_session(_record(page, known))
     except RecordError as error:
@@ -110,7 +111,7 @@ def page_entry(
         query_id=None if clean.query else clean.query_id,
         results=results,
         clicks=tuple(doc_id for doc_id in clean.clicks if doc_id in there),
-        user=user_hash(clean.user) if users and clean.user else 0,
+        user=secret.user(clean.user) if secret is not None and clean.user else 0,
         time=clean.time,
         amount=check_amount(amount),
         **more,

@@ -71,6 +71,13 @@ class EntryFile:
         begin, end = self._ends[place], self._ends[place + 1]
         return self._parsed(os.pread(self._file.fileno(), end - begin, begin))[1]
 
+    def kept(self) -> Iterator[tuple[int, Entry]]:
+        """Events that were read or written, with their numbers."""
+        for number in range(self._first, self._first + len(self)):
+            entry = self.entry(number)
+            assert entry is not None
+            yield number, entry
+
     def _parsed(self, line: bytes) -> tuple[int, Entry]:
         body = _body(line[:-1])
         if body is None:

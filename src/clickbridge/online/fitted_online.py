@@ -17,7 +17,7 @@ import numpy as np
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import NotSupported
-from clickbridge.log.clean import user_hash
+from clickbridge.io.secret import Secret
 from clickbridge.models.candidates import Candidates, Query
 from clickbridge.models.change import Change
 from clickbridge.models.composite import FittedWrapper
@@ -36,7 +36,7 @@ from clickbridge.search.index import Found
 from clickbridge.types import Document, Impression, PairCount, Ranking, ResultList, query_key
 
 Array = np.ndarray[Any, Any]
-NO_LATENT = np.empty(0)
+NO_LATENT, NO_SECRET = np.empty(0), Secret()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,6 +55,8 @@ class FittedOnline(FittedWrapper):
     reach: int
     """So many documents of the catalogue, its first ones, the inner model knows."""
     state: State
+    secret: Secret = NO_SECRET
+    """By which the users' weights are kept, where there are some (`per_user`)."""
     _layout: Layout = field(init=False, repr=False)
     _numbers: Array = field(init=False, repr=False)
     """The page of each document, those that came later with them; at the end -1, for a document that is not known."""
@@ -165,10 +167,10 @@ class FittedOnline(FittedWrapper):
         """The inner model says what it can of new documents; what pages taught comes on top."""
         return self._learned(query, items, self.inner._score_mixed(query, self._for_inner(items), documents), user)
 
-    def score_for(self, user: str, query: str, documents: Sequence[Document | str]) -> Array:
-        """As `score_documents`, with what this user's own clicks add (`per_user`)."""
+    def score_for(self, user: int, query: str, documents: Sequence[Document | str]) -> Array:
+        """As `score_documents`, with what the own clicks of the user of this hash add (`per_user`)."""
         items = self.items([d if isinstance(d, str) else d.doc_id for d in documents])
-        return self._score_mixed(self.query(query), items, documents, user_hash(user))
+        return self._score_mixed(self.query(query), items, documents, user)
 
     def _learned(self, query: Query, items: Array, scores: Array, user: int) -> Array:
         """The inner model's scores with what was learned."""
@@ -202,7 +204,7 @@ class FittedOnline(FittedWrapper):
     def rerank_for(self, user: str, query: str, doc_ids: Sequence[str]) -> Ranking:
         """As `rerank`, with what this user's own clicks add (`per_user`)."""
         ids = as_ids(doc_ids)
-        return order(ids, self._score(self.query(query), self.items(ids), user=user_hash(user)), self.title)
+        return order(ids, self._score(self.query(query), self.items(ids), user=self.secret.user(user)), self.title)
 
     def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
         candidates = Candidates.of(lists, self.catalogue, self.queries)
@@ -246,7 +248,7 @@ class FittedOnline(FittedWrapper):
     def entry(self, page: Impression | Mapping[str, Any], amount: float = 1.0, **more: Any) -> Entry:
         """A page as an event, normalised and checked."""
         s = self.settings
-        how: dict[str, Any] = {"longest": s.list_length, "users": s.per_user > 0, **more}
+        how: dict[str, Any] = {"longest": s.list_length, "secret": self.secret if s.per_user else None, **more}
         return page_entry(page, amount, known=self.queries, **how)
 
     def updated(self, change: Change, engine: Engine) -> Self:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,6 +23,7 @@ import numpy as np
 from clickbridge.errors import ArtifactError
 from clickbridge.io.artifact import ArtifactWriter, open_artifact
 from clickbridge.io.values import read_value, write_value
+from clickbridge.online.entry import Entry
 from clickbridge.online.entry_file import EntryFile
 from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.online.learner import Learner, Page
@@ -141,6 +142,10 @@ class Journal:
         """Takes an event out again, as an event of its own."""
         return self.learner.undo(number)
 
+    def kept(self) -> Iterator[tuple[int, Entry]]:
+        """The events since the last compaction, with their numbers."""
+        return iter(()) if self._file is None else self._file.kept()
+
     # --- compaction ------------------------------------------------------------------------------
 
     def compact(self) -> None:
@@ -164,6 +169,6 @@ def _rules(fitted: FittedOnline) -> dict[str, Any]:
         "kappa": rules.kappa,
         "list_length": rules.list_length,
         "pairs": rules.pairs,
-        "users": fitted.settings.per_user > 0,
+        "users": fitted.secret.id if fitted.settings.per_user else False,
         "rates": hashlib.sha256(np.ascontiguousarray(rules.rates).tobytes()).hexdigest()[:12],
     }

@@ -255,6 +255,23 @@ class Learner:
             if not inner and self._writer == threading.get_ident():
                 self._end_turn()
 
+    def can_undo(self, number: int) -> bool:
+        """Whether an event is kept and has not been undone."""
+        try:
+            self._resolved(number, set())
+        except InputError:
+            return False
+        return True
+
+    def drop_user(self, user: int) -> int:
+        """Without the weights of one user's own, who is given as a hash; returns how many there were."""
+        with self.paused(), self._lock:
+            mine = [key for key in self._working.users if key[0] == user]
+            for key in mine:
+                del self._working.users[key]
+            self._changed = True
+        return len(mine)
+
     def restart(self, fitted: FittedOnline) -> None:
         """Goes on from another value: fitted anew, or updated."""
         if self.durable:

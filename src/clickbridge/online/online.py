@@ -16,6 +16,7 @@ import numpy as np
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import ArtifactError
+from clickbridge.io.secret import Secret
 from clickbridge.log.readers import LogRecord
 from clickbridge.models.composite import Wrapper, joined_notes
 from clickbridge.models.fitted import Choices, Fitted
@@ -81,7 +82,16 @@ class Online(Wrapper):
             pages=np.arange(len(study.catalogue)),
             reach=len(study.catalogue),
             state=lessons.state(choices.pairs),
+            secret=self._secret(study),
         )
+
+    def _secret(self, study: Study) -> Secret:
+        """Goes along only where users have weights of their own."""
+        if not self.settings.per_user:
+            return Secret()
+        if study.graph.secret is None:
+            raise ArtifactError("per_user needs the secret of the GRAPH: ask its owner for the right to read its key")
+        return study.graph.secret or Secret.new()
 
     # --- what is fitted --------------------------------------------------------------------------
 

@@ -59,9 +59,10 @@ def text_document(number: int, text: str, fitted: Fitted) -> Document:
     return Document(f"\x1f{number}", dict.fromkeys(fitted.text_fields or ("text",), text[:MAX_TEXT]))
 
 
-def ranked(fitted: Fitted, query: str, documents: Given, user: str | None = None) -> Ordered:
-    """Every document once: scored ones by score, ties and the unscored, last, as they came."""
-    if user is not None and isinstance(fitted, FittedOnline) and fitted.settings.per_user > 0:
+def ranked(fitted: Fitted, query: str, documents: Given, user: int = 0) -> Ordered:
+    """Every document once: scored ones by score, ties and the unscored, last, as they came. `user` is a hash, for
+    models that learn for each."""
+    if user and isinstance(fitted, FittedOnline) and fitted.settings.per_user > 0:
         scores = fitted.score_for(user, query, documents)
     else:
         scores = fitted.score_documents(query, documents)

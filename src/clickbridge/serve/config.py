@@ -44,8 +44,11 @@ class Config:
     log_requests: bool = True
     log_queries: bool = False
 
+    def to_json(self) -> str:
+        return orjson.dumps(asdict(self)).decode()
+
     def to_environment(self) -> None:
-        os.environ[VARIABLE] = orjson.dumps(asdict(self)).decode()
+        os.environ[VARIABLE] = self.to_json()
 
     @classmethod
     def from_environment(cls) -> Config:

@@ -12,7 +12,8 @@ from typing import Any
 import orjson
 
 from clickbridge.errors import InputError
-from clickbridge.log.clean import RecordError, clean_session, user_hash
+from clickbridge.io.secret import Secret
+from clickbridge.log.clean import RecordError, clean_session
 from clickbridge.types import Impression
 
 UNDO = "\x1fundo "
@@ -66,9 +67,9 @@ class Event:
         return Impression(self.query, results, list(self.clicks), self.query_id, time=self.time)
 
 
-def page_event(event_id: str, record: dict[str, Any], page: str | None = None) -> Event:
-    """A page as it came in, cleaned by the rules that logs are cleaned by; InputError with the reason where it is
-    none."""
+def page_event(event_id: str, record: dict[str, Any], secret: Secret, page: str | None = None) -> Event:
+    """A page as it came in, cleaned by the rules that logs are cleaned by, its user hashed; InputError with the reason
+    where it is none."""
     try:
         clean = clean_session(record)
     except RecordError as error:
@@ -79,7 +80,7 @@ def page_event(event_id: str, record: dict[str, Any], page: str | None = None) -
         query_id=None if clean.query else clean.query_id,
         results=None if clean.results is None else tuple(clean.results),
         clicks=tuple(clean.clicks),
-        user=user_hash(clean.user) if clean.user else 0,
+        user=secret.user(clean.user) if clean.user else 0,
         time=clean.time,
         page=page,
     )

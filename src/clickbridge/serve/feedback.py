@@ -7,6 +7,7 @@ import asyncio
 from fastapi import APIRouter, Request, Response
 
 from clickbridge.errors import InputError
+from clickbridge.io.secret import Secret
 from clickbridge.serve.bodies import read_body, reply, taking
 from clickbridge.serve.events import Event, page_event, undo_event
 from clickbridge.serve.protocols.metarank import feedback_values, is_metarank, take_events
@@ -48,10 +49,10 @@ def feedback_events(service: Service, given: list[EventIn]) -> list[Event]:
     """Events as they are kept. One that names an answer takes its query and results from it."""
     named = [e.query_id for e in given if e.query_id is not None and (e.query is None or e.results is None)]
     pages = service.shown_pages([query_id for query_id in named if query_id is not None])
-    return [_event(i, event, pages) for i, event in enumerate(given)]
+    return [_event(i, event, pages, service.store.secret) for i, event in enumerate(given)]
 
 
-def _event(number: int, event: EventIn, pages: dict[str, Shown]) -> Event:
+def _event(number: int, event: EventIn, pages: dict[str, Shown], secret: Secret) -> Event:
     where = f"events.{number}"
     query, results, page = event.query, event.results, event.query_id
     if query is None or results is None:
@@ -64,6 +65,6 @@ def _event(number: int, event: EventIn, pages: dict[str, Shown]) -> Event:
         query, results = query or shown.query, results or list(shown.results)
     record = {"query": query, "results": results, "clicks": event.clicks, "user": event.user, "time": event.time}
     try:
-        return page_event(event.event_id, record, page)
+        return page_event(event.event_id, record, secret, page)
     except InputError as error:
         raise Refused(422, "invalid", str(error), where) from None

@@ -48,6 +48,7 @@ class Metrics:
         self.waiting = Gauge(
             prefix + "events_waiting", "Events that wait to be written", registry=r, multiprocess_mode="sum"
         )
+        self.promotions = counter("promotions_total", "Retrained models, by what became of them", "model", "outcome")
         self.store_failures = counter("store_failures_total", "Transactions that failed")
         self._shown = [self.shown.labels(str(i)) for i in range(1, POSITIONS + 1)]
         self._clicks = [self.clicks.labels(str(i)) for i in range(1, POSITIONS + 1)]

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from clickbridge.errors import ClickbridgeError
 from clickbridge.log.clean import MAX_QUERY
 from clickbridge.serve.answers import answer, documents_of, explained, explanation, found, new_query_id, ranked
 from clickbridge.serve.bodies import read_body, reply, taking
@@ -17,12 +18,14 @@ from clickbridge.serve.refusals import Refused
 from clickbridge.serve.schemas import (
     BatchAnswer,
     Health,
+    ModelState,
     RankAnswer,
     RankBatch,
     RankRequest,
     decode,
     rank_requests,
 )
+from clickbridge.serve.served import Served
 from clickbridge.serve.service import Service
 from clickbridge.serve.store import Shown
 
@@ -107,16 +110,15 @@ def native_routes(service: Service) -> APIRouter:
         """The models that answer."""
         return reply({"models": live.states()})
 
-    @routes.post("/models/{name}/reload")
+    @routes.post("/models/{name}/reload", response_model=ModelState)
     async def reload(name: str) -> Response:
         """Takes in what a model's folder holds now. What does not verify is refused, and the old model stays."""
-        service.check_ready()
-        live.get(name)
-        try:
-            fresh = await asyncio.to_thread(service.swap, name)
-        except Exception as error:
-            raise Refused(409, "refused", f"the old model stays: {error}", "name") from error
-        return reply({"name": name, "version": fresh.version, "spec": fresh.spec, "events": fresh.seq})
+        return reply(await replaced(service, name, service.swap))
+
+    @routes.post("/models/{name}/rollback", response_model=ModelState)
+    async def rollback(name: str) -> Response:
+        """Puts the model in place that answered before the last promotion. A second call takes it back."""
+        return reply(await replaced(service, name, service.roll_back))
 
     @routes.get("/metrics")
     async def metrics() -> Response:
@@ -127,6 +129,17 @@ def native_routes(service: Service) -> APIRouter:
     return routes
 
 
+async def replaced(service: Service, name: str, how: Callable[[str], Served]) -> dict[str, Any]:
+    """The model that answers after a swap; where it is refused, the old one stays."""
+    service.check_ready()
+    service.live.get(name)
+    try:
+        fresh = await asyncio.to_thread(how, name)
+    except ClickbridgeError as error:
+        raise Refused(409, "refused", f"the old model stays: {error}", "name") from None
+    return {"name": name, "spec": fresh.spec, "version": fresh.version, "events": fresh.seq}
+
+
 async def aside(slow: bool, work: Callable[[], Any]) -> Any:
     return await asyncio.to_thread(work) if slow else work()
 
@@ -134,7 +147,7 @@ async def aside(slow: bool, work: Callable[[], Any]) -> Any:
 def rank_one(service: Service, request: RankRequest) -> dict[str, Any]:
     started, served = time.perf_counter(), service.live.get(request.model)
     fitted, documents = served.fitted, documents_of(request)
-    ordered = ranked(fitted, request.query, documents, request.user)
+    ordered = ranked(fitted, request.query, documents, service.user(request.user))
     out = answer(served, new_query_id(), started, ordered[: request.k])
     if request.explain:
         explained(fitted, request.query, out["results"])

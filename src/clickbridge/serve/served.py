@@ -35,6 +35,8 @@ class Served:
         self.seq = self.folded = taken_in(self.model.fitted.applied, store.id)
         """The last event that it has learned, and the last that its folder holds."""
         self.learns = isinstance(self.model, Online)
+        if isinstance(self.model, Online) and self.model.fitted.settings.per_user > 0:
+            store.share_secret(self.model.fitted.secret)
         self.passed_over = 0
         """Events that this model cannot learn; every worker passes over the same."""
         self._numbers: dict[int, int] = {}

@@ -15,9 +15,11 @@ from clickbridge.serve.events import Event
 from clickbridge.serve.gate import write_log
 from clickbridge.serve.live import Live
 from clickbridge.serve.metrics import Drift, Metrics
+from clickbridge.serve.promotion import roll_back
 from clickbridge.serve.refusals import Refused, busy
 from clickbridge.serve.served import Served
 from clickbridge.serve.store import Shown, Store
+from clickbridge.serve.upkeep import Upkeep
 from clickbridge.serve.writer import Kept, Writer
 
 MOMENT = 0.25
@@ -35,7 +37,11 @@ class Service:
         """Why the service cannot become ready, where it cannot."""
         self._drifts: dict[tuple[str, str], Drift] = {}
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._run, name="background", daemon=True)]
+        self.upkeep = Upkeep(config, self.store, self.live, self.metrics)
+        self._threads = [
+            threading.Thread(target=self._run, name="background", daemon=True),
+            threading.Thread(target=self._keep_up, name="upkeep", daemon=True),
+        ]
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -63,6 +69,11 @@ class Service:
             self._guarded(self.live.catch_up)
             self._guarded(self._swap_changed)
 
+    def _keep_up(self) -> None:
+        while not self._stop.wait(MOMENT):
+            if self.live.ready:
+                self._guarded(self.upkeep.run)
+
     def _warm(self) -> None:
         """Goes the longer paths once, so that no request has to wait for what they load. The short path is warm when a
         model is loaded."""
@@ -80,6 +91,11 @@ class Service:
     def _swap_changed(self) -> None:
         for name in self.live.changed():
             self.swap(name)
+
+    def roll_back(self, name: str) -> Served:
+        """The model that answered before answers again."""
+        roll_back(self.live.paths[name])
+        return self.swap(name)
 
     def swap(self, name: str) -> Served:
         """Loads what a folder holds now; what does not verify is refused, and the old model stays."""
@@ -110,6 +126,10 @@ class Service:
             self._drifts = {k: v for k, v in self._drifts.items() if k[0] != served.name}
             found = self._drifts[key] = Drift(self.metrics, served.name, served.fitted.queries.keys)
         return found
+
+    def user(self, name: str | None) -> int:
+        """The hash that stands for a user; 0 for nobody."""
+        return self.store.secret.user(name) if name else 0
 
     def note_query(self, served: Served, query: str, scored: bool) -> None:
         """Counts what was asked, for signs of drift."""

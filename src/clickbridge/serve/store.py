@@ -23,6 +23,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from clickbridge.errors import ArtifactError, ClickbridgeError, SettingError
+from clickbridge.io.secret import Secret
 from clickbridge.serve.events import Event
 
 FORMAT = "1"
@@ -113,14 +114,25 @@ class Store:
             tables.create_all(c)
             found = dict(c.execute(sa.select(meta.c.name, meta.c.value)).all())
             if not found:
-                found = {"id": uuid.uuid4().hex, "format": FORMAT}
+                found = {"id": uuid.uuid4().hex, "format": FORMAT, "secret": Secret.new().key.hex()}
                 c.execute(sa.insert(meta), [{"name": name, "value": value} for name, value in found.items()])
         if found.get("format") != FORMAT:
             raise ArtifactError(f"{url} has format {found.get('format')}; this clickbridge reads {FORMAT}")
         self.id = str(found["id"])
+        self.secret = Secret(bytes.fromhex(str(found["secret"])))
+        """The key that users are hashed by."""
 
     def close(self) -> None:
         self.engine.dispose()
+
+    def share_secret(self, secret: Secret) -> None:
+        """Takes over the secret of a model that knows its users, as long as there is no event: then it knows people
+        of the log again."""
+        with self._translated(), self._writing() as c:
+            mine = sa.select(meta.c.value).where(meta.c.name == "secret")
+            if secret and not self._last(c):
+                c.execute(sa.update(meta).where(meta.c.name == "secret").values(value=secret.key.hex()))
+            self.secret = Secret(bytes.fromhex(str(c.execute(mine).scalar_one())))
 
     # --- transactions ----------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from clickbridge.skernel.learn import LOSSES
 from clickbridge.skernel.neighbourhood import Neighbourhood, QueryModel, Size
 from clickbridge.skernel.query_kernel import Asked, QueryKernel
 from clickbridge.skernel.training_data import TAUGHT_BY_CLICKS, KernelData, KernelTraining, check_clicks, gather
-from clickbridge.types import Explanation, Ranking, edge_name
+from clickbridge.types import Explanation, Ranking
 
 
 @settings
@@ -164,13 +164,9 @@ class FittedKernel(Fitted):
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
         """By k_Q: clicks and text together."""
         asked = self.asked(self.query(query))
-        near, values = self.kernel.neighbours(asked, k + 1 if min_clicks <= 1 else len(self.queries))
-        found = [
-            (edge_name(self.queries.keys[i]), value)
-            for i, value in zip(near.tolist(), values.tolist(), strict=True)
-            if i != asked.number and self.queries.clicks[i] >= min_clicks
-        ]
-        return found[:k]
+        near, values = self.kernel.neighbours(asked, k + 1, self.queries.may_be_shown(min_clicks))
+        found = ((i, v) for i, v in zip(near.tolist(), values.tolist(), strict=True) if i != asked.number)
+        return self.queries.nearest(found, k, min_clicks)
 
     @cached_property
     def _doc_indexes(self) -> list[Index]:

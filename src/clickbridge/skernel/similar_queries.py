@@ -13,7 +13,6 @@ from clickbridge.models.catalogue import KnownQueries
 from clickbridge.models.fitted import Fitted
 from clickbridge.settings import Settings
 from clickbridge.skernel.query_kernel import QueryFeatures, QueryKernel
-from clickbridge.types import edge_name
 
 WEIGHTS = {"click": 0.8, "word": 0.1, "char": 0.1}
 
@@ -52,6 +51,6 @@ def similar_by_clicks(
     key = queries.key_of(query)
     asked = kernel.asked(key, queries.number(key))
     total = np.asarray(keeper.responses.sum(axis=1)).ravel()
-    near, values = kernel.neighbours(asked, k + 1, None if min_clicks <= 1 else total >= min_clicks)
+    near, values = kernel.neighbours(asked, k + 1, queries.may_be_shown() & (total >= min_clicks))
     found = zip(near.tolist(), values.tolist(), strict=True)
-    return [(edge_name(queries.keys[i]), value) for i, value in found if i != asked.number][:k]
+    return queries.nearest(((i, value) for i, value in found if i != asked.number), k)

@@ -140,7 +140,7 @@ def _gather(study: Study, parts: Set[str], preference: str, language: str, seed:
     names = " and ".join(name for name in TAUGHT_BY_CLICKS if name in parts)
     source = f"{KERNEL_SHARE:.0%} of the log for the {names} kernel, the rest" if parts else "the log"
     return KernelData(
-        KnownQueries(keys, np.asarray(clicks[known].sum(axis=1)).ravel()),
+        study.known(keys, np.asarray(clicks[known].sum(axis=1)).ravel()),
         features,
         KernelTraining.of(found, numbers, len(known), seed),
         f"{len(found):,} preferences ({found.rule}) of {source}; {found.opposed:,} cancelled out",

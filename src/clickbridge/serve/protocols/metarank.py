@@ -53,7 +53,7 @@ def metarank_routes(service: Service) -> APIRouter:
             raise Refused(422, "invalid", str(error)) from None
         if len(search.results or ()) > MAX_DOCUMENTS:
             raise Refused(422, "invalid", f"a list has at most {MAX_DOCUMENTS} items", "items")
-        items = _ranked(served, search, body, explain)
+        items = _ranked(served, search, body, explain, service.user(search.user))
         batch = Batch("metarank")
         batch.add(body, search)
         for page in batch.pages.values():
@@ -66,11 +66,11 @@ def metarank_routes(service: Service) -> APIRouter:
     return routes
 
 
-def _ranked(served: Served, search: Search, body: Mapping[str, Any], explain: bool) -> list[dict[str, Any]]:
+def _ranked(served: Served, search: Search, body: Mapping[str, Any], explain: bool, user: int) -> list[dict[str, Any]]:
     fitted = served.fitted
     texts = {str(item["id"]): item.get("fields") for item in body["items"] if isinstance(item, dict)}
     documents = [Document(doc_id, _texts(texts.get(doc_id))) for doc_id in search.results or ()]
-    ordered = scores_or_lowest(ranked(fitted, search.query, documents, search.user))
+    ordered = scores_or_lowest(ranked(fitted, search.query, documents, user))
     items: list[dict[str, Any]] = [{"item": doc_id, "score": score} for doc_id, score in ordered]
     if explain:
         results: list[dict[str, Any]] = [{"doc_id": doc_id} for doc_id, _ in ordered]

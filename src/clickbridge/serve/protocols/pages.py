@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from clickbridge.log.clean import user_hash
+from clickbridge.io.secret import Secret
 from clickbridge.log.searches import Action, Search
 from clickbridge.serve.events import Event
 from clickbridge.serve.service import Service
@@ -50,12 +50,12 @@ class Batch:
         digest = hashlib.sha256(orjson.dumps(record, option=orjson.OPT_SORT_KEYS)).hexdigest()
         return self.key(f"#{digest[:32]}")
 
-    def events(self, known: Mapping[str, Shown]) -> list[Event]:
+    def events(self, known: Mapping[str, Shown], secret: Secret) -> list[Event]:
         """Clicks with the pages they are on; one that belongs to no page and names no query says nothing."""
-        found = [self._event(event_id, action, known) for event_id, action in self.clicks]
+        found = [self._event(event_id, action, known, secret) for event_id, action in self.clicks]
         return [event for event in found if event is not None]
 
-    def _event(self, event_id: str, action: Action, known: Mapping[str, Shown]) -> Event | None:
+    def _event(self, event_id: str, action: Action, known: Mapping[str, Shown], secret: Secret) -> Event | None:
         key = None if action.search_id is None else self.key(action.search_id)
         page = None if key is None else self.pages.get(key) or known.get(key)
         query = page.query if page is not None else action.query
@@ -67,7 +67,7 @@ class Batch:
             query=query,
             results=page.results if page is not None and page.results else None,
             clicks=(doc_id,),
-            user=user_hash(action.user) if action.user else 0,
+            user=secret.user(action.user) if action.user else 0,
             time=action.time,
             page=key if page is not None else None,
         )
@@ -85,6 +85,6 @@ def _at(results: Sequence[str], ordinal: int | None) -> str | None:
 
 async def keep_batch(service: Service, batch: Batch) -> tuple[int, int]:
     """Keeps what came, durably; how many events are new, and how many were there."""
-    events = batch.events(service.shown_pages(batch.asked_for()))
+    events = batch.events(service.shown_pages(batch.asked_for()), service.store.secret)
     kept = await service.keep(events, list(batch.pages.values()))
     return kept.accepted, kept.duplicates

@@ -1,0 +1,96 @@
+"""The verb forget: a person taken out of what is stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from clickbridge.cli.console import Json, print_json, progress, say
+from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
+from clickbridge.errors import InputError, SettingError
+
+
+def forget(
+    place: Annotated[Path, typer.Argument(help="A GRAPH, a learner's STATE, or a MODEL.", show_default=False)],
+    user: Annotated[str, typer.Option(help="The user's id, as the log has it.", show_default=False)],
+    model: Annotated[Path | None, typer.Option(help="The MODEL that a STATE belongs to.")] = None,
+    refit: Annotated[bool, typer.Option("--refit", help="Fit a MODEL again from the GRAPH that forgot.")] = False,
+    graph: Annotated[Path | None, typer.Option(help="The GRAPH to fit a MODEL from again.")] = None,
+    engine: EngineName = "local",
+    threads: Threads = 0,
+    memory: Memory = "0",
+    json: Json = False,
+) -> None:
+    """Remove what a person did, and prove it."""
+    from dataclasses import asdict
+
+    kind = kind_of(place)
+    if kind == "model":
+        done: list[Any] = [_refitted(place, user, refit, graph, engine_of(engine, threads, memory))]
+    elif refit or graph is not None:
+        raise SettingError(f"--refit and --graph are for a MODEL; {place} is a {kind.upper()}")
+    elif kind == "graph":
+        from clickbridge.graph.forget import forget_user
+
+        done = [forget_user(place, user)]
+    else:
+        done = [_from_state(place, user, model)]
+    if json:
+        print_json({"kind": kind, **asdict(done[0])})
+    else:
+        say(done[0].line)
+
+
+def kind_of(place: Path) -> str:
+    """graph, model or state."""
+    from clickbridge.io.manifest import MANIFEST, read_manifest
+
+    if (place / "events.jsonl").is_file() or (place / "snapshot").is_dir():
+        return "state"
+    if not (place / MANIFEST).is_file():
+        raise InputError(f"{place} is no GRAPH, no MODEL and no learner's STATE: give the folder of one")
+    kind = str(read_manifest(place)["kind"])
+    if kind not in ("graph", "model"):
+        raise InputError(f"{place} is a {kind}: a GRAPH, a MODEL or a learner's STATE is needed here")
+    return kind
+
+
+def _refitted(place: Path, user: str, refit: bool, graph: Path | None, engine: Any) -> Any:
+    """What a model learned of one person cannot be told apart: it is learned anew without them."""
+    from clickbridge.graph.clickgraph import ClickGraph
+    from clickbridge.graph.forget import forget_user
+    from clickbridge.io.artifact import kept_for_writing
+    from clickbridge.models.model_folder import KIND, load
+
+    if not refit or graph is None:
+        raise InputError(
+            f"{place} is a MODEL, in which no person can be told apart: fit it again from the GRAPH, "
+            "with --refit --graph GRAPH, which forgets the user there first"
+        )
+    with kept_for_writing(place, KIND):
+        opened = load(place)
+        done = forget_user(graph, user)
+        if opened.applied_:
+            say(f"{len(opened.applied_)} logs that were taken into {place} by update are not in {graph}: update again")
+        with progress() as report:
+            report(f"fitting {opened.spec}", 0)
+            opened.fit(ClickGraph.open(graph), engine=engine, watch=lambda line: report(line, 0))
+            opened.save(place)
+    return done
+
+
+def _from_state(place: Path, user: str, model: Path | None) -> Any:
+    from clickbridge.models.model_folder import load
+    from clickbridge.online.forget import forget_user
+    from clickbridge.online.journal import Journal
+    from clickbridge.online.online import Online
+
+    if model is None:
+        raise SettingError(f"{place} is a learner's STATE: name the MODEL that it belongs to, with --model")
+    opened = load(model)
+    if not isinstance(opened, Online):
+        raise InputError(f"{model} is a {opened.spec} model: a learner's STATE belongs to an online one")
+    with Journal(place, opened) as journal:
+        return forget_user(journal, user)

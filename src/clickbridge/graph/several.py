@@ -1,0 +1,51 @@
+"""What at least n people did: what one person alone searched for stays out of everything that is learned and shown."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.parts import Array, Clicks, Impressions
+from clickbridge.graph.responses import kept_pairs
+from clickbridge.graph.sums import pair_keys
+from clickbridge.numerics.ragged import Ragged
+
+
+def of_several(graph: ClickGraph, min_users: int) -> ClickGraph:
+    """The clicks on pairs that at least so many different users clicked, and the queries that have such a pair.
+
+    Of a page, a result that was clicked on a pair with fewer is taken out, since as one that nobody wanted it would
+    teach what is not so; a page that loses all its clicks goes. Doing it twice changes nothing.
+    """
+    if min_users <= 1:
+        return graph
+    keep, _ = kept_pairs(graph.pairs, 1, min_users)
+    common = pair_keys(graph.pairs.query[keep], graph.pairs.doc[keep])
+    known = np.zeros(graph.n_queries, dtype=bool)
+    known[graph.pairs.query[keep]] = True
+    pages = None if graph.impressions is None else _pages(graph.impressions, known, common)
+    clicks = None if graph.clicks is None else _clicks(graph.clicks, common)
+    return graph.of_queries(known, pages, clicks)
+
+
+def _pages(pages: Impressions, known: Array, common: Array) -> Impressions:
+    some = pages.take(known[pages.query])
+    lists = some.lists
+    on = some.clicked > 0
+    rare = on & ~np.isin(pair_keys(some.query[lists.owner], some.doc), common)
+    left = lists.sums(on & ~rare)
+    whole = (left > 0) | (lists.sums(on) == 0)
+    rows = ~rare
+    shorter = Impressions(
+        some.query,
+        Ragged.of_lengths(lists.sums(rows).astype(np.int64)).indptr,
+        some.doc[rows],
+        some.clicked[rows],
+        some.time,
+        some.user,
+    )
+    return shorter.take(whole)
+
+
+def _clicks(clicks: Clicks, common: Array) -> Clicks:
+    return clicks.take(np.isin(pair_keys(clicks.query, clicks.doc), common))

@@ -1,0 +1,46 @@
+"""A person taken out of what an online learner keeps: their events in the journal, and their own weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clickbridge.errors import MissingPart
+from clickbridge.online.entry import PAGE
+from clickbridge.online.journal import Journal
+
+
+@dataclass(frozen=True)
+class ForgottenEvents:
+    """What was taken out; `left` is what is found of the person afterwards."""
+
+    events: int
+    weights: int
+    left: int
+
+    @property
+    def line(self) -> str:
+        """The proof, and what it cannot cover."""
+        return (
+            f"forgotten: {self.events:,} events of the journal undone, {self.weights:,} own weights removed, the "
+            f"journal compacted; looked again: {self.left:,} of this user are left. What was compacted before is a "
+            "sum over all users, from which none can be told apart"
+        )
+
+
+def forget_user(journal: Journal, user: str) -> ForgottenEvents:
+    """Undoes the user's events that the journal still has, drops their own weights and compacts, so that no line of
+    theirs is on disk. The journal is open; events of others wait."""
+    learner = journal.learner
+    fitted = learner.fitted
+    if not fitted.settings.per_user:
+        raise MissingPart(f"{journal.folder} keeps no users: nothing in it can be told to be one person's")
+    who = fitted.secret.user(user)
+    with learner.paused():
+        mine = [number for number, entry in journal.kept() if entry.kind == PAGE and entry.user == who]
+        undone = [number for number in mine if learner.can_undo(number)]
+        for number in undone:
+            learner.undo(number)
+        weights = learner.drop_user(who)
+        journal.compact()
+    left = sum(key[0] == who for key in learner.fitted.state.users) + sum(e.user == who for _, e in journal.kept())
+    return ForgottenEvents(len(undone), weights, left)
