@@ -24,7 +24,7 @@ def test_a_three_line_log_goes_through_on_defaults(command: Run, tmp_path: Path)
     (tmp_path / "docs.jsonl").write_text('{"doc_id":"1","title":"a b"}\n{"doc_id":"2","title":"c d"}\n')
     ingested = command("ingest", "log.jsonl", "--docs", "docs.jsonl", "--out", "g", cwd=tmp_path)
     assert (ingested.code, ingested.err) == (0, "")
-    assert "impressions" in ingested.out
+    assert "result pages" in ingested.out
     fitted = command("fit", "g", "--model", "bm25", "--out", "m", cwd=tmp_path)
     assert (fitted.code, fitted.err) == (0, "bm25: one field, title\n")
     found = command("search", "m", "C  d", cwd=tmp_path)

@@ -138,7 +138,7 @@ def test_a_last_line_without_an_end_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"hello\nworld\n", b"\x00\x01\x02"])
 def test_a_format_that_cannot_be_told(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(InputError, match=r"cannot tell the format of .*give --format"):
+    with pytest.raises(InputError, match=r"cannot tell the format of .*is it the right file"):
         list(read_log(written(tmp_path / "log", data)))
 
 

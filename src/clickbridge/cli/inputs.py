@@ -30,6 +30,7 @@ Delimiter = Annotated[str | None, typer.Option(help="Mark between columns: comma
 Dedupe = Annotated[bool, typer.Option("--dedupe", help="Leave out records that repeat an earlier one.")]
 MaxRejects = Annotated[str, typer.Option(help="Share of unusable lines above which nothing is written.")]
 Rejects = Annotated[Path | None, typer.Option(help="Also keep the unusable lines here.")]
+UNSHARED = {"--encoding", "--delimiter"}
 _PAIR = re.compile(r'((?:[^,"]|"(?:[^"]|"")*")+)(?:,|$)')
 
 
@@ -59,14 +60,18 @@ def guesses_told(json: bool, *readers: LogReader | DocumentReader) -> Iterator[N
 
 def guessed_line(*readers: LogReader | DocumentReader) -> str:
     """What was guessed, as options; empty where nothing was."""
-    from clickbridge.log.recognise import guesses_in_words
+    from clickbridge.log.recognise import guesses_in_words, said_for_all
 
+    common = said_for_all(layout for reader in readers for layout in reader.layouts.values())
     parts = []
     for reader in readers:
         for files, options in guesses_in_words(reader.layouts.values()):
-            words = " ".join(f"{option} {shlex.quote(value)}" for option, value in options.items())
-            parts.append(f"{files}: {words}")
-    return f"guessed (say it with these options) {'; '.join(parts)}" if parts else ""
+            # What differs from file to file cannot be said by one option; it is found again.
+            found = [value for option, value in options.items() if option in UNSHARED - common]
+            words = [f"{name} {shlex.quote(value)}" for name, value in options.items() if name not in UNSHARED - common]
+            own = f" ({', '.join(found)})" if found else ""
+            parts.append(f"{files}{own}" + (f": {' '.join(words)}" if words else ""))
+    return f"guessed, as these options would say it: {'; '.join(parts)}" if parts else ""
 
 
 def tell_about(graph: ClickGraph | None, log: LogReader, documents: DocumentReader, rejects: Path | str | None) -> None:
@@ -74,10 +79,9 @@ def tell_about(graph: ClickGraph | None, log: LogReader, documents: DocumentRead
     for note in log.notes:
         say(note)
     if log.repeated:
-        what = "were left out" if log.reading.dedupe else "count again; --dedupe leaves them out"
-        say(
-            f"{log.repeated:,} records repeat {'an earlier one' if log.reading.dedupe else 'the one before'}: they {what}"
-        )
+        left_out = "an earlier one and were left out"
+        counted = "the one before, its time too, and count again: --dedupe leaves such out"
+        say(f"{log.repeated:,} records repeat {left_out if log.reading.dedupe else counted}")
     if documents.ignored:
         say(f"fields that are not text were left out: {', '.join(sorted(documents.ignored))}")
     if documents.with_html:

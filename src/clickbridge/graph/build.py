@@ -73,9 +73,9 @@ def _add_all(aggregator: LogAggregator, log: Iterable[LogRecord], docs: Iterable
         if count % 20_000 == 0:
             progress("log lines", count)
     summary = aggregator.summary
-    if not summary.impressions and not summary.clicks:
-        if not summary.documents or count or getattr(log, "paths", None):
-            raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
+    has_log = count > 0 or bool(getattr(log, "paths", ()))
+    if not summary.impressions and not summary.clicks and (has_log or not summary.documents):
+        raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
 
 
 def _without_names(record: LogRecord) -> LogRecord:

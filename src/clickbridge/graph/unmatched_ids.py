@@ -1,4 +1,4 @@
-"""Clicks on ids that no document has: the commonest fault of a log and its documents, and one that nothing else shows."""
+"""Clicks on ids that no document has: a common fault of a log and its documents, which nothing else shows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.parts import Array
 
 TRIED = 1000
 
@@ -41,13 +42,11 @@ def unmatched_ids(graph: ClickGraph) -> UnmatchedIds | None:
     strange = np.flatnonzero(missing)
     strange = strange[np.argsort(-clicks[strange], kind="stable")][:TRIED]
     example, meant = _likely_meant(graph.doc_ids, strange.tolist(), has_text)
-    counts = (clicks[missing].sum(), clicks.sum(), missing.sum(), clicked.sum())
-    return UnmatchedIds(*(int(count) for count in counts), example, meant)
+    counts = int(clicks[missing].sum()), int(clicks.sum()), int(missing.sum()), int(clicked.sum())
+    return UnmatchedIds(*counts, example, meant)
 
 
-def _likely_meant(
-    ids: list[str], strange: list[int], has_text: np.ndarray[tuple[int], np.dtype[np.bool_]]
-) -> tuple[str, str]:
+def _likely_meant(ids: list[str], strange: list[int], has_text: Array) -> tuple[str, str]:
     """An id without a document and, if there is one, the document that differs from it as exports do."""
     if not strange:
         return "", ""

@@ -100,12 +100,12 @@ def log_and_documents(
     docs: Any | None,
     columns: Mapping[str, str] | None,
     doc_columns: Mapping[str, str] | None,
-    time_unit: str | None,
     max_rejects: str | float,
+    **reading: Any,
 ) -> tuple[LogFrame, DocumentFrame | None]:
     """Readers of both frames. Where the documents' columns are not named, their id may be called as in the log."""
-    records = LogFrame(log, Reading(columns=dict(columns or {}), time_unit=time_unit), RejectLog(max_rejects))
+    records = LogFrame(log, Reading(columns=dict(columns or {}), **reading), RejectLog(max_rejects))
     if docs is None:
         return records, None
-    reading = Reading(columns=dict(doc_columns or {}))
-    return records, DocumentFrame(docs, reading, RejectLog(max_rejects), lambda: records.id_name)
+    own = Reading(columns=dict(doc_columns or {}))
+    return records, DocumentFrame(docs, own, RejectLog(max_rejects), lambda: records.id_name)

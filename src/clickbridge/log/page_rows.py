@@ -53,6 +53,11 @@ def is_id_list(value: Any) -> bool:
     return isinstance(value, str) and (value.lstrip().startswith("[") or bool(re.search(r"[|,;\s]", value.strip())))
 
 
+def is_marked(results: Any) -> bool:
+    """Whether results are objects, which say themselves whether they were clicked."""
+    return isinstance(results, list) and bool(results) and isinstance(results[0], dict)
+
+
 def id_list(value: Any) -> Any:
     """Ids of a cell: a JSON list, or ids with `|`, `;`, a comma or blanks between them."""
     if not isinstance(value, str):
@@ -74,8 +79,8 @@ def page_row(row: dict[str, Any], lists_as_text: bool) -> dict[str, Any]:
         for name in ("results", "clicks"):
             if name in out:
                 out[name] = id_list(out[name])
-    results = out.get("results")
-    if isinstance(results, list) and results and all(type(item) is dict for item in results):
+    results: Any = out.get("results")
+    if is_marked(results) and all(type(item) is dict for item in results):
         shown, clicked = _from_objects(results)
         out["results"] = shown
         out.setdefault("clicks", clicked)

@@ -21,7 +21,7 @@ from clickbridge.io.streams import open_stream
 from clickbridge.log.clean import RecordError, clean_session, clean_triple, kind_of, time_scale
 from clickbridge.log.column_names import nested_value
 from clickbridge.log.event_formats import READ, Event
-from clickbridge.log.page_rows import flag, has_pages, page_row
+from clickbridge.log.page_rows import flag, has_pages, is_marked, page_row
 from clickbridge.log.recognise import EVENT_LOGS, FIELDS, Layout, Reading, guesses_in_words, recognise_log
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.row_events import RowEvents
@@ -197,8 +197,7 @@ def record_cleaner(layout: Layout, lists_as_text: bool) -> Callable[[Any], Impre
             row["time"] = read_time(row["time"], form)
         if not pages:
             return clean_triple(row, scale if form is None else 1.0)
-        results = row.get("results")
-        if lists or (type(results) is list and results and type(results[0]) is dict):
+        if lists or is_marked(row.get("results")):
             row = page_row(row, lists_as_text)
         return clean_session(row, scale if form is None else 1.0)
 

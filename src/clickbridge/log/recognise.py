@@ -16,7 +16,7 @@ from clickbridge.io.encodings import check_encoding
 from clickbridge.log.clean import time_scale
 from clickbridge.log.column_names import nested_value, usual_columns
 from clickbridge.log.event_formats import event_format
-from clickbridge.log.page_rows import is_flag, is_id, is_id_list, is_number
+from clickbridge.log.page_rows import is_flag, is_id, is_id_list, is_marked, is_number
 from clickbridge.log.searches import event_kind
 from clickbridge.log.source import Source
 from clickbridge.log.tables import DELIMITERS, check_delimiter
@@ -64,6 +64,7 @@ class Layout:
     columns: Mapping[str, str]
     time_unit: str = "s"
     time_format: str | None = None
+    container: str = "json"
     guessed: Mapping[str, str] = field(default_factory=dict)
     """The options that say what was guessed, by name; none where nothing was."""
 
@@ -87,7 +88,7 @@ def recognise_log(source: Source, given: Reading) -> Layout:
     values = _Values(source)
     found = usual_columns("log", source.names, given.columns, FIELDS, values.can_be)
     kind = given.format if given.format != "auto" else _format(source, found, values)
-    columns = _needed(source, found, kind)
+    columns = _needed(source, found, kind, values)
     layout = Layout(source.path, kind, columns, given.time_unit or "s", given.time_format)
     return _with_guesses(_with_times(layout, given, values), source, given, "--columns")
 
@@ -163,7 +164,7 @@ def _is_set(value: Any) -> bool:
     return str(value).strip().lower() in ("1", "1.0", "true", "t", "yes", "y")
 
 
-def _needed(source: Source, found: Mapping[str, str], kind: str) -> dict[str, str]:
+def _needed(source: Source, found: Mapping[str, str], kind: str, values: _Values) -> dict[str, str]:
     """The columns that the format uses; refuses a file without those that it needs."""
     used = {
         "sessions": ("query", "query_id", "results", "clicks", "doc_id", "user", "session", "time"),
@@ -176,6 +177,8 @@ def _needed(source: Source, found: Mapping[str, str], kind: str) -> dict[str, st
         columns.pop("doc_id", None)
     known = set(columns)
     third = {"sessions": {"clicks", "doc_id"}, "events": {"doc_id", "results"}}.get(kind, {"doc_id"})
+    if kind == "sessions" and any(is_marked(value) for value in values.of(found.get("results", ""))):
+        third.add("results")
     if (known & {"query", "query_id"} and known & third) or (source.container == "json" and not source.names):
         return columns
     second = "clicks" if kind == "sessions" else "doc_id"
@@ -226,7 +229,7 @@ def _with_guesses(layout: Layout, source: Source, given: Reading, option: str) -
         guessed["--time-unit"] = layout.time_unit
     if layout.time_format and given.time_format is None:
         guessed["--time-format"] = layout.time_format
-    return replace(layout, guessed=guessed)
+    return replace(layout, container=source.container, guessed=guessed)
 
 
 def column_option(columns: Mapping[str, str]) -> str:
@@ -245,3 +248,13 @@ def guesses_in_words(layouts: Iterable[Layout]) -> list[tuple[str, dict[str, str
         if layout.guessed:
             out.setdefault(tuple(layout.guessed.items()), []).append(layout.path)
     return [(", ".join(paths[:3]) + (", …" if len(paths) > 3 else ""), dict(key)) for key, paths in out.items()]
+
+
+def said_for_all(layouts: Iterable[Layout]) -> set[str]:
+    """The options `--encoding` and `--delimiter` that may be said: one option is for all files, so they must agree."""
+    every = list(layouts)
+    concerned = {
+        "--encoding": [layout for layout in every if layout.container in ("json", "table")],
+        "--delimiter": [layout for layout in every if layout.container == "table"],
+    }
+    return {option for option, own in concerned.items() if len({layout.guessed.get(option) for layout in own}) == 1}

@@ -110,7 +110,9 @@ def _container(path: str, start: bytes, suffix: str) -> str:
     line = start.split(b"\n")[0]
     if any(mark in line for mark in (b",", b";", b"|", b"\t")):
         return "table"
-    raise InputError(f"cannot tell the format of {path}: no JSON, no XML and no table with a header: give --format")
+    raise InputError(
+        f"cannot tell the format of {path}: no JSON, no XML, no table with a header: is it the right file?"
+    )
 
 
 def _table(source: Source, start: bytes, delimiter: str | None, known: Sequence[str]) -> Source:

@@ -68,9 +68,9 @@ def guess_format(values: Sequence[object], path: str) -> str | None:
 
     Refuses days that may be months.
     """
-    texts = [str(value).strip() for value in values if isinstance(value, str | int)]
-    texts = [text for text in dict.fromkeys(texts) if text][:500]
-    if not texts or all(map(_is_plain, texts)):
+    plain = all(_is_plain(value) for value in values)
+    texts = list(dict.fromkeys(str(value).strip() for value in values if isinstance(value, str | int)))[:500]
+    if plain or not texts:
         return None
     forms = [form for form in _forms(texts[0]) if all(_fits(text, form) for text in texts)]
     if len(forms) > 1 and any("%d" in a and a.replace("%d", "%m") == b.replace("%d", "%m") for a, b in [forms[:2]]):
@@ -84,13 +84,18 @@ def guess_format(values: Sequence[object], path: str) -> str | None:
     return forms[0] if forms else None
 
 
-def _is_plain(text: str) -> bool:
-    """ISO 8601, or a number that is no day without dashes."""
+def _is_plain(value: object) -> bool:
+    """ISO 8601, or a number that is no day without dashes; a day of ISO 8601 as text needs none."""
+    text = str(value).strip()
+    if _number(text) is not None:
+        days = ("%Y%m%d",) if isinstance(value, int) else ()
+        return not (
+            text.isdigit() and any(_fits(text, form) for form in (*days, "%Y%m%d%H%M%S") if len(text) in (8, 14))
+        )
     try:
         datetime.fromisoformat(text)
     except ValueError:
-        number = _number(text)
-        return number is not None and not (text.isdigit() and len(text) in (8, 14) and text[:2] in ("19", "20"))
+        return not isinstance(value, str)
     return True
 
 
