@@ -31,6 +31,7 @@ LEVELS = [
     {"models"},
     {"skernel", "online", "fusion"},
     {"evaluate", "insight"},
+    {"export"},
     {"serve"},
     {"cli"},
     {"__main__"},
