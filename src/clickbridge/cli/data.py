@@ -41,6 +41,9 @@ from clickbridge.cli.inputs import (
 )
 from clickbridge.errors import SettingError
 
+Redact = Annotated[
+    str, typer.Option(help="Where e-mails, phone and card numbers in queries are hidden: shown, learned or off.")
+]
 LABELS = {
     "impressions": "result pages",
     "pair_rows": "rows of clicks",
@@ -59,9 +62,6 @@ LABELS = {
     "rejected_lines": "lines left out",
     "rejected_documents": "documents left out",
 }
-Redact = Annotated[
-    str, typer.Option(help="Where e-mails, phone and card numbers in queries are hidden: shown, learned or off.")
-]
 
 
 def ingest(
@@ -122,9 +122,8 @@ def ingest(
         own = renames(doc_columns, "--doc-columns")
         documents = read_docs(*docs, columns=own, **text, rejects=lost_docs, id_name=lambda: log.id_name)
         with guesses_told(json, log, documents), progress() as report:
-            graph = ClickGraph.build(
-                log, documents, out, vectors=dense, defaults=defaults, progress=report, redact=redact
-            )
+            kept: dict[str, Any] = {"vectors": dense, "defaults": defaults, "redact": redact}
+            graph = ClickGraph.build(log, documents, out, progress=report, **kept)
     tell_about(graph, log, documents, rejects or f"{out}/rejects.jsonl")
     matched = unmatched_ids(graph)
     clicked = {} if matched is None else {

@@ -29,7 +29,7 @@ class DocumentReader:
         paths: tuple[str, ...],
         reading: Reading | None = None,
         rejects: RejectLog | None = None,
-        id_name: Callable[[], str | None] = lambda: None,
+        id_name: Callable[[], str | None] | None = None,
     ) -> None:
         self.paths = paths
         self.reading = reading or Reading()
@@ -46,7 +46,7 @@ class DocumentReader:
                 with open_stream(path) as stream:
                     known = list(self.reading.columns.values())
                     source = open_source(path, stream, self.reading.encoding, self.reading.delimiter, known)
-                    layout = recognise_documents(source, self.reading, self._id_name())
+                    layout = recognise_documents(source, self.reading, self._id_name() if self._id_name else None)
                     if path not in self.layouts:
                         self.layouts[path] = layout
                         for files, options in guesses_in_words([layout]):
@@ -91,7 +91,7 @@ def read_docs(
     encoding: str | None = None,
     delimiter: str | None = None,
     rejects: RejectLog | None = None,
-    id_name: Callable[[], str | None] = lambda: None,
+    id_name: Callable[[], str | None] | None = None,
 ) -> DocumentReader:
     """Documents of one or more files, streamed, or of one data frame.
 

@@ -57,11 +57,13 @@ class DocumentFrame(DocumentReader):
         frame: Any,
         reading: Reading | None = None,
         rejects: RejectLog | None = None,
-        id_name: Callable[[], str | None] = lambda: None,
+        id_name: Callable[[], str | None] | None = None,
     ) -> None:
         super().__init__((), reading, rejects)
         self.table = arrow_table(frame, "the documents")
-        self.layout = recognise_documents(_source(self.table, "the documents"), self.reading, id_name())
+        self.layout = recognise_documents(
+            _source(self.table, "the documents"), self.reading, id_name() if id_name else None
+        )
         self.layouts = {"the documents": self.layout}
 
     def __iter__(self) -> Iterator[Document]:
