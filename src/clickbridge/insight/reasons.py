@@ -15,12 +15,15 @@ from clickbridge.insight.word_pairs import parts_of
 from clickbridge.log.personal import redacted
 from clickbridge.models.fitted import Fitted
 from clickbridge.types import Explanation, FeaturePair
+from clickbridge.views.stopwords import STOP_WORDS
 from clickbridge.views.text import Analyzer, fold_accents, tokens_of
 
 PAIRS = 60
 """Pairs of features that are asked for: several of them become one sentence."""
 BRIDGES = 2
 ARROW = " → "
+ALIKE, BASE = "a query alike by ", "the base model"
+"""How kernels name their features: similar queries, and the model that they correct."""
 Span = tuple[str, str]
 """Kind and text: `text`, `word`, `query` or `title`."""
 MARKS = {"text": "", "word": "`", "query": "*", "title": "“"}
@@ -51,8 +54,9 @@ def reasons(fitted: Fitted, query: str, doc_id: str, *, most: int = 5, min_click
         for pair in found.pairs:
             if pair.contribution > 0:
                 teller.add(pair)
-        if teller.found:
+        if teller.found and not teller.leans_on_base:
             break
+        teller.leans_on_base = False
     return teller.told()[:most]
 
 
@@ -85,7 +89,10 @@ class _Teller:
         language = next((p.settings.language for p in parts_of(fitted) if hasattr(p.settings, "language")), "english")
         self.analyzer = Analyzer(language)
         self.typed, self.titled = self._forms(query), self._forms(self.title)
+        self.small = STOP_WORDS.get(language, frozenset())
         self.found: dict[tuple[str, ...], _Sum] = {}
+        self.leans_on_base = False
+        """Whether the score is partly that of a model inside, which then explains its share."""
 
     def _forms(self, text: str) -> dict[str, str]:
         """Words as they are written by their stems."""
@@ -109,7 +116,11 @@ class _Teller:
 
     def add(self, pair: FeaturePair) -> None:
         (one, typed), (two, met) = self._split(pair.query_feature), self._split(pair.doc_feature)
-        if two == "click" and one in ("click", "asked") and met == self.title:
+        if met == BASE:
+            self.leans_on_base = True
+        elif typed.startswith(ALIKE):
+            self._put(("alike",) if met == self.title else ("alike", met), pair)
+        elif two == "click" and one in ("click", "asked") and met == self.title:
             self._put(("memory",), pair)
         elif one == "click":
             self._put(("memory",) if typed == self.title else ("chosen", typed), pair)
@@ -152,7 +163,7 @@ class _Teller:
     def _add_words(self, view: str, typed: str, met: str, pair: FeaturePair) -> None:
         word = self._with_letters(typed, self.query) if view == "char" else self._written(typed, self.typed)
         other = self._written(met, self.titled)
-        if word and other and word.lower() != other.lower():
+        if word and other and word.lower() != other.lower() and not {word, other} & self.small:
             self._put(("met", word, other), pair)
 
     def _written(self, stems: str, forms: dict[str, str]) -> str:
@@ -175,13 +186,14 @@ class _Teller:
         elif kind == "memory":
             spans = [("text", "people who typed "), ("query", self.query), ("text", " clicked this document")]
         elif kind == "chosen":
-            spans = [("text", "people who typed "), ("query", self.query), ("text", " clicked "),
-                     ("title", names[0]), ("text", ", a document like this one")]  # fmt: skip
+            spans = [("text", "people who typed "), ("query", self.query), ("text", " clicked "), *self._which(names)]
         elif kind == "like":
             if not self._may_be_shown(names[0]):
                 return None
             spans = [("text", "people who typed "), ("query", redacted(names[0])),
                      ("text", ", a query like yours, clicked this document")]  # fmt: skip
+        elif kind == "alike":
+            spans = [("text", "people who typed queries like yours clicked "), *self._which(names)]
         elif kind == "spelled":
             spans = [("word", names[0]), ("text", " is spelled like "), ("word", names[1])]
         elif kind == "met" and entry.bridges:
@@ -190,6 +202,12 @@ class _Teller:
             return None
         bridges = tuple(query for query, _ in list(entry.bridges)[:BRIDGES])
         return Reason(kind, tuple(spans), round(entry.share, 4), bridges)
+
+    @staticmethod
+    def _which(names: Sequence[str]) -> list[Span]:
+        if not names:
+            return [("text", "this document")]
+        return [("title", names[0]), ("text", ", a document like this one")]
 
     def _because(self, entry: _Sum) -> list[Span]:
         here = [query for query, title in entry.bridges if title == self.title][:BRIDGES]
@@ -207,7 +225,7 @@ def _strongest_of_word(made: Sequence[Reason]) -> list[Reason]:
     for reason in sorted(made, key=lambda reason: -reason.share):
         key = (reason.kind, reason.spans[0][1] if reason.kind == "met" else "")
         seen[key] = seen.get(key, 0) + 1
-        if reason.kind not in ("met", "like", "chosen", "spelled") or seen[key] <= 2:
+        if reason.kind not in ("met", "like", "chosen", "alike", "spelled") or seen[key] <= 2:
             out.append(reason)
     return out
 
