@@ -13,6 +13,7 @@ from clickbridge.graph.dense import Encoder
 from clickbridge.io.artifact import Artifact, ArtifactWriter, PartWriter, open_artifact
 from clickbridge.io.values import read_value, write_value
 from clickbridge.models.catalogue import Catalogue, KnownQueries
+from clickbridge.models.display import Display
 from clickbridge.models.fitted import Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.registry import model_class, model_home
@@ -110,6 +111,8 @@ def _check_sizes(values: dict[str, Any], n_docs: int) -> None:
     catalogue, queries = values["catalogue"], values.get("queries")
     if not 0 <= n_docs <= len(catalogue):
         raise ValueError(f"{n_docs} documents of {len(catalogue)}")
+    if isinstance(values.get("display"), Display):
+        values["display"].check(len(catalogue))
     sizes = [("titles", len(catalogue.titles), len(catalogue))]
     sizes += [(n, len(values[n]), n_docs) for n in ("scorable", "theta") if n in values]
     sizes += [(n, values[n].shape[0], n_docs) for n in ("images",) if hasattr(values.get(n), "shape")]
