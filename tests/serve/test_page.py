@@ -189,7 +189,7 @@ def test_errors_are_shown_and_can_be_put_away(serve: Callable[..., Running], at:
 def test_a_service_with_keys_asks_for_one(
     serve: Callable[..., Running], at: Open, tmp_path: Path, browser: Browser
 ) -> None:
-    (tmp_path / "keys").write_text("secret-of-the-page-1234567890 search,feedback,admin\n")
+    (tmp_path / "keys").write_text("secret-of-the-page-1234567890 rank,feedback\n")
     service = serve("bm25", key_file=str(tmp_path / "keys"))
     context = browser.new_context()
     page = context.new_page()

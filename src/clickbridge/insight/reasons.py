@@ -6,7 +6,7 @@ write them and queries that taught them. Pairs that say the same are one sentenc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -46,10 +46,12 @@ class Reason:
         return "".join(f"{MARKS[kind]}{text}{ends[kind]}" for kind, text in self.spans)
 
 
-def reasons(fitted: Fitted, query: str, doc_id: str, *, most: int = 5, min_clicks: int = 1) -> list[Reason]:
-    """The strongest reasons first. A query that taught one is named where it has `min_clicks` clicks."""
+def reasons(
+    fitted: Fitted, query: str, doc_id: str, *, most: int = 5, may_show: Callable[[str], bool] = lambda query: True
+) -> list[Reason]:
+    """The strongest reasons first. `may_show` says which of the queries that taught them may be named."""
     fitted.catalogue.number(doc_id)
-    teller = _Teller(fitted, query, doc_id, min_clicks)
+    teller = _Teller(fitted, query, doc_id, may_show)
     for found in explanations(fitted, query, doc_id):
         for pair in found.pairs:
             if pair.contribution > 0:
@@ -82,8 +84,8 @@ class _Sum:
 class _Teller:
     """Sorts pairs of features by the sentence that they make."""
 
-    def __init__(self, fitted: Fitted, query: str, doc_id: str, min_clicks: int) -> None:
-        self.fitted, self.query, self.min_clicks = fitted, query, min_clicks
+    def __init__(self, fitted: Fitted, query: str, doc_id: str, may_show: Callable[[str], bool]) -> None:
+        self.fitted, self.query, self.may_show = fitted, query, may_show
         self.title = fitted.catalogue.named(fitted.catalogue.number(doc_id))
         self.specs = sorted({p.spec for p in parts_of(fitted)} | {"equal", "latent"}, key=len, reverse=True)
         language = next((p.settings.language for p in parts_of(fitted) if hasattr(p.settings, "language")), "english")
@@ -140,13 +142,8 @@ class _Teller:
             entry.words.setdefault(word)
         for taught in pair.taught_by:
             bridge, _, title = taught.partition(ARROW)
-            if self._may_be_shown(bridge):
+            if self.may_show(bridge):
                 entry.bridges.setdefault((redacted(bridge), title))
-
-    def _may_be_shown(self, query: str) -> bool:
-        known = self.fitted.queries
-        number = known.number(known.key_of(query))
-        return number >= 0 and float(known.clicks[number]) >= self.min_clicks
 
     def _add_letters(self, typed: str, met: str, pair: FeaturePair) -> None:
         one, two = self._with_letters(typed, self.query), self._with_letters(met, self.title)
@@ -188,7 +185,7 @@ class _Teller:
         elif kind == "chosen":
             spans = [("text", "people who typed "), ("query", self.query), ("text", " clicked "), *self._which(names)]
         elif kind == "like":
-            if not self._may_be_shown(names[0]):
+            if not self.may_show(names[0]):
                 return None
             spans = [("text", "people who typed "), ("query", redacted(names[0])),
                      ("text", ", a query like yours, clicked this document")]  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 from clickbridge.errors import InputError, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.values import stored
-from clickbridge.log.documents import BREAK
+from clickbridge.log.plain_text import BREAK
 from clickbridge.models.change import Change
 from clickbridge.types import Document
 from clickbridge.views.fields import HEADINGS

@@ -20,6 +20,7 @@ from clickbridge.models.fitted import Fitted
 from clickbridge.serve.bodies import reply
 from clickbridge.serve.events import Event
 from clickbridge.serve.native import DocId, Model, Q
+from clickbridge.serve.schemas import readable
 from clickbridge.serve.served import Served
 from clickbridge.serve.service import Service
 from clickbridge.types import Document
@@ -39,8 +40,10 @@ def learned_routes(service: Service) -> APIRouter:
         """Why a document was found, in words: sentences, and the queries that taught them."""
         service.check_ready()
         served = live.get(model)
-        least = service.config.min_users
-        told = await asyncio.to_thread(reasons, served.fitted, q, doc_id, most=REASONS, min_clicks=least)
+        shown = service.suggestions(served)
+        told = await asyncio.to_thread(
+            reasons, served.fitted, readable(q), doc_id, most=REASONS, may_show=shown.__contains__
+        )
         return reply({"model": served.name, "version": served.version, "reasons": list(map(_as_json, told))})
 
     @routes.get("/learned")
