@@ -154,7 +154,7 @@ class _Teller:
 
     def _with_letters(self, letters: str, text: str) -> str:
         """The word of a text that has these letters in a row."""
-        bare = letters.strip("^$ ")
+        bare = letters.strip("# ")
         return next((w for w in map(str.lower, tokens_of(text)) if bare in fold_accents(w)), "")
 
     def _add_words(self, view: str, typed: str, met: str, pair: FeaturePair) -> None:
