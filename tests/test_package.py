@@ -31,8 +31,7 @@ LEVELS = [
     {"models"},
     {"skernel", "online", "fusion"},
     {"evaluate", "insight"},
-    {"export"},
-    {"serve"},
+    {"export", "serve"},
     {"cli"},
     {"__main__"},
 ]
