@@ -119,7 +119,7 @@ def test_a_click_teaches_the_next_search_moves_and_undo_takes_it_back(serve: Cal
     taught = page.locator("#undo")
     expect(taught).to_be_visible()
     page.goto(f"{service.url}/#learned")  # a new page forgets what this one taught, the service does not
-    expect(page.locator("#learned")).to_contain_text("events of this service")
+    expect(page.locator("#learned")).to_contain_text("of this service")
 
 
 def test_moves_after_teaching_are_marked_and_undone(serve: Callable[..., Running], at: Open) -> None:

@@ -242,9 +242,9 @@ def _is(words: Sequence[str]) -> str:
 
 @lru_cache(maxsize=16)
 def word_forms(fitted: Fitted, language: str) -> dict[str, str]:
-    """A word as it is written for every stem, from titles and known queries; the first that has it."""
+    """A word as it is written for every stem, from titles, snippets and known queries; the first that has it."""
     analyzer, out = Analyzer(language), dict[str, str]()
-    for text in (*fitted.catalogue.titles, *fitted.queries.keys):
+    for text in (*fitted.catalogue.titles, *fitted.display.snippets, *fitted.queries.keys):
         for word in tokens_of(text):
             for term in analyzer.terms(word):
                 out.setdefault(term, word.lower())

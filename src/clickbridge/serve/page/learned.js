@@ -11,7 +11,7 @@ export async function showLearned(model, taught, undo) {
       el("q", {}, event.query), " → ", event.title, " ",
       el("button", { type: "button", class: "small", onclick: () => undo(event) }, "Undo")))));
   }
-  out.push(el("p", {}, `${found.model} (${found.spec}), with ${number(found.events)} events of this service.`));
+  out.push(el("p", {}, `${found.model} (${found.spec}), with ${number(found.events)} ${found.events === 1 ? "event" : "events"} of this service.`));
   if (found.pairs.length) {
     out.push(table("Strongest pairs of words", ["typed", "means", "strength", "clicks", "as in"], found.pairs.map((pair) =>
       [pair.typed, pair.means, [bar(pair.strength), ` ${pair.strength.toFixed(2)}`], number(pair.clicks), pair.queries.join(", ")])));

@@ -18,7 +18,7 @@ function badge(doc, place, before, from) {
   if (moved === 0) return null;
   const kind = moved === null ? "new" : moved > 0 ? "up" : "down";
   const text = moved === null ? "new" : `${moved > 0 ? "▲" : "▼"} ${Math.abs(moved)}`;
-  return el("span", { class: `moved ${kind}` },
+  return el("span", { class: `moved ${kind}`, title: spoken(moved, from) },
     el("span", { "aria-hidden": "true" }, text), el("span", { class: "quiet" }, spoken(moved, from)));
 }
 
