@@ -15,7 +15,7 @@ import numpy as np
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, NotSupported, SettingError
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.models.candidates import Candidates, Query
 from clickbridge.models.catalogue import Catalogue, KnownQueries
 from clickbridge.models.change import Change
@@ -114,6 +114,10 @@ class Fitted:
     def describe(self) -> dict[str, object]:
         """What is worth reporting beyond seconds and memory."""
         return {}
+
+    def check_stored(self) -> None:
+        """Refuses with a ValueError what a file says and cannot be: compiled loops do not look where they read."""
+        expect("clicks of queries", self.queries.clicks, (len(self.queries.keys),), "iuf")
 
     def warm(self) -> None:
         """Goes the path of a query once, from text and ids on, so that the first real one finds everything loaded and
