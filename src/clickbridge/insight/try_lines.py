@@ -10,7 +10,7 @@ import numpy as np
 
 from clickbridge.evaluate.results import Comparison, ModelResult
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.insight.people import people_by_query
+from clickbridge.graph.people import people_by_query
 from clickbridge.insight.try_log import REPORT, Tried
 from clickbridge.insight.validation import PASS
 from clickbridge.log.personal import redacted
