@@ -134,8 +134,7 @@ def _next_lines(tried: Tried) -> list[str]:
     out = shlex.quote(str(tried.out))
     report = f"the report: {tried.out}/{REPORT}; " if tried.compared is not None else ""
     if "search" not in tried.model.fitted.abilities:
-        return [
-            f"{report}next: clickbridge rank {out}/model --lists LISTS --out RUN, clickbridge serve {out}/model (POST /rank)"
-        ]
+        rank = f"clickbridge rank {out}/model --lists LISTS --out RUN"
+        return [f"{report}next: {rank}, clickbridge serve {out}/model (POST /rank)"]
     search = f'clickbridge search {out}/model "…" --explain'
     return [f"{report}next: clickbridge serve {out}/model (the search page), {search}"]
