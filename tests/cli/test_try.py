@@ -97,3 +97,15 @@ def test_validate_and_insights_from_the_command_line(command: Run, tmp_path: Pat
     assert found.json["same_need"] == 8
     nothing = command("insights", "nowhere", "--out", "told2", cwd=tmp_path)
     assert (nothing.code, nothing.err.count("\n")) == (1, 1)
+
+
+def test_the_demo_says_how_to_start_its_page_where_there_is_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from clickbridge.cli.demo import _end_on_page
+
+    for serve in (True, False):
+        _end_on_page(tmp_path, serve)
+        said = " ".join(capsys.readouterr().err.split())
+        assert said.startswith("the search page: clickbridge serve online=")
+        assert said.endswith("--min-users 1")

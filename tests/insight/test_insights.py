@@ -9,9 +9,9 @@ import pytest
 
 from clickbridge import ClickGraph, Document, Impression, build_model
 from clickbridge.errors import InputError
+from clickbridge.graph.people import people_by_query
 from clickbridge.insight.failing_searches import buried_documents, dead_searches
 from clickbridge.insight.insights import find_insights, insights_of_model, write_insights
-from clickbridge.insight.people import people_by_query
 from clickbridge.insight.same_need import same_need
 from clickbridge.insight.word_pairs import word_pairs
 

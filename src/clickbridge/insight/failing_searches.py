@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.insight.people import people_by_query
+from clickbridge.graph.people import people_by_query
 from clickbridge.log.personal import redacted
 from clickbridge.models.catalogue import Catalogue
 from clickbridge.views.char import CharCounter

@@ -14,8 +14,8 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from clickbridge.errors import InputError
 from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.people import has_users
 from clickbridge.insight.failing_searches import BuriedDocument, DeadSearch, buried_documents, dead_searches
-from clickbridge.insight.people import has_users
 from clickbridge.insight.same_need import SameNeed, same_need
 from clickbridge.insight.synonyms import Synonym, learn_synonyms, solr_lines, write_csv
 from clickbridge.insight.word_pairs import WordPair, word_pairs

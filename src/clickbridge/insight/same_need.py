@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.insight.people import people_by_query
+from clickbridge.graph.people import people_by_query
 from clickbridge.log.personal import redacted
 from clickbridge.models.catalogue import Catalogue
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from clickbridge.evaluate.results import Comparison, ModelResult
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.insight.people import people_by_query
+from clickbridge.graph.people import people_by_query
 from clickbridge.insight.try_log import REPORT, Tried
 from clickbridge.insight.validation import PASS
 from clickbridge.log.personal import redacted
@@ -133,5 +133,8 @@ def _insight_line(tried: Tried) -> str:
 def _next_lines(tried: Tried) -> list[str]:
     out = shlex.quote(str(tried.out))
     report = f"the report: {tried.out}/{REPORT}; " if tried.compared is not None else ""
+    if "search" not in tried.model.fitted.abilities:
+        rank = f"clickbridge rank {out}/model --lists LISTS --out RUN"
+        return [f"{report}next: {rank}, clickbridge serve {out}/model (POST /rank)"]
     search = f'clickbridge search {out}/model "…" --explain'
     return [f"{report}next: clickbridge serve {out}/model (the search page), {search}"]

@@ -14,6 +14,7 @@ import numpy as np
 
 from clickbridge.errors import InputError, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.people import users_by_query
 from clickbridge.io.values import stored
 from clickbridge.log.plain_text import BREAK
 from clickbridge.models.change import Change
@@ -118,18 +119,9 @@ def check_fields(graph: ClickGraph, names: Sequence[str]) -> None:
 
 def typed_by(graph: ClickGraph) -> tuple[list[str], Array]:
     """Queries that several people typed, and how many did; none where the log does not know people."""
-    pairs = [
-        np.stack([part.query.astype(np.uint64), part.user], axis=1)
-        for part in (graph.impressions, graph.clicks)
-        if part is not None and part.user is not None
-    ]
-    if not pairs:
-        return [], np.zeros(0, dtype=np.int64)
-    known = np.concatenate(pairs)
-    known = np.unique(known[known[:, 1] != 0], axis=0)
-    numbers, people = np.unique(known[:, 0].astype(np.int64), return_counts=True)
-    several = people >= SEVERAL
-    return [graph.query_keys[i] for i in numbers[several].tolist()], people[several].astype(np.int64)
+    people = users_by_query(graph)
+    several = np.flatnonzero(people >= SEVERAL)
+    return [graph.query_keys[i] for i in several.tolist()], people[several]
 
 
 def parse_filter(text: str) -> dict[str, frozenset[str]]:

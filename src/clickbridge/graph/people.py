@@ -1,0 +1,36 @@
+"""How many people stand behind a query: nothing that too few typed is shown to others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.parts import Array
+
+
+def has_users(graph: ClickGraph) -> bool:
+    return any(part is not None and part.user is not None for part in (graph.impressions, graph.clicks))
+
+
+def users_by_query(graph: ClickGraph) -> Array:
+    """Different users of each query; zeros where the log does not know users."""
+    pairs = [
+        np.stack([part.query.astype(np.uint64), part.user], axis=1)
+        for part in (graph.impressions, graph.clicks)
+        if part is not None and part.user is not None
+    ]
+    if not pairs:
+        return np.zeros(graph.n_queries, dtype=np.int64)
+    both = np.unique(np.concatenate(pairs), axis=0)
+    return np.bincount(both[both[:, 1] != 0, 0].astype(np.int64), minlength=graph.n_queries)
+
+
+def people_by_query(graph: ClickGraph) -> Array:
+    """Different users of each query; where the log has none, how often it was asked, as far as the log tells: by its
+    pages, or by its clicks."""
+    if has_users(graph):
+        return users_by_query(graph)
+    clicks = np.bincount(graph.pairs.query, graph.pairs.clicks, minlength=graph.n_queries)
+    if graph.impressions is None:
+        return clicks
+    return np.maximum(np.bincount(graph.impressions.query, minlength=graph.n_queries), clicks)
