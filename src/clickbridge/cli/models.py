@@ -21,6 +21,7 @@ from clickbridge.cli.fitting import (
     Threads,
     checked_counting,
     engine_of,
+    told_language,
 )
 from clickbridge.errors import SettingError
 from clickbridge.settings import parse_assignments
@@ -92,6 +93,7 @@ def fit(
     if out is not None:
         check_target(out, KIND)
     opened = ClickGraph.open(graph)
+    settings |= told_language(opened, known, settings)
     counting = {**opened.defaults, **counting}
     settings |= {name: v for name, v in counting.items() if name in known}
     built = build_model(model, settings)

@@ -24,7 +24,7 @@ from clickbridge.models.change import Change
 from clickbridge.models.fitted import Choices, Fitted
 from clickbridge.models.study import Study, logged
 from clickbridge.settings import Setting, Settings, declared_in
-from clickbridge.types import Document, Explanation, Ranking, ResultList
+from clickbridge.types import Document, Explanation, Ranking, ResultList, as_id
 
 Array = np.ndarray[Any, Any]
 
@@ -280,11 +280,11 @@ class Model:
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
         """Documents most like this one; itself left out."""
-        return self.fitted.similar_documents(doc_id, k)
+        return self.fitted.similar_documents(as_id(doc_id), k)
 
     def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
         """Which features carried the score, and what taught them."""
-        return self.fitted.explain(query, doc_id, k)
+        return self.fitted.explain(query, as_id(doc_id), k)
 
     def map_queries(self, queries: Sequence[str]) -> Any:
         """The S-function's query map: one row a query."""
