@@ -44,6 +44,7 @@ SHORT_FOR.update({"robust-bm25": "robust:bm25", "mart": "mart:bm25+pls+rmls", "o
 
 _HOME = {
     "ClickGraph": "clickbridge.graph.clickgraph",
+    "example_graph": "clickbridge.graph.example",
     "HoldBack": "clickbridge.graph.hold_back",
     "Impression": "clickbridge.types",
     "PairCount": "clickbridge.types",
@@ -106,6 +107,7 @@ if TYPE_CHECKING:
     from clickbridge.fusion.mart import Mart as Mart
     from clickbridge.fusion.rrf import RRF as RRF
     from clickbridge.graph.clickgraph import ClickGraph as ClickGraph
+    from clickbridge.graph.example import example_graph as example_graph
     from clickbridge.graph.hold_back import HoldBack as HoldBack
     from clickbridge.io.lists import read_lists as read_lists
     from clickbridge.io.lists import write_lists as write_lists

@@ -200,6 +200,21 @@ def test_models(command: Run) -> None:
     assert "  search, new queries  " in next(row for row in rows if row.startswith("rrf:SPEC"))
 
 
+def test_models_explains_one(command: Run) -> None:
+    said = command("models", "rmls")
+    assert (said.code, said.err) == (0, "")
+    plain, advanced, *papers = (
+        said.out.index(t) for t in ("Settings\n--", "Advanced settings\n--", "To follow the paper (12, 13)")
+    )
+    assert plain < said.out.index("dim : int, default 1000") < advanced < said.out.index("plan : str") < papers[0]
+    (row,) = command("models", "mart:SPEC", "--json").json
+    assert "trees" in row["settings"]
+    assert "folds" in row["more_settings"]
+    refused = command("models", "nonsense")
+    assert refused.code == 2
+    assert "there are" in refused.err
+
+
 def test_version_and_typos(command: Run, tmp_path: Path) -> None:
     assert command("--version") == (0, f"{__version__}\n", "")
     typo = command("ingest", "log.jsonl", "--ouut", "g", cwd=tmp_path)

@@ -45,8 +45,30 @@ def _write(fitted: Fitted, writer: PartWriter) -> dict[str, Any]:
 
 
 def load(path: str | Path, *, encode: Mapping[str, Encoder] | None = None) -> Model:
-    """A saved model, memory-mapped and ready to answer. `encode` are the functions of texts that make vectors for
-    `dense:NAME` views: they are not saved, and are given here to every part that has the view."""
+    """Opens a saved model, memory-mapped and ready to answer.
+
+    Parameters
+    ----------
+    path : str or Path
+        A MODEL folder, from `save` or `clickbridge fit`.
+    encode : mapping of str to function, optional
+        Functions of texts that make vectors for `dense:NAME` views. They are not saved, and are given here to every
+        part that has the view.
+
+    Returns
+    -------
+    Model
+        Fitted, of the class that was saved.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from clickbridge import BM25, example_graph, load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     BM25().fit(example_graph()).save(f"{folder}/model")
+    ...     load(f"{folder}/model").rank("pizza").doc_ids
+    ['oven', 'slice']
+    """
     encode = encode or {}
     fitted = _read(open_artifact(path, KIND), None, encode)
     idle = set(encode) - vector_names(fitted)

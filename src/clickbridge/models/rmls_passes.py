@@ -33,47 +33,66 @@ from clickbridge.numerics.rmls import (
 )
 from clickbridge.numerics.rows import Maps, SparseRows, sparse_rows
 from clickbridge.numerics.svd import ProductOperator, randomised_svd
-from clickbridge.settings import setting, settings
+from clickbridge.settings import ADVANCED, setting, settings
 
 MODES = {"absolute": ABSOLUTE, "relative": RELATIVE, "density": DENSITY}
+
+
+PAPER = "12, 13"
 
 
 @settings
 class RMLSSettings(LatentSettings):
     dim: int = setting(1000, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
-    iterations: int = setting(3, "RMLS: passes over both sides, the papers' T and one", 1, 10_000)
-    early_stop: bool = setting(False, "RMLS: choose the number of iterations, up to `iterations`, through hold_back")
+    iterations: int = setting(3, "passes over both sides: the papers' T plus one", 1, 10_000)
+    early_stop: bool = setting(
+        False, "choose the number of passes, up to `iterations`, on held-back clicks", group=ADVANCED
+    )
     shrink: str = setting(
         "density",
-        "RMLS: thresholds by the share of a row to keep, by its root mean square, or absolute (the papers)",
+        "how small values are dropped: keep a share of each row (density), or drop what is below a multiple of the "
+        "row's root mean square (relative), or below a fixed threshold (absolute, the papers)",
         choices=("density", "relative", "absolute"),
+        group=PAPER,
     )
-    density: float = setting(0.02, "RMLS: share of a row that is kept (shrink=density)", 1e-6, 1)
+    density: float = setting(0.02, "share of each row of the maps that is kept (shrink=density)", 1e-6, 1)
     beta: float = setting(
         0.1,
-        "RMLS: threshold of query rows (shrink=absolute), or multiple of the row's root mean square (relative)",
+        "threshold of query rows (shrink=absolute), or multiple of the row's root mean square (relative)",
         0,
         1e9,
+        group=PAPER,
     )
-    gamma: float = setting(0.1, "RMLS: the same for document rows", 0, 1e9)
-    theta_x: float = setting(1.0, "RMLS: length of the longest query row", 1e-6, 1e6)
-    theta_y: float = setting(1.0, "RMLS: length of the longest document row", 1e-6, 1e6)
-    balance: float = setting(0.0, "RMLS: power of the row and column sums that W is divided by", 0, 1)
+    gamma: float = setting(0.1, "as beta, for document rows", 0, 1e9, group=PAPER)
+    theta_x: float = setting(1.0, "length of the longest query row", 1e-6, 1e6, group=PAPER)
+    theta_y: float = setting(1.0, "length of the longest document row", 1e-6, 1e6, group=PAPER)
+    balance: float = setting(
+        0.0, "power of the row and column sums by which the click matrix W is divided", 0, 1, group=ADVANCED
+    )
     decorrelate: float = setting(
         0.8,
-        "RMLS: how far the latent dimensions are decorrelated before each threshold; the papers have 0, 1 is fully",
+        "how far the latent dimensions are decorrelated before each threshold; the papers have 0, 1 is fully",
         0,
         1,
+        group=PAPER,
     )
     norm_power: float = setting(
-        0.5, "RMLS: a row's length is this power of its covariance; the papers have 0, all rows alike", 0, 1
+        0.5, "a row's length is this power of its covariance; the papers have 0, all rows alike", 0, 1, group=PAPER
     )
-    start: str = setting("random", "RMLS: the first map at random, or from a decomposition", choices=("random", "svd"))
-    tolerance: float = setting(1e-4, "RMLS: stops when the objective changes by less, relatively", 0, 1)
+    start: str = setting(
+        "random",
+        "the first map: random, or from a singular value decomposition",
+        choices=("random", "svd"),
+        group=ADVANCED,
+    )
+    tolerance: float = setting(
+        1e-4, "stop when the objective changes by less than this share of itself", 0, 1, group=ADVANCED
+    )
     plan: str = setting(
         "auto",
-        "RMLS: how products are done; auto takes the cheapest that fits in memory",
+        "how matrix products are computed; auto takes the cheapest way that fits in memory",
         choices=("auto", "w-sparse", "w-dense", "factors"),
+        group=ADVANCED,
     )
 
 

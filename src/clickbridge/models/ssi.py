@@ -11,7 +11,18 @@ from clickbridge.models.factors import FactorModel, FactorSettings
 
 
 class SSI(FactorModel):
-    """Both maps of a feature are learned; where a feature is on both sides, it also matches itself."""
+    """Supervised semantic indexing: words that match, corrected by learned relations between different ones.
+
+    A low-rank matrix plus the identity, learned by gradient descent on clicked and unclicked documents (Bai and others
+    2009).
+
+    Examples
+    --------
+    >>> from clickbridge import SSI, example_graph
+    >>> model = SSI(dim=4).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "ssi"
     about = "supervised semantic indexing: margin ranking over pairs"

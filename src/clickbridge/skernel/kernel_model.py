@@ -20,7 +20,7 @@ from clickbridge.models.model import Model
 from clickbridge.models.sfunction import row_image
 from clickbridge.models.study import Study
 from clickbridge.search.index import Found, Index, best, make_index
-from clickbridge.settings import LANGUAGES, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, LANGUAGES, Seeded, setting, settings
 from clickbridge.skernel.click_kernel import CLICK_KERNELS
 from clickbridge.skernel.document_kernel import DocumentKernel, document_rows
 from clickbridge.skernel.families import Family, family
@@ -36,19 +36,29 @@ from clickbridge.types import Explanation, Ranking
 class KernelSettings(Seeded):
     preference: str = setting(
         "auto",
-        "which shown document was preferred to which: auto looks at whether clicks care for the place",
+        "which document of a page was preferred to which; auto looks at whether the order of pages matters",
         choices=("auto", "skip-above", "skip-next", "last-click", "clicked", "counts"),
     )
-    query_kernel: str = setting("auto", "k_Q: weights of click, word, char, latent, as click:1,word:1; auto: hold_back")
-    click_kernel: str = setting("pearson", "k_Q: how clicks of two queries are compared", choices=CLICK_KERNELS)
+    query_kernel: str = setting(
+        "auto",
+        "likeness of queries: weights of click, word, char, latent, as click:1,word:1; auto chooses on held-back "
+        "clicks",
+    )
+    click_kernel: str = setting(
+        "pearson", "how the clicks of two queries are compared", choices=CLICK_KERNELS, group=ADVANCED
+    )
     doc_kernel: str = setting(
         "auto",
-        "k_D: titles, words, base (the base model's images) or views, as word:title,char; auto: hold_back",
+        "likeness of documents: titles, words, base (the base model's vectors) or views, as word:title,char; auto "
+        "chooses on held-back clicks",
+        group=ADVANCED,
     )
-    n_neighbours: str = setting("auto", "kernel models: how many similar queries teach; auto: hold_back")
-    n_pairs: int = setting(200, "kernel models: how many of their preferences", 1, 10_000)
-    ridge: str = setting("auto", "kernel models: lambda, the weight of the norm; auto: hold_back")
-    loss: str = setting("hinge", "kernel models: the loss of a preference", choices=tuple(LOSSES))
+    n_neighbours: str = setting("auto", "how many similar queries are asked; auto chooses on held-back clicks")
+    n_pairs: int = setting(200, "the most preferences taken from them", 1, 10_000, group=ADVANCED)
+    ridge: str = setting(
+        "auto", "lambda, the weight of the regulariser; auto chooses on held-back clicks", group=ADVANCED
+    )
+    loss: str = setting("hinge", "loss of a preference", choices=tuple(LOSSES), group=ADVANCED)
     language: str = setting("english", "stemmer and stop words; none switches both off", choices=LANGUAGES)
 
 
@@ -248,23 +258,25 @@ class KernelModel(Model):
         """The models inside, of those that have any."""
         return ()
 
-    def material(self, study: Study, choice: Choice) -> KernelData:
+    def material(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> KernelData:
         s: KernelSettings = self.settings
-        return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed)
+        base = parts[0] if parts else None
+        return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed, base)
 
-    def query_kernel_of(self, study: Study, choice: Choice) -> QueryKernel:
-        return QueryKernel(self.material(study, choice).features, choice.query_weights, self.settings.click_kernel)
+    def query_kernel_of(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> QueryKernel:
+        features = self.material(study, choice, parts).features
+        return QueryKernel(features, choice.query_weights, self.settings.click_kernel)
 
     def assembled(self, study: Study, choices: KernelChoices, parts: tuple[Any, ...]) -> FittedKernel:
         """The fitted value, out of what the study gives and the parts have learned."""
         choice = choices.choice
-        material = self.material(study, choice)
+        material = self.material(study, choice, parts)
         said = [note for part in parts for note in part.notes]
         kind: Any = self.fitted_type
         fitted: FittedKernel = kind(
             model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices,
             queries=material.queries, notes=(*said, *choices.notes, f"{self.spec}: {material.note}"),
-            kernel=self.query_kernel_of(study, choice), training=material.training,
+            kernel=self.query_kernel_of(study, choice, parts), training=material.training,
             doc_rows=self.document_rows(study, choice.doc_kernel), **self.more_fields(parts, material),
         )  # fmt: skip
         return fitted
