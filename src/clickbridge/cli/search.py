@@ -27,6 +27,7 @@ def search(
 ) -> None:
     """Search the whole collection for one query, or for a file of topics."""
     from clickbridge.models.model_folder import load
+    from clickbridge.models.typed_words import as_typed, typed_words
 
     if (query is None) == (queries is None) or (queries is None) != (out is None):
         raise SettingError("search needs a query, or --queries TOPICS with --out RUN")
@@ -40,7 +41,10 @@ def search(
     hits = opened.rank(query, k)
     if opened.falls_back(query):
         say(f"{opened.spec}: no known query is like {query!r}; this is its base model's answer")
-    reasons = [opened.explain(query, hit.doc_id, REASONS) for hit in hits] if explain else []
+    reasons = []
+    if explain:
+        words = typed_words(opened.fitted, query)
+        reasons = [as_typed(opened.explain(query, hit.doc_id, REASONS), words) for hit in hits]
     if json:
         rows = [{"doc_id": h.doc_id, "score": h.score, "title": opened.title(h.doc_id)} for h in hits]
         for row, reason in zip(rows, reasons, strict=False):
