@@ -275,7 +275,8 @@ def test_counts_are_pair_counts(tmp_path: Path) -> None:
 
 def test_documents_that_the_log_brings_along(tmp_path: Path) -> None:
     pages = "".join(
-        f'<interaction><query>q{i}</query><results><result rank="1"><url>http://{i}</url><title>Title {i}</title></result>'
+        f'<interaction><query>q{i}</query><results><result rank="1"><url>http://{i}</url>'
+        f"<title>Title {i}</title></result>"
         '<result rank="2"><url>http://x</url></result></results>'
         "<clicked><click><rank>1</rank></click></clicked></interaction>"
         for i in range(20)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 
 import typer
 
@@ -65,6 +67,9 @@ for verb in (
 
 
 def main() -> None:
+    # As Ctrl-C, so that temporary folders, which may hold queries, go with the process.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         try:
             app()

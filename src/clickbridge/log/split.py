@@ -27,7 +27,9 @@ from clickbridge.log.writers import log_writer
 from clickbridge.types import Document, Impression, PairCount, ResultList, query_key
 
 DISTRACTORS = 50
-NO_ORDER = "the log has no shown results: the lists are in the order of ids, which says nothing; compare with bm25, not with given"
+NO_ORDER = (
+    "the log has no shown results: lists are in the order of ids, which says nothing; compare with bm25, not given"
+)
 
 
 @dataclass

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import InputError
+from clickbridge.io.values import expect
 from clickbridge.models.candidates import Query
 from clickbridge.models.explain import Part, explanation
 from clickbridge.models.fitted import Array, Choices, Fitted
@@ -78,6 +79,20 @@ class FittedKernel(Fitted):
     doc_rows: sparse.csr_array | None
     """Unit rows that documents are compared by; None where those of a part serve."""
     documents: DocumentKernel = field(init=False, repr=False)
+
+    def check_stored(self) -> None:
+        super().check_stored()
+        n, training = len(self.queries), self.training
+        if len(self.kernel.features) != n or len(training.has_pairs) != n:
+            raise ValueError("preferences of other queries")
+        n_docs = self.kernel.features.clicks.shape[1]
+        if n_docs > len(self.catalogue) or (self.doc_rows is not None and self.doc_rows.shape[0] != n_docs):
+            raise ValueError("clicks on other documents")
+        expect("documents of points", training.point_doc, (None,), "iu", n_docs)
+        base: Any = getattr(self, "base_scores", None)
+        if base is not None and len(base.points) != len(training.point_doc):
+            raise ValueError("scores of other points")
+
     family: Family = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
