@@ -59,4 +59,4 @@ def test_lists_without_shown_results_have_no_order(call: Run, tmp_path: Path) ->
     (tmp_path / "log.csv").write_text("query,doc_id,time\n" + rows)
     line = ("--at", "60%", "--train", tmp_path / "t.csv", "--lists", tmp_path / "l.jsonl")
     result = call("split", tmp_path / "log.csv", *line)
-    assert "lists are in order of ids, which says nothing; compare with bm25, not given" in result.err
+    assert "lists are in the order of ids, which says nothing; compare with bm25, not given" in result.err
