@@ -53,8 +53,8 @@ def update(
     from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
+    from clickbridge.models.known_words import unknown_words
     from clickbridge.models.model_folder import KIND, load
-    from clickbridge.models.typed_words import unknown_words
 
     runs_on = engine_of(engine, threads, memory)
     if store is not None:
