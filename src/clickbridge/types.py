@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from clickbridge.errors import InputError
 from clickbridge.frames import html_table, make_frame
+
+Id = TypeVar("Id", str, str | None)
+
+
+def as_id(value: Id) -> Id:
+    """An id as text: a whole number is taken as its digits."""
+    return str(value) if type(value) is int else value
+
+
+def as_ids(values: list[str]) -> list[str]:
+    """Ids as text; the same list where the first is text already."""
+    return values if not values or type(values[0]) is str else [as_id(value) for value in values]
 
 
 @dataclass(slots=True)
@@ -46,6 +58,8 @@ class Impression:
         for name, ids in (("results", self.results), ("clicks", self.clicks)):
             if isinstance(ids, str):
                 raise InputError(f"{name} of a page are a list of document ids, as [{ids!r}]; got the text {ids!r}")
+        self.results, self.clicks = None if self.results is None else as_ids(self.results), as_ids(self.clicks)
+        self.query_id = as_id(self.query_id)
 
 
 @dataclass(slots=True)
@@ -67,6 +81,9 @@ class PairCount:
     query_id: str | None = None
     user: str | None = None
     time: float | None = None
+
+    def __post_init__(self) -> None:
+        self.doc_id, self.query_id = as_id(self.doc_id), as_id(self.query_id)
 
 
 @dataclass(slots=True)
@@ -91,6 +108,9 @@ class Document:
     doc_id: str
     fields: Mapping[str, str] = field(default_factory=dict)
     vectors: Mapping[str, Sequence[float]] | None = None
+
+    def __post_init__(self) -> None:
+        self.doc_id = as_id(self.doc_id)
 
 
 @dataclass(slots=True)
@@ -245,6 +265,9 @@ class ResultList:
     labels: list[float] | None = None
     scores: list[float] | None = None
     vectors: Mapping[str, Sequence[float]] | None = None
+
+    def __post_init__(self) -> None:
+        self.query_id, self.results = as_id(self.query_id), as_ids(self.results)
 
 
 OPAQUE = "\x1f"

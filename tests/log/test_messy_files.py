@@ -144,6 +144,27 @@ def test_what_cannot_be_guessed_is_refused_once(tmp_path: Path, text: str, refus
     assert "\n" not in str(found.value)
 
 
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("Click Timestamp,Shopper Hash,Typed Search,Opened Product Code", "time user query doc_id"),
+        ("event_date,web_user_id,site_search_query,clicked_item_id", "time user query doc_id"),
+        ("log_time,customerNumber,SearchTerm,productSku", "time user query doc_id"),
+        ("ts,sid,q,asin", "time session query doc_id"),
+        ("created_at,session_key,keywords,article_no", "time session query doc_id"),
+    ],
+)
+def test_other_shops(tmp_path: Path, header: str, columns: str) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(f"{header}\n2024-01-31 10:00,u1,ny pizza,d2\n2024-02-01 10:00,u2,big apple,d1\n")
+    log = read_log(str(path))
+    assert [(r.query, r.doc_id, r.user) for r in log] == [  # type: ignore[union-attr]
+        ("ny pizza", "d2", "u1"), ("big apple", "d1", "u2")
+    ]  # fmt: skip
+    found = log.layouts[str(path)].columns
+    assert found == dict(zip(columns.split(), header.split(","), strict=True))
+
+
 def test_a_mistyped_key_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text('{"query": "a", "clicks": ["1"], "when": 5}\n')

@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 import pytest
 
-from clickbridge import ClickGraph, read_log
+from clickbridge import ClickGraph, read_docs, read_log
 from clickbridge.errors import InputError, SettingError
 from clickbridge.io.lists import read_lists
 from clickbridge.log.rejects import RejectLog
-from clickbridge.log.split import SplitReport, split_log
+from clickbridge.log.split import NO_ORDER, SplitReport, split_log
 from clickbridge.types import Impression, PairCount
 
 DAY = 86400
@@ -129,7 +129,8 @@ ROWS = [
 def test_a_table_stays_a_table_with_equal_rows_summed(tmp_path: Path, name: str) -> None:
     (tmp_path / "log.csv").write_text("\n".join(ROWS))
     report = cut(tmp_path, str(tmp_path / "log.csv"), "1970-01-01T00:00:05", train=name)
-    assert (report.train_lines, report.notes) == (4, [])
+    assert report.train_lines == 4
+    assert report.notes == [NO_ORDER]
     assert list(read_log(str(tmp_path / name))) == [
         PairCount("a b", "01", 5, 13, user='u "1", x', time=1.5),
         PairCount("a b", "01", 2, None, user="other", time=1.5),
@@ -270,3 +271,19 @@ def test_counts_are_pair_counts(tmp_path: Path) -> None:
     assert (train.matrix(rows="queries") != table.matrix(rows="queries")).nnz == 0
     assert train.pairs.users is not None
     assert train.pairs.users.tolist() == table.pairs.users.tolist()  # type: ignore[union-attr]
+
+
+def test_documents_that_the_log_brings_along(tmp_path: Path) -> None:
+    pages = "".join(
+        f'<interaction><query>q{i}</query><results><result rank="1"><url>http://{i}</url>'
+        f"<title>Title {i}</title></result>"
+        '<result rank="2"><url>http://x</url></result></results>'
+        "<clicked><click><rank>1</rank></click></clicked></interaction>"
+        for i in range(20)
+    )
+    (tmp_path / "log.xml").write_text(f'<sessiontrack><session num="1">{pages}</session></sessiontrack>')
+    lost = cut(tmp_path, str(tmp_path / "log.xml"), "50%", by="query")
+    assert any("21 documents that the log brings along are not in" in note for note in lost.notes)
+    kept = cut(tmp_path, str(tmp_path / "log.xml"), "50%", by="query", docs=str(tmp_path / "docs.jsonl"))
+    assert (kept.documents, kept.notes) == (21, [])
+    assert {d.fields.get("title") for d in read_docs(str(tmp_path / "docs.jsonl"))} >= {"Title 0", "Title 19"}

@@ -39,7 +39,7 @@ from clickbridge.cli.inputs import (
     renames,
     tell_about,
 )
-from clickbridge.errors import SettingError
+from clickbridge.errors import InputError, SettingError
 
 Redact = Annotated[
     str, typer.Option(help="Where e-mails, phone and card numbers in queries are hidden: shown, learned or off.")
@@ -146,6 +146,7 @@ def split(
         typer.Option(help="Training log to write: .jsonl, .csv, .tsv, .parquet.", show_default=False),
     ],
     lists: Annotated[str, typer.Option(help="Click-labelled LISTS to write.", show_default=False)],
+    docs: Annotated[str | None, typer.Option(help="JSONL to write: documents that the log brings along.")] = None,
     by: Annotated[str, typer.Option(help="time, or query (whole queries by a hash of their text).")] = "time",
     format: Format = "auto",
     columns: Columns = [],  # noqa: B006
@@ -165,15 +166,15 @@ def split(
     from clickbridge.log.rejects import RejectLog
     from clickbridge.log.split import split_log
 
-    keep_apart([train, lists], logs)
-    for path in (train, lists):
+    keep_apart([train, lists, docs], logs)
+    for path in filter(None, (train, lists, docs)):
         check_output(path)
     rejects = RejectLog(max_rejects)
     text: dict[str, Any] = {"encoding": encoding, "delimiter": delimiter, "dedupe": dedupe}
     times: dict[str, Any] = {"time_unit": time_unit, "time_format": time_format}
     log = read_log(*logs, format=format, columns=renames(columns), **times, **text, rejects=rejects)
     with guesses_told(json, log):
-        report = asdict(split_log(log, at=at, by=by, train=train, lists=lists, seed=seed))
+        report = asdict(split_log(log, at=at, by=by, train=train, lists=lists, docs=docs, seed=seed))
     tell_about(None, log, read_docs(), None)
     for note in report["notes"]:
         say(note)
@@ -222,6 +223,8 @@ def simulate(
         raise SettingError(f"--scale must be one of demo, {', '.join(SCALES)}; got {scale!r}")
     if scale == "demo" and (fraction != 1 or impressions):
         raise SettingError("the demo has one size: leave --fraction and --impressions out, or take another --scale")
+    if (out / "manifest.json").exists():
+        raise InputError(f"{out} is a GRAPH or a MODEL: choose another --out for the simulated log")
     with progress() as report:
         if scale == "demo":
             from clickbridge.simulate.demo import write_demo

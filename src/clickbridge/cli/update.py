@@ -53,6 +53,7 @@ def update(
     from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
+    from clickbridge.models.known_words import unknown_words
     from clickbridge.models.model_folder import KIND, load
 
     runs_on = engine_of(engine, threads, memory)
@@ -90,10 +91,18 @@ def update(
             say(f"{unknown:,} ids in {remove_docs} are not in the model")
         with guesses_told(json, log, documents), progress() as report:
             report(f"updating {opened.spec}", 0)
-            opened.update(log, documents, gone, engine=runs_on, applied=hashes)
+            new = list(documents)
+            before = {*opened.doc_ids_}
+            strange = unknown_words(opened.fitted, new)
+            opened.update(log, new, gone, engine=runs_on, applied=hashes)
             opened.save(model)
     tell_about(None, log, documents, None)
-    summary = {"model": opened.spec, "documents": len(opened.doc_ids_), "logs_taken_in": len(opened.applied_)}
+    added = len({document.doc_id for document in new} - before)
+    if new:
+        line = f"{added:,} documents added, {len({d.doc_id for d in new}) - added:,} changed"
+        say(f"{line}; {len(strange):,} words in them are unknown until the next fit" if strange else line)
+    summary: dict[str, Any] = {"model": opened.spec, "documents": len(opened.doc_ids_)}
+    summary |= {"added": added, "unknown_words": len(strange), "logs_taken_in": len(opened.applied_)}
     if json:
         print_json(summary)
     else:

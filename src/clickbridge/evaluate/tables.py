@@ -50,6 +50,8 @@ def in_words(value: Any) -> str:
         return f"{value:.4f}" if abs(value) < 10 else f"{value:,.1f}"
     if isinstance(value, Mapping):
         return ", ".join(f"{k}: {in_words(v)}" for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(in_words, value))
     return str(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 # Each field of ours, with the names that others give it, the likeliest first. Names are folded: letters and digits
@@ -41,6 +42,14 @@ _DOCUMENT = {
 }
 _FOLDED = {kind: {ours: tuple(names.split()) for ours, names in table.items()}
            for kind, table in (("log", _LOG), ("document", _DOCUMENT))}  # fmt: skip
+# Where no usual name is there: names that end like one, as `shop_click_timestamp` and `opened_product_code`.
+_LIKELY = {
+    "query": re.compile(r"(query|search|keywords?|searchterms?|typed|phrase)(text|string|term|value)?$"),
+    "doc_id": re.compile(r"(product|item|doc|document|article|content|listing)(id|sku|code|number|no|key)$|sku$"),
+    "user": re.compile(r"(user|visitor|customer|client|shopper|member)(id|hash|key|token|number|no|uuid)?$"),
+    "session": re.compile(r"session(id|key|uuid|token|hash)?$"),
+    "time": re.compile(r"(timestamp|datetime|clickdate|eventdate|searchdate|time|date)$"),
+}
 
 
 def folded(name: str) -> str:
@@ -57,9 +66,9 @@ def usual_columns(
 ) -> dict[str, str]:
     """The file's name for each field of ours that it seems to have; `given` ones are certain.
 
-    `kind` is log or document. A column of our own name is that field. Others must have a usual name, and `fits(ours,
-    theirs)` must find that their values can be such. A nested value, `search.term`, is known by its whole name or by
-    the last part of it.
+    `kind` is log or document. A column of our own name is that field. Others must have a usual name, or one that ends
+    like it, and `fits(ours, theirs)` must find that their values can be such. A nested value, `search.term`, is known
+    by its whole name or by the last part of it.
     """
     out = dict(given)
     by_name: dict[str, str] = {}
@@ -70,8 +79,9 @@ def usual_columns(
     fields = [ours for ours in wanted if ours not in out]
     out |= {ours: ours for ours in fields if ours in names and ours not in given.values()}
     for ours in fields:
-        found = (by_name[usual] for usual in _FOLDED[kind][ours] if usual in by_name)
-        theirs = next((name for name in found if name not in out.values() and fits(ours, name)), None)
+        known = [by_name[usual] for usual in _FOLDED[kind][ours] if usual in by_name]
+        likely = [name for word, name in by_name.items() if ours in _LIKELY and _LIKELY[ours].search(word)]
+        theirs = next((name for name in (*known, *likely) if name not in out.values() and fits(ours, name)), None)
         if ours not in out and theirs is not None:
             out[ours] = theirs
     return out

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
 import numpy as np
+import orjson
 
 from clickbridge.errors import InputError, SettingError
+from clickbridge.io.files import written_aside
 from clickbridge.io.lists import write_lists
 from clickbridge.log.clean import RecordError, clean_time
 from clickbridge.log.readers import LogReader
@@ -25,6 +27,9 @@ from clickbridge.log.writers import log_writer
 from clickbridge.types import Document, Impression, PairCount, ResultList, query_key
 
 DISTRACTORS = 50
+NO_ORDER = (
+    "the log has no shown results: lists are in the order of ids, which says nothing; compare with bm25, not given"
+)
 
 
 @dataclass
@@ -32,30 +37,38 @@ class SplitReport:
     train_lines: int = 0
     held_lines: int = 0
     lists: int = 0
+    documents: int = 0
     by: str = "time"
     at: str = ""
     notes: list[str] = field(default_factory=list)
 
 
-def split_log(log: LogReader, *, at: str, by: str, train: str, lists: str, seed: int = 0) -> SplitReport:
+def split_log(
+    log: LogReader, *, at: str, by: str, train: str, lists: str, docs: str | None = None, seed: int = 0
+) -> SplitReport:
+    """Writes the training log, the lists and, to `docs`, the documents that the log brings along."""
     if "-" in log.paths:
         raise SettingError("split reads the log twice: give files, not standard input")
     if by == "time":
-        return _split(log, _time_cut(log, at), SplitReport(by=by), train, lists)
+        return _split(log, _time_cut(log, at), SplitReport(by=by), train, lists, docs)
     if by == "query":
-        return _split(log, _query_cut(at, seed), SplitReport(by=by, at=at), train, lists)
+        return _split(log, _query_cut(at, seed), SplitReport(by=by, at=at), train, lists, docs)
     raise SettingError(f"--by must be time or query; got {by!r}")
 
 
-def _split(log: LogReader, cut: _TimeCut | _HashCut, report: SplitReport, train: str, lists: str) -> SplitReport:
+def _split(
+    log: LogReader, cut: _TimeCut | _HashCut, report: SplitReport, train: str, lists: str, docs: str | None
+) -> SplitReport:
     report.at = report.at or cut.label
     shown: dict[str, dict[str, float]] = {}
     texts: dict[str, Impression | PairCount] = {}
     popular: Counter[str] = Counter()
+    brought: dict[str, Document] = {}
     has_results = False
     with log_writer(train) as out:
         for record in log:
             if isinstance(record, Document):
+                brought.setdefault(record.doc_id, record)
                 continue
             if not cut.holds(record):
                 report.train_lines += 1
@@ -83,13 +96,27 @@ def _split(log: LogReader, cut: _TimeCut | _HashCut, report: SplitReport, train:
             )
         if out.pages_lost:
             report.notes.append(f"{train} is a table: {out.pages_lost:,} result pages became counts; .jsonl keeps them")
+        if not has_results:
+            report.notes.append(NO_ORDER)
         others = [] if has_results else [doc_id for doc_id, _ in popular.most_common(DISTRACTORS)]
         kept = list(_lists(shown, texts, others))
         if not kept:
             raise InputError("the held part has no query with both a clicked and an unclicked result: move the cut")
-    report.lists = len(kept)
+    report.lists, report.documents = len(kept), len(brought)
     write_lists(lists, kept)
+    if docs is not None:
+        _write_documents(docs, brought.values())
+    elif brought:
+        report.notes.append(
+            f"{len(brought):,} documents that the log brings along are not in {train}: --docs FILE keeps them"
+        )
     return report
+
+
+def _write_documents(path: str, documents: Iterable[Document]) -> None:
+    with written_aside(path) as out:
+        for document in documents:
+            out.write(orjson.dumps({"doc_id": document.doc_id, **document.fields}, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def _lists(shown: dict[str, dict[str, float]], records: dict[str, Any], others: list[str]) -> Iterator[ResultList]:

@@ -15,7 +15,7 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.values import stored
 from clickbridge.log.clean import MAX_QUERY, normalise_query
 from clickbridge.log.personal import looks_personal, redacted
-from clickbridge.types import OPAQUE, Document, edge_name
+from clickbridge.types import OPAQUE, Document, as_id, edge_name
 from clickbridge.views.fields import HEADINGS
 
 Array = np.ndarray[Any, Any]
@@ -47,7 +47,7 @@ class Catalogue:
         return np.fromiter((number(doc_id, -1) for doc_id in doc_ids), dtype=np.int64, count=len(doc_ids))
 
     def number(self, doc_id: str) -> int:
-        found = self.numbers.get(doc_id)
+        found = self.numbers.get(as_id(doc_id))
         if found is None:
             raise InputError(f"no document {doc_id!r} in the model: check the id, or give its text, as a Document")
         return found

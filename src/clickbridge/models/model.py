@@ -25,7 +25,7 @@ from clickbridge.models.display import Display
 from clickbridge.models.fitted import Choices, Fitted, Mapped
 from clickbridge.models.study import Study, logged
 from clickbridge.settings import Setting, Settings, declared_in, grouped
-from clickbridge.types import Document, Explanation, Ranking, ResultList
+from clickbridge.types import Document, Explanation, Ranking, ResultList, as_id
 
 Array = np.ndarray[Any, Any]
 
@@ -384,14 +384,14 @@ class Model:
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
         """The k documents most like this one; itself left out."""
-        return self.fitted.similar_documents(doc_id, k)
+        return self.fitted.similar_documents(as_id(doc_id), k)
 
     def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
         """Why a document has its score: which features carried it, and which clicks taught them.
 
         `k` is the number of feature pairs. Only S-functions can explain; others raise NotSupported.
         """
-        return self.fitted.explain(query, doc_id, k)
+        return self.fitted.explain(query, as_id(doc_id), k)
 
     def map_queries(self, queries: Sequence[str]) -> Mapped:
         """The S-function's query map: one row a query, dense or sparse."""

@@ -84,6 +84,7 @@ def parse_fields(text: str, available: Sequence[str]) -> dict[str, float]:
     weights: dict[str, float] = {}
     for item in text.split(","):
         name, _, number = (part.strip() for part in item.partition(":"))
+        name = name if name in available else name.lower()  # as the names of fields are
         if name not in available:
             raise SettingError(f"no field {name!r} in the documents; they have {', '.join(available) or 'none'}")
         try:
