@@ -26,28 +26,36 @@ from clickbridge.errors import SettingError
 from clickbridge.settings import parse_assignments
 
 
-def models(json: Json = False) -> None:
-    """List every model: name, what it is, what it can do, which paper."""
+def models(
+    name: Annotated[str | None, typer.Argument(help="A model to explain, with all its settings.")] = None,
+    json: Json = False,
+) -> None:
+    """List every model: name, what it is, what it can do, which paper. With a name: that model and its settings."""
     from clickbridge.models.fitted import ABILITIES
     from clickbridge.models.registry import MODELS, WRAPPERS, model_class
 
     rows = []
-    for name in (*MODELS, *WRAPPERS):
-        kind = model_class(name)
+    for found in (*MODELS, *WRAPPERS) if name is None else (name.removesuffix(":SPEC"),):
+        kind = model_class(found)
+        declared = kind.declared().values()
         rows.append(
             {
-                "name": f"{name}:SPEC" if name in WRAPPERS else name,
+                "name": f"{found}:SPEC" if found in WRAPPERS else found,
                 "about": kind.about,
                 "can": [ability for ability in ABILITIES if ability in kind.abilities()],
                 "paper": kind.paper,
-                "settings": ", ".join(kind.setting_names()),
+                "settings": ", ".join(setting.name for setting in declared if not setting.group),
+                "more_settings": ", ".join(setting.name for setting in declared if setting.group),
             }
         )
     if json:
         print_json(rows)
+    elif name is not None:
+        typer.echo(kind.__doc__)
     else:
-        table = [(*row.values(),) for row in (row | {"can": ", ".join(row["can"])} for row in rows)]
+        table = [(row["name"], row["about"], ", ".join(row["can"]), row["paper"], row["settings"]) for row in rows]
         print_table("", ("name", "what it is", "what it can do", "paper", "settings"), table)
+        say("`clickbridge models NAME` explains a model and all its settings, the advanced ones too")
 
 
 def fit(
