@@ -115,8 +115,7 @@ class Service:
         """Loads what a folder holds now; what does not verify is refused, and the old model stays."""
         try:
             fresh = self.live.load(name)
-        except ClickbridgeError as error:
-            self.live.refused[name] = str(error)
+        except ClickbridgeError:
             self.metrics.swaps.labels(name, "refused").inc()
             raise
         self.metrics.swaps.labels(name, "swapped").inc()
