@@ -84,12 +84,20 @@ def rank_requests(graph: ClickGraph, model: str, rng: random.Random) -> list[Req
     ]
 
 
-def events(graph: ClickGraph, count: int, rng: random.Random) -> Iterator[Request]:
+def events(graph: ClickGraph, count: int, rng: random.Random, few: int = 0) -> Iterator[Request]:
+    """Pages and clicks; with `few`, on so many different pages, so that what is learned does not grow."""
+    pool = [(rng.choice(graph.query_keys), rng.sample(graph.doc_ids, 10)) for _ in range(few)]
     while True:
-        pages = (rng.sample(graph.doc_ids, 10) for _ in range(count))
-        yield post("/feedback", {"events": [
-            {"event_id": f"{rng.getrandbits(64):x}", "query": rng.choice(graph.query_keys), "results": page,
-             "clicks": [rng.choice(page)], "user": f"u{rng.randrange(1000)}"} for page in pages]})  # fmt: skip
+        pages = [
+            rng.choice(pool) if pool else (rng.choice(graph.query_keys), rng.sample(graph.doc_ids, 10))
+            for _ in range(count)
+        ]
+        given = [
+            {"event_id": f"{rng.getrandbits(64):x}", "query": query, "results": page, "clicks": [rng.choice(page)],
+             "user": f"u{rng.randrange(1000)}"}
+            for query, page in pages
+        ]  # fmt: skip
+        yield post("/feedback", {"events": given})
 
 
 # --- the service -----------------------------------------------------------------------------------
@@ -217,7 +225,7 @@ def soak(graph: ClickGraph, folder: Path, seconds: float) -> None:
     """Mixed traffic at a moderate rate; what the process holds, every half minute."""
     rng = random.Random(0)
     with service({"m": fitted(graph, "online:bm25", folder)}, click_window=60.0) as (port, pid):
-        asked, clicks = cycle(rank_requests(graph, "m", rng)), events(graph, 5, rng)
+        asked, clicks = cycle(rank_requests(graph, "m", rng)), events(graph, 5, rng, few=200)
         found = cycle([("GET", f"/search?q={quote(key)}", b"") for key in rng.sample(graph.query_keys, 200)])
         wrong = cycle([("POST", "/rank", b"{"), ("GET", "/nope", b"")])
         kinds = cycle([asked, asked, found, clicks, asked, found, clicks, wrong])

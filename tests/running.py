@@ -75,8 +75,10 @@ def running(config: Config) -> Iterator[Running]:
             thread.join()
 
 
-def eventually(holds: Callable[[], bool]) -> None:
-    for _ in range(200):
+def eventually(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Waits for something that comes about on the side."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
         if holds():
             return
         time.sleep(0.05)

@@ -27,7 +27,7 @@ def feedback_routes(service: Service) -> APIRouter:
         value = feedback_values(await read_body(request))
         if is_metarank(value):
             return await take_events(service, value)
-        events = feedback_events(service, checked(Feedback, value).events)
+        events = await feedback_events(service, checked(Feedback, value).events)
         kept = await service.keep(events)
         request.state.notes.update(accepted=kept.accepted, duplicates=kept.duplicates)
         return reply({"accepted": kept.accepted, "duplicates": kept.duplicates})
@@ -45,10 +45,10 @@ def feedback_routes(service: Service) -> APIRouter:
     return routes
 
 
-def feedback_events(service: Service, given: list[EventIn]) -> list[Event]:
+async def feedback_events(service: Service, given: list[EventIn]) -> list[Event]:
     """Events as they are kept. One that names an answer takes its query and results from it."""
     named = [e.query_id for e in given if e.query_id is not None and (e.query is None or e.results is None)]
-    pages = service.shown_pages([query_id for query_id in named if query_id is not None])
+    pages = await service.shown_pages([query_id for query_id in named if query_id is not None])
     return [_event(i, event, pages, service.store.secret) for i, event in enumerate(given)]
 
 

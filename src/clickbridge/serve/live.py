@@ -22,8 +22,6 @@ class Live:
     def __init__(self, paths: Mapping[str, Path], store: Store) -> None:
         self.paths, self.store = dict(paths), store
         self.models: dict[str, Served] = {}
-        self.refused: dict[str, str] = {}
-        """Versions that did not load, by model: they are not tried again and again."""
         self._turn = threading.RLock()
         """Held while events are taken in or a model is put in place."""
         self._stamps: dict[str, tuple[int, ...]] = {}
@@ -71,7 +69,6 @@ class Live:
             self.models = {
                 n: fresh if n == name else self.models[n] for n in self.paths if n == name or n in self.models
             }
-        self.refused.pop(name, None)
         return fresh
 
     def changed(self) -> list[str]:
@@ -81,13 +78,12 @@ class Live:
             now = stamp(self.paths[name])
             if now == self._stamps.get(name):
                 continue
-            self._stamps[name] = now
+            self._stamps[name] = now  # what is refused is not tried again and again
             try:
-                version = version_of(self.paths[name])
-            except ClickbridgeError as error:
-                self.refused[name] = str(error)
-                continue
-            if version != served.version:
+                same = version_of(self.paths[name]) == served.version
+            except ClickbridgeError:
+                same = False  # loading it says what is wrong
+            if not same:
                 out.append(name)
         return out
 

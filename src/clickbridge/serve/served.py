@@ -21,7 +21,7 @@ from clickbridge.serve.store import Store
 
 MARK = "store:"
 """Begins the entry of a model's `applied` that says how far it has taken in a store: `store:ID:SEQ`."""
-REMEMBERED = 1_000_000
+REMEMBERED = 100_000
 """Events whose number in the learner is known for undoing them."""
 
 
@@ -87,7 +87,8 @@ class Served:
             except InputError:
                 self.passed_over += 1
                 continue
-            self._numbers[event.seq] = learner.events + len(pending) + 1
+            if model.fitted.settings.kappa != 1.0:  # an undo must know when the event came
+                self._numbers[event.seq] = learner.events + len(pending) + 1
             pending += entries
         if pending:
             learner.take(pending)

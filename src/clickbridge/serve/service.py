@@ -45,7 +45,7 @@ class Service:
         """Why the service cannot become ready, where it cannot."""
         self._drifts: dict[tuple[str, str], Drift] = {}
         self._stop = threading.Event()
-        self.upkeep = Upkeep(config, self.store, self.live, self.metrics)
+        self.upkeep = Upkeep(config, self.store, self.live, self.metrics, self._stop)
         self._threads = [
             threading.Thread(target=self._run, name="background", daemon=True),
             threading.Thread(target=self._keep_up, name="upkeep", daemon=True),
@@ -115,8 +115,7 @@ class Service:
         """Loads what a folder holds now; what does not verify is refused, and the old model stays."""
         try:
             fresh = self.live.load(name)
-        except ClickbridgeError as error:
-            self.live.refused[name] = str(error)
+        except ClickbridgeError:
             self.metrics.swaps.labels(name, "refused").inc()
             raise
         self.metrics.swaps.labels(name, "swapped").inc()
@@ -165,11 +164,11 @@ class Service:
         if self.config.click_window:
             self.writer.show(page)
 
-    def shown_pages(self, query_ids: Sequence[str]) -> dict[str, Shown]:
+    async def shown_pages(self, query_ids: Sequence[str]) -> dict[str, Shown]:
         """Answers by their ids, as far as they are kept."""
         waiting = {query_id: page for query_id in query_ids if (page := self.writer.find(query_id))}
         missing = [query_id for query_id in query_ids if query_id not in waiting]
-        return waiting | (self.store.shown(missing) if missing else {})
+        return waiting | (await asyncio.to_thread(self.store.shown, missing) if missing else {})
 
     # --- events ----------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from typing import Any
 
@@ -24,8 +25,8 @@ SWEEP = 60.0
 
 
 class Upkeep:
-    def __init__(self, config: Config, store: Store, live: Live, metrics: Metrics) -> None:
-        self.config, self.store, self.live, self.metrics = config, store, live, metrics
+    def __init__(self, config: Config, store: Store, live: Live, metrics: Metrics, stop: threading.Event) -> None:
+        self.config, self.store, self.live, self.metrics, self._stop = config, store, live, metrics, stop
         self._swept = 0.0
         self._retrained = time.monotonic()
 
@@ -72,11 +73,16 @@ class Upkeep:
         """In a process of its own, so that requests do not wait; the changed folder is then swapped in."""
         line = [sys.executable, "-P", "-m", "clickbridge.serve.promotion", name]
         environment = {**os.environ, VARIABLE: self.config.to_json()}
-        done = subprocess.run(line, capture_output=True, env=environment, check=False)
-        if done.returncode:
-            lines = done.stderr.decode(errors="replace").strip().splitlines()
-            raise ClickbridgeError(f"retraining {name} failed: {lines[-1] if lines else done.returncode}")
-        verdict: dict[str, Any] = orjson.loads(done.stdout)
+        pipe = subprocess.PIPE
+        with subprocess.Popen(line, stdout=pipe, stderr=pipe, env=environment) as process:
+            while process.poll() is None:
+                if self._stop.wait(0.1):
+                    process.terminate()  # a MODEL is replaced in one step: either it was, or it was not
+            out, said = process.communicate()
+        if process.returncode:
+            lines = said.decode(errors="replace").strip().splitlines()
+            raise ClickbridgeError(f"retraining {name} failed: {lines[-1] if lines else process.returncode}")
+        verdict: dict[str, Any] = orjson.loads(out)
         self.metrics.promotions.labels(name, verdict["outcome"]).inc()
         write_log({"at": round(time.time(), 3), "model": name, "retrained": verdict})
         return verdict

@@ -85,6 +85,6 @@ def _at(results: Sequence[str], ordinal: int | None) -> str | None:
 
 async def keep_batch(service: Service, batch: Batch) -> tuple[int, int]:
     """Keeps what came, durably; how many events are new, and how many were there."""
-    events = batch.events(service.shown_pages(batch.asked_for()), service.store.secret)
+    events = batch.events(await service.shown_pages(batch.asked_for()), service.store.secret)
     kept = await service.keep(events, list(batch.pages.values()))
     return kept.accepted, kept.duplicates
