@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from sklearn.cross_decomposition import PLSSVD
 
-from clickbridge import PLS, ClickGraph, LSIDocTerm, LSIQueryDoc, build_model
+from clickbridge import MPLS, PLS, ClickGraph, Local, LSIDocTerm, LSIQueryDoc, build_model
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.models import pls as module
 from clickbridge.models.pls import default_views, repeated_share, weighted_responses
+from clickbridge.models.svd_plan import Factors, checked, svd_plan
 from clickbridge.types import Document, Impression, PairCount, ResultList
 from oracles.arrays import dense
 from oracles.latent import query_rows, random_clicks, w_by_loops
@@ -217,3 +218,27 @@ def test_documents_without_a_single_word_are_refused_in_words(spec: str, views: 
     graph = ClickGraph.build([PairCount("river", "a", 1), PairCount("stone", "b", 2)], docs)
     with pytest.raises(MissingPart, match=r"needs document text|nothing to learn from"):
         build_model(spec, {"views": views} if views else {}).fit(graph)
+
+
+@pytest.mark.parametrize("model", [PLS(dim=3), MPLS(dim=3)], ids=lambda m: m.name)
+def test_a_plan_without_learning(model: PLS) -> None:
+    graph = random_clicks(1)
+    (plan,) = model.plans(graph)
+    assert plan["name"] == "block svd"
+    assert all(float(plan[name]) > 0 for name in ("operations", "bytes", "memory", "seconds", "tile"))  # type: ignore[arg-type]
+    more = type(model)(dim=6).plans(graph)[0]
+    assert float(more["operations"]) >= float(plan["operations"])  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match=f"{model.name} needs .* GiB and may use .*: give the engine more memory"):
+        model.plans(graph, engine=Local(memory=100))
+
+
+def test_a_plan_grows_as_the_arithmetic_does() -> None:
+    week = Factors(94_022, 111_631, 170_545, 195_926, 1_200_045, 1000)
+    one, two = svd_plan([week], 4), svd_plan([week, week], 4)
+    assert two.operations == 2 * one.operations
+    assert one.memory < two.memory < 2 * one.memory
+    # Blocks of 1050 columns on four sides, and little else.
+    assert one.memory == pytest.approx((94_022 + 111_631 + 170_545 + 195_926) * 1050 * 4, rel=0.05)
+    assert svd_plan([week], 8).memory > 1.9 * one.memory
+    with pytest.raises(SettingError, match="lower dim"):
+        checked(one, 1 << 30, "pls")

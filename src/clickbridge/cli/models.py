@@ -73,7 +73,9 @@ def fit(
     set: Assignments = [],  # noqa: B006
     budget: Annotated[str | None, typer.Option(help="How long auto may try models, as 90s, 10m, 2h.")] = None,
     tune: Annotated[bool, typer.Option("--tune", help="Search the settings' grids through hold_back first.")] = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Say what learning would cost, and stop (rmls).")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what learning would cost, and stop (rmls, pls, mpls).")
+    ] = False,
     seed: Seed = 0,
     engine: EngineName = "local",
     threads: Threads = 0,

@@ -209,7 +209,7 @@ class Model:
 
     def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
         """What learning would cost, by each way it could be done, without doing it."""
-        raise NotSupported(f"{self.spec} has one way to learn and no plan to choose; rmls has")
+        raise NotSupported(f"{self.spec} has no plan; rmls, pls and mpls have")
 
     def update(
         self,

@@ -145,6 +145,10 @@ class MPLS(PLS):
         note = f"{self.name}: views {words}; residual {max(s.residual for s in spaces):.1e}"
         return self._fitted(study, choices, known, features, spaces, weights, (note,))
 
+    def spaces_to_learn(self, graph: ClickGraph) -> tuple[list[str], list[int]]:
+        groups = self.groups(graph)
+        return groups, dims_of(self.settings, len(groups))
+
     def _learn_spaces(self, study: Study, choices: MPLSChoices) -> tuple[Known, Features, list[Space]]:
         """Unscaled spaces of all groups."""
         s: MPLSSettings = self.settings

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Sea
 from clickbridge.models.latent_features import check_updatable, learn_features, reads_text, updated_features
 from clickbridge.models.model import Model
 from clickbridge.models.study import Known, Study
+from clickbridge.models.svd_plan import Factors, checked, svd_plan
 from clickbridge.numerics.svd import MatrixOperator, Operator, ProductOperator, randomised_svd
 from clickbridge.search import ann
 from clickbridge.settings import ADVANCED, Counting, Fields, Searching, Seeded, setting, settings
@@ -216,6 +217,24 @@ class PLS(LatentModel):
         space = learn_space(features, *columns, s.dim, s, study.engine)
         note = f"{self.name}: views {group.replace('&', ', ')}; {dim_note(space, s.dim)}"
         return self.finish(study, choices, known, features, [scaled_space(space, s.sv_power)], (note,))
+
+    def spaces_to_learn(self, graph: ClickGraph) -> tuple[list[str], list[int]]:
+        """Which views make a space each, and its dimensions."""
+        return ["&".join(self.groups(graph))], [self.settings.dim]
+
+    def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
+        """What learning would cost on this GRAPH, without doing it; refused where it does not fit in memory."""
+        s: PLSSettings = self.settings
+        study = self.on(Study(graph, engine))
+        groups, dims = self.spaces_to_learn(study.whole)
+        _, features, columns = self.learn_features(study, groups, LatentModel.choose(self, study))
+        x, y, links = features.query_features, features.doc_features, features.responses.nnz
+        sizes = [
+            Factors(x.shape[0], y.shape[0], len(q), len(d), int(x[:, q].nnz + y[:, d].nnz + links), dim)
+            for (q, d), dim in zip(columns, dims, strict=True)
+        ]
+        plan = svd_plan(sizes, np.dtype(s.precision).itemsize)
+        return [asdict(checked(plan, study.engine.memory, self.name))]
 
 
 # --- learning --------------------------------------------------------------------------------------
