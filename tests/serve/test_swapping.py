@@ -21,7 +21,7 @@ from clickbridge.serve.folding import fold
 from clickbridge.serve.promotion import Verdict, previous_of, retrain
 from clickbridge.serve.store import Store
 from clickbridge.types import Impression
-from running import Running
+from running import Running, eventually
 
 IDS = ["bagel", "rome", "ny", "pizza", "blank"]
 
@@ -34,14 +34,6 @@ def copy(models: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]
         return Path(shutil.copytree(models(spec), tmp_path / "model"))
 
     return copied
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    for _ in range(200):
-        if holds():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not come about")
 
 
 def page(number: int, query: str, results: list[str], click: str, user: str | None = None) -> dict[str, Any]:
@@ -171,14 +163,14 @@ def test_update_from_a_store_equals_an_update_from_a_log(
     path = copy("bm25+cos-click")
     done = CliRunner().invoke(app, ["update", str(path), "--from", store, "--json"])
     assert done.exit_code == 0, done.output
-    assert '"pages taken in": 39' in done.output
+    assert '"pages_taken_in": 39' in done.output
     log = [Impression(e["query"], e["results"], e["clicks"]) for e in given if e["event_id"] != "e3"]
     expected = clickbridge.load(models("bm25+cos-click")).update(log)
     updated = clickbridge.load(path)
     for query in ("ny pizza", "big apple", "a new question"):
         np.testing.assert_array_equal(updated.score(query, IDS), expected.score(query, IDS))
     again = CliRunner().invoke(app, ["update", str(path), "--from", store, "--json"])
-    assert '"pages taken in": 0' in again.output, "nothing is taken in twice"
+    assert '"pages_taken_in": 0' in again.output, "nothing is taken in twice"
 
 
 def test_an_online_model_folds_in_what_it_has_learned(

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from clickbridge.errors import SettingError
 from clickbridge.evaluate.tables import in_words as in_words
+from clickbridge.evaluate.tables import text_table
 from clickbridge.io.files import check_output
 
 for _name in ("stdout", "stderr"):
@@ -56,8 +57,15 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     numeric = [bool(rows) and all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(columns))]
     for name, right in zip(columns, numeric, strict=True):
         table.add_column(visible(name), justify="right" if right else "left")
-    for row in rows:
-        table.add_row(*(visible(in_words(cell)) for cell in row))
+    words = [[visible(in_words(cell)) for cell in row] for row in rows]
+    sizes = [max(map(len, column)) for column in zip([visible(name) for name in columns], *words, strict=True)]
+    if len(columns) > 3 and sum(sizes) + 2 * len(sizes) > out.width:
+        # Cut cells say nothing: what is too wide for the terminal goes on below.
+        named = [dict(zip(columns, row, strict=True)) for row in words]
+        out.print("\n".join(filter(None, [title, text_table(named, out.width)])))
+        return
+    for row_ in words:
+        table.add_row(*row_)
     out.print(table)
 
 

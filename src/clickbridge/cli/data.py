@@ -185,9 +185,12 @@ def split(
 
 
 def stats(
-    graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)], json: Json = False
+    graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)],
+    paper: Annotated[bool, typer.Option("--paper", help="Table 1 of the papers, in their symbols.")] = False,
+    json: Json = False,
 ) -> None:
-    """Print the papers' Table 1 for a GRAPH, and what else one asks first of a log."""
+    """Print what one asks first of a log."""
+    from clickbridge.evaluate.statistics import PAPER, PLAIN
     from clickbridge.evaluate.statistics import stats as count
     from clickbridge.graph.clickgraph import ClickGraph
 
@@ -199,7 +202,8 @@ def stats(
     if json:
         print_json(table)
     else:
-        print_table(f"{graph}", ("", "value"), [(name, in_words(value)) for name, value in table.items()])
+        labels = PAPER if paper else PLAIN
+        print_table(f"{graph}", ("", "value"), [(label, in_words(table[name])) for name, label in labels.items()])
 
 
 def simulate(

@@ -26,28 +26,36 @@ from clickbridge.errors import SettingError
 from clickbridge.settings import parse_assignments
 
 
-def models(json: Json = False) -> None:
-    """List every model: name, what it is, what it can do, which paper."""
+def models(
+    name: Annotated[str | None, typer.Argument(help="A model to explain, with all its settings.")] = None,
+    json: Json = False,
+) -> None:
+    """List every model: name, what it is, what it can do, which paper. With a name: that model and its settings."""
     from clickbridge.models.fitted import ABILITIES
     from clickbridge.models.registry import MODELS, WRAPPERS, model_class
 
     rows = []
-    for name in (*MODELS, *WRAPPERS):
-        kind = model_class(name)
+    for found in (*MODELS, *WRAPPERS) if name is None else (name.removesuffix(":SPEC"),):
+        kind = model_class(found)
+        declared = kind.declared().values()
         rows.append(
             {
-                "name": f"{name}:SPEC" if name in WRAPPERS else name,
+                "name": f"{found}:SPEC" if found in WRAPPERS else found,
                 "about": kind.about,
                 "can": [ability for ability in ABILITIES if ability in kind.abilities()],
                 "paper": kind.paper,
-                "settings": ", ".join(kind.setting_names()),
+                "settings": ", ".join(setting.name for setting in declared if not setting.group),
+                "more_settings": ", ".join(setting.name for setting in declared if setting.group),
             }
         )
     if json:
         print_json(rows)
+    elif name is not None:
+        typer.echo(kind.__doc__)
     else:
-        table = [(*row.values(),) for row in (row | {"can": ", ".join(row["can"])} for row in rows)]
+        table = [(row["name"], row["about"], ", ".join(row["can"]), row["paper"], row["settings"]) for row in rows]
         print_table("", ("name", "what it is", "what it can do", "paper", "settings"), table)
+        say("`clickbridge models NAME` explains a model and all its settings, the advanced ones too")
 
 
 def fit(
@@ -60,6 +68,7 @@ def fit(
     min_users: MinUsers = None,
     response: Response = None,
     half_life: HalfLife = None,
+    filter_fields: Annotated[str | None, typer.Option(help="Fields to filter searches by, as category,stock.")] = None,
     set: Assignments = [],  # noqa: B006
     budget: Annotated[str | None, typer.Option(help="How long auto may try models, as 90s, 10m, 2h.")] = None,
     tune: Annotated[bool, typer.Option("--tune", help="Search the settings' grids through hold_back first.")] = False,
@@ -74,6 +83,7 @@ def fit(
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.graph.responses import responses
     from clickbridge.io.artifact import check_target
+    from clickbridge.models.display import check_fields
     from clickbridge.models.model_folder import KIND
     from clickbridge.models.specs import build_components, build_model, parse_spec
 
@@ -92,6 +102,8 @@ def fit(
     if out is not None:
         check_target(out, KIND)
     opened = ClickGraph.open(graph)
+    kept = [name.strip().lower() for name in filter_fields.split(",")] if filter_fields else []
+    check_fields(opened, kept)
     counting = {**opened.defaults, **counting}
     settings |= {name: v for name, v in counting.items() if name in known}
     built = build_model(model, settings)
@@ -117,6 +129,8 @@ def fit(
         built.fit(opened, engine=runs_on, watch=lambda line: report(line, 0))
         if trials is not None:
             built.fitted_ = built.fitted.noted(tuning=trials)
+        if kept:
+            built.keep_fields(opened, kept)
         built.save(out)
     for note in built.notes_:
         if note not in said:

@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from clickbridge.cli.console import Json, ModelPath, print_json, print_table, say
+from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress, say
 from clickbridge.errors import InputError, SettingError
 
 REASONS = 6
+RUN_DEPTH = 1000
+"""Documents of each topic in a run, where nothing else is said: what evaluation tools expect."""
 
 
 def search(
     model: ModelPath,
-    query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
-    k: Annotated[int, typer.Option("-k", min=1, max=10_000, help="How many documents.")] = 10,
+    query: Annotated[str | None, typer.Argument(help="What to look for.", show_default=False)] = None,
+    k: Annotated[int | None, typer.Option("-k", min=1, max=10_000, help="How many documents; 1,000 in a run.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say which features carried each score.")] = False,
+    queries: Annotated[str | None, typer.Option(help="Topics to search for: id, tab, text a line.")] = None,
+    out: Annotated[Path | None, typer.Option(help="TREC run to write for --queries.")] = None,
     json: Json = False,
 ) -> None:
-    """Search the whole collection."""
+    """Search the whole collection for one query, or for a file of topics."""
     from clickbridge.models.model_folder import load
 
+    if (query is None) == (queries is None) or (queries is None) != (out is None):
+        raise SettingError("search needs a query, or --queries TOPICS with --out RUN")
+    if queries is not None and out is not None:
+        _search_all(model, queries, out, k or RUN_DEPTH, json)
+        return
+    assert query is not None
+    k = k or 10
     opened = load(model)
     query = readable(query)
     hits = opened.rank(query, k)
@@ -44,6 +56,31 @@ def search(
             print_table(
                 f"\n{reason.doc_id} {opened.title(reason.doc_id)}", ("typed", "met", "share", "taught by"), rows_
             )
+
+
+def _search_all(model: Path, topics: str, out: Path, k: int, json: bool) -> None:
+    """A run over all topics; those without an answer are counted, and not in the run."""
+    from clickbridge.io.topics import read_topics
+    from clickbridge.io.trec import write_run
+    from clickbridge.models.model_folder import load
+
+    keep_apart([out], [topics, model])
+    asked, opened = read_topics(topics), load(model)
+    with progress() as report:
+        rankings = {}
+        for number, (query_id, text) in enumerate(asked.items()):
+            if number % 100 == 0:
+                report(f"topics, of {len(asked):,},", number)
+            rankings[query_id] = opened.rank(text, k)
+    answered = sum(bool(ranking) for ranking in rankings.values())
+    write_run(out, rankings.items(), opened.spec)
+    summary = {"run": str(out), "model": opened.spec, "topics": len(asked), "answered": answered}
+    if json:
+        print_json(summary)
+    else:
+        print_table("", ("", "value"), list(summary.items()))
+    if answered < len(asked):
+        say(f"{opened.spec} answers {answered:,} of {len(asked):,} topics")
 
 
 def similar(
@@ -80,7 +117,7 @@ def similar(
     if json:
         print_json({"query": query, "doc": doc, "model": opened.spec, "similar": rows})
     elif not rows:
-        say(f"{opened.spec} knows nothing like {query or doc!r}")
+        say(f"{opened.spec} knows nothing like {(query if doc is None else doc)!r}")
     else:
         print_table("", list(rows[0]), [list(row.values()) for row in rows])
 

@@ -115,4 +115,4 @@ def update_from(model: Path, store: str, engine: Engine, json: bool) -> None:
     if json:
         print_json(summary)
     else:
-        print_table(f"{model}", ("", "value"), list(summary.items()))
+        print_table(f"{model}", ("", "value"), [(name.replace("_", " "), value) for name, value in summary.items()])

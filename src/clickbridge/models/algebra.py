@@ -45,7 +45,7 @@ WEIGHT_GRID = (0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0, 1
 
 @settings
 class SumSettings(Seeded):
-    weights: str = setting("auto", "weights of a sum's parts, as 1,0.5; auto learns them through hold_back")
+    weights: str = setting("auto", "weights of the parts, as 1,0.5; auto learns them from held-back clicks")
 
 
 @stored
@@ -255,9 +255,17 @@ def _stacked(indexes: Sequence[Index]) -> Index:
 
 
 class Sum(WeightedSum):
-    """A weighted sum of S-functions, searched as one: `Sum([BM25(), PLS()])`, or `BM25() + PLS()`.
+    """A weighted sum of S-functions, searched as one model: `Sum([BM25(), PLS()])`, or `BM25() + PLS()`.
 
-    Each part's scores are divided by a normaliser of the query. `weights` are learned from clicks unless they are set.
+    Each part's scores are divided by a number that depends on the query alone. `weights` are learned from held-back
+    clicks unless they are set.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, PLS, example_graph
+    >>> model = (BM25() + PLS(dim=10)).fit(example_graph())
+    >>> model.rank("sleep near the statue", k=2).doc_ids
+    ['ferry', 'subway']
     """
 
     name = "sum"

@@ -46,6 +46,15 @@ class Learner:
 
     `fitted` is the model with everything learned up to now. Any number of threads may learn and read. `Journal` gives
     one that keeps its events on disk.
+
+    Examples
+    --------
+    >>> from clickbridge import Impression, build_model, example_graph
+    >>> learner = Learner(build_model("online:given", blend="0,1,1").fit(example_graph()).fitted)
+    >>> for _ in range(20):
+    ...     _ = learner.learn(Impression("ny pizza", ["slice", "oven"], ["oven"]))
+    >>> learner.fitted.rerank("ny pizza", ["slice", "oven"]).doc_ids
+    ['oven', 'slice']
     """
 
     def __init__(self, fitted: FittedOnline, store: Store | None = None) -> None:

@@ -26,7 +26,7 @@ from clickbridge.models.model import Model
 from clickbridge.models.sfunction import FittedSFunction
 from clickbridge.models.study import Study
 from clickbridge.search.index import Found, Index
-from clickbridge.settings import setting, settings
+from clickbridge.settings import ADVANCED, setting, settings
 from clickbridge.skernel.base_scores import BaseScores, above_zero, image_blocks, references, score_points
 from clickbridge.skernel.document_kernel import DocumentKernel
 from clickbridge.skernel.families import FAMILIES
@@ -46,15 +46,24 @@ LONG_LIST = 200
 
 @settings
 class RobustSettings(KernelSettings):
-    epsilon: str = setting("auto", "robust: what a score of 0 counts, in mean scores; auto: hold_back")
+    epsilon: str = setting(
+        "auto",
+        "what a base score of 0 counts, as a multiple of the mean score; auto chooses on held-back clicks",
+        group=ADVANCED,
+    )
     family: str = setting(
         "auto",
-        "robust: the family of the S-kernel; product is eq. (8); auto: hold_back",
+        "family of the S-kernel; product is equation (8); auto chooses on held-back clicks",
         choices=("auto", *FAMILIES),
+        group="11R",
     )
-    rho: str = setting("auto", "robust: how much likeness counts against the base itself; auto: hold_back")
+    rho: str = setting(
+        "auto", "how much likeness counts against the base model itself; auto chooses on held-back clicks"
+    )
     prior: str = setting(
-        "auto", "robust: how much of the base the learned function corrects; 0 is the paper's; auto: hold_back"
+        "auto",
+        "weight of the uncorrected base model; the paper has 0; auto chooses on held-back clicks",
+        group="11R",
     )
 
 
@@ -135,7 +144,18 @@ class FittedRobust(FittedKernel, FittedWrapper):
 
 
 class Robust(KernelModel, Wrapper):
-    """A base S-function corrected by what was preferred for similar queries: `Robust([BM25()])`."""
+    """A model corrected by what was preferred for similar queries: `Robust([BM25()])`, robust-bm25 for short.
+
+    At query time a small ranking model is trained on the preferences of the most similar queries; it multiplies the
+    base model's score. A query without a similar one gets the base model's answer.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, Robust, example_graph
+    >>> model = Robust([BM25()]).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "robust"
     about = "any S-function, corrected by preferences of similar queries (Robust BM25)"
