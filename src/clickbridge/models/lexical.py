@@ -41,6 +41,7 @@ class LexicalSettings(Fields, Seeded):
         "near",
         "a query of unknown words alone: near takes the words most like them, or cut and joined; drop finds nothing",
         choices=("near", "drop"),
+        group=ADVANCED,
     )
 
 
