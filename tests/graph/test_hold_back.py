@@ -189,7 +189,8 @@ def test_auto_chooses() -> None:
     assert choose(graph_of("counts with times")) == "time"
     assert choose(ClickGraph.build(pages(60, times=False, repeats=1))) == "query"
     assert choose(graph_of("pages without times")) == "click"
-    assert choose(graph_of("counts")) == "click"
+    assert choose(graph_of("counts")) == "query", "one search may click several documents"
+    assert choose(ClickGraph.build([PairCount(f"q{i}", "a", 5) for i in range(9)])) == "click"
     assert choose(ClickGraph.build([PairCount(f"q{i}", "a") for i in range(9)])) == "query"
     same_time = [Impression("q", ["a", "b"], ["a"], time=5.0)] * 9
     assert choose(ClickGraph.build(same_time)) == "click"

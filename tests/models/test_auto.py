@@ -13,7 +13,7 @@ from clickbridge.errors import SettingError
 from clickbridge.models.auto import CLOSE, Contest, Trial, budget_seconds
 from clickbridge.models.fitted import Choices
 from clickbridge.models.jury import Jury
-from clickbridge.models.ladder import candidates
+from clickbridge.models.ladder import Candidate, candidates
 from clickbridge.models.study import Study
 from clickbridge.types import Document, Impression, PairCount
 from contract.conftest import townhall_graph
@@ -86,6 +86,17 @@ def test_candidates_depend_on_the_log_alone(graph: ClickGraph) -> None:
     assert "bm25" not in {candidate.spec for candidate in candidates(bare)}
 
 
+def test_half_lives_are_tried_where_queries_repeat_and_times_are_known(graph: ClickGraph) -> None:
+    names = [candidate.name for candidate in candidates(graph)]
+    assert "bm25+pls+cos-click (half_life 7)" in names
+    timeless = [PairCount(f"salt {i % 9}", f"{i % 7}", 5) for i in range(200)]
+    docs = [Document(f"{i}", {"title": "salt"}) for i in range(7)]
+    assert not [c.name for c in candidates(ClickGraph.build(timeless, docs)) if "half_life" in c.name]
+    built = Auto().built("bm25+pls+cos-click", {"cos-click.half_life": 7.0})
+    assert built.get_params()["cos-click__half_life"] == 7.0
+    assert built.get_params()["pls__half_life"] == 0.0
+
+
 def test_a_small_log_gets_bm25_and_a_line() -> None:
     docs = [Document("a", {"title": "salt mine"}), Document("b", {"title": "river"})]
     auto = Auto().fit(ClickGraph.build([Impression("salt", ["a", "b"], ["a"])], docs))
@@ -119,7 +130,7 @@ def contest(jury: Jury, **means: float) -> Contest:
     noise = np.random.default_rng(0).random(len(jury))
     for spec, mean in means.items():
         values = noise + mean
-        found.trials[spec] = Trial(spec, 1.0, Choices(), values, jury.mean(values), spec != "given")
+        found.trials[spec] = Trial(Candidate(spec, 1.0), Choices(), values, jury.mean(values), spec != "given")
     return found
 
 

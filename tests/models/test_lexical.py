@@ -206,7 +206,7 @@ def test_refitting_forgets_the_old_collection(small_graph: ClickGraph) -> None:
     model.fit(graph_of({"x": {"title": "salt and pepper"}, "y": {"title": "salt"}}))
     assert model.score("pizza", ["pizza", "x"]).tolist() == [-np.inf, -np.inf]
     assert model.rank("salt").doc_ids == ["y", "x"]
-    model.set_params(language="none").fit(small_graph)
+    model.set_params(language="none", unknown_words="drop").fit(small_graph)
     assert not np.isfinite(model.score("bagel", ["bagel"])).any()
 
 

@@ -1,9 +1,10 @@
 """One hold-back serves every tuner, early stopper and cross-fit.
 
-What is held back: the last part by time where times exist; else whole queries by a hash of their text if
-most queries occur once; else single clicks at random, and for a share of them whole queries: a log of repeated
-queries would otherwise judge nothing but what is known already. The rest is a GRAPH over the same queries and
-documents; what was held back becomes lists with labels (`held_lists.py`).
+What is held back: the last part by time where times exist; else whole queries by a hash of their text if most queries
+occur once (of counts alone: if most clicks are of queries none of whose documents was clicked five times); else single
+clicks at random, and for a share of them whole queries: a log of repeated queries would otherwise judge nothing but
+what is known already. The rest is a GRAPH over the same queries and documents; what was held back becomes lists with
+labels (`held_lists.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from clickbridge.graph.sums import sum_pairs
 MIN_USABLE = 50
 NEW_QUERIES = 0.5
 """Of what is held back by click, the share that are whole queries; measured in docs/hold_back.md."""
+SURELY_REPEATED = 5
+"""Clicks on one document from which on a query known by counts alone is taken for a repeated one."""
 FORWARD_FROM = 0.5
 """Share of the log that only ever teaches when folds are cut by time."""
 
@@ -129,10 +132,21 @@ def choose(graph: ClickGraph) -> str:
     times_seen = np.zeros(graph.n_queries)
     if graph.impressions is not None:
         np.add.at(times_seen, graph.impressions.query, 1)
-    else:
+    elif graph.clicks is not None:
         np.add.at(times_seen, graph.pairs.query, graph.pairs.clicks)
+    else:
+        return _by_counts(graph.pairs)
     seen = times_seen[times_seen > 0]
     return "query" if len(seen) and np.mean(seen == 1) > 0.5 else "click"
+
+
+def _by_counts(pairs: Pairs) -> str:
+    """Of counts alone: one search may click many documents, so a query was asked again for sure only as often as its
+    most clicked document was clicked. Where that is seldom, for most clicks, tomorrow's queries are taken for new."""
+    most, clicks = np.zeros(pairs.query.max(initial=-1) + 1), np.zeros(pairs.query.max(initial=-1) + 1)
+    np.maximum.at(most, pairs.query, pairs.clicks)
+    np.add.at(clicks, pairs.query, pairs.clicks)
+    return "click" if clicks[most >= SURELY_REPEATED].sum() >= clicks.sum() / 2 else "query"
 
 
 def _present(graph: ClickGraph) -> Array:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -34,6 +35,8 @@ CLOSE = 0.001
 """A simpler model is taken where it is as good as the best within this."""
 SURE = 1.96
 """Standard errors beyond which a difference is more than chance."""
+SLOW = 3
+"""A machine that has worked this many times the budget tries no more, whatever was predicted."""
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
@@ -46,9 +49,10 @@ class AutoSettings(Counting, Fields, Seeded):
 @stored
 @dataclass(frozen=True, kw_only=True)
 class AutoChoices(Choices):
-    """The spec that was chosen, what it chose for itself, and what was tried."""
+    """The spec that was chosen and the settings it was tried with, what it chose for itself, and what was tried."""
 
     chosen: str
+    settings: dict[str, float] = field(default_factory=dict)
     own: Any
     trials: tuple[dict[str, Any], ...] = ()
 
@@ -97,13 +101,13 @@ class Auto(Model):
 
     # --- choosing --------------------------------------------------------------------------------
 
-    def built(self, spec: str) -> Model:
-        """A candidate with those of the settings that were changed here and that some part of it has."""
+    def built(self, spec: str, settings: Mapping[str, float] | None = None) -> Model:
+        """A candidate with its own settings, and those that were changed here and that some part of it has."""
         defaults, own = self.declared(), self.get_params()
         changed = {n: v for n, v in own.items() if n not in ("budget", "candidates") and v != defaults[n].default}
         parts = build_components(parse_spec(spec))
         taken = {n: v for n, v in changed.items() if any(addressed(n, p.name, p.setting_names()) for p in parts)}
-        return build_model(spec, taken)
+        return build_model(spec, {**taken, **(settings or {})})
 
     def choose(self, study: Study) -> AutoChoices:
         s: AutoSettings = self.settings
@@ -122,20 +126,28 @@ class Auto(Model):
             contest.on_top()
         best = contest.best()
         notes = contest.lines(best, split_words(study.graph))
-        return AutoChoices(chosen=best.spec, own=best.choices, trials=contest.record(), notes=notes)
+        more = dict(best.candidate.settings)
+        return AutoChoices(
+            chosen=best.candidate.spec, settings=more, own=best.choices, trials=contest.record(), notes=notes
+        )
 
     # --- learning --------------------------------------------------------------------------------
 
     def learn(self, study: Study, choices: Choices) -> Fitted:
         assert isinstance(choices, AutoChoices)
         study.watch(f"fitting {choices.chosen} on everything")
-        fitted = self.built(choices.chosen).learned(study, choices.own)
+        fitted = self.built(choices.chosen, choices.settings).learned(study, choices.own)
         return fitted._with(notes=(*choices.notes, *fitted.notes))
 
     def learned(self, study: Study, choices: Choices) -> Fitted:
         assert isinstance(choices, AutoChoices)
         fitted = super().learned(study, choices)
-        record = {"chosen": choices.chosen, "budget": self.budget, "trials": list(choices.trials)}
+        record = {
+            "chosen": choices.chosen,
+            "settings": choices.settings,
+            "budget": self.budget,
+            "trials": list(choices.trials),
+        }
         return fitted.noted(auto=record)
 
     def refit(self, graph: ClickGraph, *, engine: Engine | None = None) -> Self:
@@ -157,12 +169,15 @@ class Auto(Model):
 class Trial:
     """A candidate that was tried, with nDCG@5 of each held-back search."""
 
-    spec: str
-    seconds: float
+    candidate: Candidate
     choices: Choices
     values: Array = field(repr=False)
     mean: float
     searches: bool
+
+    @property
+    def spec(self) -> str:
+        return self.candidate.name
 
 
 class Contest:
@@ -171,7 +186,7 @@ class Contest:
     def __init__(self, auto: Auto, jury: Jury, budget: float) -> None:
         self.auto, self.jury, self.budget = auto, jury, budget
         self.spent = 0.0
-        self.started = time.monotonic()
+        self.started = time.process_time()
         self.trials: dict[str, Trial] = {}
         self.left: dict[str, str] = {}
 
@@ -179,37 +194,37 @@ class Contest:
         for candidate in ladder:
             why = self._why_not(candidate)
             if why:
-                self.left[candidate.spec] = why
+                self.left[candidate.name] = why
             else:
                 self._try(candidate)
 
     def _why_not(self, candidate: Candidate) -> str:
         if self.spent + candidate.seconds > self.budget:
             return f"about {candidate.seconds:.0f} s more than the budget has left"
-        if self.trials and time.monotonic() - self.started > self.budget:
-            return "the budget was used up sooner than predicted on this machine"
+        if self.trials and time.process_time() - self.started > SLOW * self.budget:
+            return f"this machine has taken {SLOW} times the budget already"
         lost, against = (self.trials.get(spec) for spec in candidate.unless)
         if lost and against and self.jury.gain(lost.values, against.values).bounds(SURE)[1] < CLOSE:
             return f"{lost.spec} gained nothing over {against.spec}"
         return ""
 
     def _try(self, candidate: Candidate) -> None:
-        jury, rest, model = self.jury, self.jury.rest, self.auto.built(candidate.spec)
-        rest.watch(f"auto: trying {candidate.spec}")
+        jury, rest = self.jury, self.jury.rest
+        model = self.auto.built(candidate.spec, dict(candidate.settings))
+        rest.watch(f"auto: trying {candidate.name}")
         self.spent += candidate.seconds
         try:
             choices = choose_once(model, rest)
             fitted = learn_once(model, rest, choices)
         except (MissingPart, InputError, NotSupported) as refusal:
-            self.left[candidate.spec] = str(refusal)
+            self.left[candidate.name] = str(refusal)
             return
         if not jury.can_judge(fitted):
-            self.left[candidate.spec] = "it cannot search the collection"
+            self.left[candidate.name] = "it cannot search the collection"
             return
         values = jury.values(fitted)
         searches = "search" in fitted.abilities
-        trial = Trial(candidate.spec, candidate.seconds, choices, values, jury.mean(values), searches)
-        self.trials[candidate.spec] = trial
+        self.trials[candidate.name] = Trial(candidate, choices, values, jury.mean(values), searches)
 
     def on_top(self) -> None:
         """What stands on the best so far: the given order where pages show that it knows something, and the learner
@@ -217,13 +232,14 @@ class Contest:
         if not self.trials:
             return
         best, given = self.best(), self.trials.get("given")
-        seconds = 0.2 * best.seconds + 5
+        seconds = 0.2 * best.candidate.seconds + 5
         if given is not None and best is not given:
-            sums = [t for t in self.trials.values() if ":" not in t.spec and t is not given]
+            plain = (t for t in self.trials.values() if t is not given and not t.candidate.settings)
+            sums = [t for t in plain if ":" not in t.spec]
             if sums and self.jury.gain(given.values, best.values).bounds(SURE)[1] > 0:
                 inner = max(sums, key=lambda trial: trial.mean)
                 self.run([Candidate(f"given+{inner.spec}", seconds)])
-        if self.jury.pages:
+        if self.jury.pages and not self.best().candidate.settings:
             self.run([Candidate(f"online:{self.best().spec}", seconds)])
 
     def best(self) -> Trial:
@@ -247,7 +263,7 @@ class Contest:
 
     def record(self) -> tuple[dict[str, Any], ...]:
         """Every candidate: what it reached, or why it was not tried."""
-        reached = [{"spec": t.spec, "ndcg": round(t.mean, 5), "predicted_s": round(t.seconds, 1)}
+        reached = [{"spec": t.spec, "ndcg": round(t.mean, 5), "predicted_s": round(t.candidate.seconds, 1)}
                    for t in self.trials.values()]  # fmt: skip
         return (*reached, *({"spec": spec, "left_out": why} for spec, why in self.left.items()))
 

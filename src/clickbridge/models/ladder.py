@@ -1,8 +1,8 @@
 """What `auto` tries on a GRAPH, from cheap to dear, and what each candidate will cost.
 
 Costs are predicted from sizes alone: characters of text, results on pages, distinct queries. No stop-watch takes part,
-so the same log and budget give the same candidates on every machine. The rates are those of two cores of 2024, within a
-factor of two; on another machine seconds are off by a factor that is about the same for all candidates.
+so the same log and budget give the same candidates on every machine. The rates are those of a core of 2024, within a
+factor of two or three; on another machine seconds are off by a factor that is about the same for all candidates.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from clickbridge.models.pls import repeated_share
 
 SOME_REPEAT = 0.1
 """Share of searches of a repeated query, from which on the memory of single queries is tried."""
+HALF_LIVES = (7.0, 30.0)
+"""Days after which a click of the same query counts half: tried where the log has times."""
 POOLED = 60
 """Results of a list where the log has no pages."""
 PASSES = 30
@@ -27,11 +29,19 @@ LATENT_DIM, SPARSE_DIM = 600, 1000
 
 @dataclass(frozen=True)
 class Candidate:
-    """A spec and its predicted seconds. It is not tried where `unless[0]` has lost against `unless[1]`."""
+    """A spec, its predicted seconds of processor time, and settings that make it another model. It is not tried where
+    `unless[0]` gained nothing over `unless[1]`."""
 
     spec: str
     seconds: float
     unless: tuple[str, str] = ("", "")
+    settings: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """How it is told from others: `bm25+pls (half_life 7)`."""
+        words = ", ".join(f"{key.rpartition('.')[2]} {value:g}" for key, value in self.settings)
+        return f"{self.spec} ({words})" if words else self.spec
 
 
 @dataclass(frozen=True)
@@ -60,37 +70,40 @@ class Sizes:
 
 def bm25_seconds(s: Sizes) -> float:
     """Words are counted once; each weight of a field is tried on a quarter of the lists."""
-    return 5e-7 * (s.doc_chars + s.query_chars) + 4e-6 * max(s.n_fields - 1, 0) * s.rows / 4 + 0.2
+    return 1e-6 * (s.doc_chars + s.query_chars) + 2e-6 * max(s.n_fields - 1, 0) * s.rows + 0.4
 
 
 def latent_seconds(s: Sizes, dim: int) -> float:
     """A decomposition: passes over the features for each dimension, and orthogonal columns."""
     features = (s.doc_chars + 4 * s.query_chars) / 6
-    return 2 * PASSES * dim * (features / 1.5e10 + min(features, 1e5) * dim / 6e11) + 0.5
+    return 4 * PASSES * dim * (features / 1.5e10 + min(features, 1e5) * dim / 6e11) + 1.0
 
 
 def mart_seconds(s: Sizes, folds: int, parts: float) -> float:
     """Parts in every fold; features of the lists; trees."""
     lists = min(s.rows, 20_000 * s.rows / max(s.lists, 1))
-    return folds * parts + 1.5e-4 * lists + 10
+    return folds * parts + 3e-4 * lists + 20
 
 
 def robust_seconds(s: Sizes) -> float:
     """Some sixty trials on 300 lists, whatever the log; base scores of all preferences."""
-    return 12 + 1e-6 * s.rows
+    return 24 + 2e-6 * s.rows
 
 
 def candidates(graph: ClickGraph) -> list[Candidate]:
     """What there is to try, cheapest first; a tie goes to the simpler one."""
     s = Sizes.of(graph)
     texts = any(graph.query_texts)
-    found = _with_text(s, repeated_share(graph)) if graph.field_names and texts else _without_text(s, texts)
+    if graph.field_names and texts:
+        found = _with_text(s, repeated_share(graph), graph.has_times)
+    else:
+        found = _without_text(s, texts)
     if graph.impressions is not None:
         found.append(Candidate("given", 0.0))
-    return sorted(found, key=lambda candidate: (candidate.seconds, len(candidate.spec)))
+    return sorted(found, key=lambda candidate: (candidate.seconds, len(candidate.name)))
 
 
-def _with_text(s: Sizes, repeated: float) -> list[Candidate]:
+def _with_text(s: Sizes, repeated: float, times: bool) -> list[Candidate]:
     """Parts are learned twice, to weigh them and to judge the sum; what an earlier candidate has learned is there."""
     lexical, latent = bm25_seconds(s), latent_seconds(s, LATENT_DIM)
     sparse = 4 * latent_seconds(s, SPARSE_DIM)
@@ -100,12 +113,16 @@ def _with_text(s: Sizes, repeated: float) -> list[Candidate]:
         Candidate("bm25+pls", 2 * latent + lexical),
         Candidate("robust:bm25", robust_seconds(s)),
         Candidate("mart:bm25+pls", mart_seconds(s, 6, parts)),
-        Candidate("robust:bm25+pls", 2 * robust_seconds(s), ("robust:bm25", "bm25")),
+        Candidate("robust:bm25+pls", 2 * robust_seconds(s), ("robust:bm25", "bm25+pls")),
         Candidate("bm25+pls+rmls", 2 * sparse, ("bm25+pls", "bm25")),
         Candidate("mart:bm25+pls+rmls", mart_seconds(s, 6, parts + sparse), ("mart:bm25+pls", "bm25+pls")),
     ]
     if repeated >= SOME_REPEAT:
-        out.append(Candidate("bm25+pls+cos-click", 2 * latent + lexical + 0.1))
+        spec, seconds = "bm25+pls+cos-click", 2 * latent + lexical + 0.1
+        out.append(Candidate(spec, seconds))
+        if times:
+            # What is known of pls without half-lives is there already; only the memory of clicks is counted anew.
+            out += [Candidate(spec, seconds, settings=(("cos-click.half_life", days),)) for days in HALF_LIVES]
     return out
 
 

@@ -26,17 +26,23 @@ from clickbridge.models.formulas import BM25Formula, CosineFormula, Formula, LMI
 from clickbridge.models.model import Model
 from clickbridge.models.sfunction import FittedImages, stack_rows
 from clickbridge.models.study import Study
-from clickbridge.numerics.row import EMPTY, Row, counted, row_of
+from clickbridge.numerics.row import EMPTY, Row, as_matrix, counted, row_of
 from clickbridge.settings import ADVANCED, Fields, Seeded, setting, settings
 from clickbridge.types import Document, Explanation, text_of_key
 from clickbridge.views.fields import count_fields, parse_fields
+from clickbridge.views.near_words import NearWords
 from clickbridge.views.text import Analyzer
 from clickbridge.views.word import Vocabulary, WordCounter
 
 
 @settings
 class LexicalSettings(Fields, Seeded):
-    pass
+    unknown_words: str = setting(
+        "near",
+        "a query of unknown words alone: near takes the words most like them, or cut and joined; drop finds nothing",
+        choices=("near", "drop"),
+        group=ADVANCED,
+    )
 
 
 @stored
@@ -76,13 +82,26 @@ class FittedLexical(FittedImages):
     def image(self, query: Query) -> Row:
         return self.text_image(text_of_key(query.key))
 
+    @cached_property
+    def _near_words(self) -> NearWords:
+        return NearWords(Analyzer(self.settings.language, self.settings.stop_words), self.vocabulary)
+
     def text_image(self, text: str) -> Row:
-        words = counted(self._counter.columns(text))
+        words = self._words(text)
         return self.formula.query(words, self.statistics) if words else EMPTY
 
+    def _words(self, text: str) -> Row:
+        """The known words of a text; of a text that has none, those that stand for what was typed."""
+        words = counted(self._counter.columns(text))
+        if words or not text or self.settings.unknown_words == "drop":
+            return words
+        near = sorted(self._near_words.columns(text).items())
+        columns, weights = [column for column, _ in near], [weight for _, weight in near]
+        return Row(np.array(columns, dtype=np.int32), np.array(weights, dtype=np.float32))
+
     def map_keys(self, queries: Sequence[Query]) -> sparse.csr_array:
-        counts = self._counter.count(text_of_key(query.key) for query in queries)
-        return self.formula.queries(counts, self.statistics)
+        rows = [self._words(text_of_key(query.key)) for query in queries]
+        return self.formula.queries(as_matrix(rows, len(self.vocabulary)), self.statistics)
 
     def map_new(self, documents: Sequence[Document]) -> sparse.csr_array:
         texts = {name: [d.fields.get(name, "") for d in documents] for name in self.field_weights}

@@ -1,0 +1,88 @@
+"""Words that a collection does not have, as words that it has: misspelt, run together or taken apart.
+
+A word is looked up by its character pairs and triples, with its ends marked: the known words that share most of them
+(Dice's coefficient) stand for it. Words typed apart that are one word in the collection, and the other way round, are
+found by joining and cutting.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from clickbridge.views.text import Analyzer, Memo, tokens_of
+from clickbridge.views.word import Vocabulary
+
+SIZES = (2, 3)
+LEAST_ALIKE = 0.5
+MOST_NEAR = 3
+SHORTEST = 3
+"""Shorter words are like too many others."""
+LONGEST = 64
+"""Of longer words only so many characters are looked at."""
+KEPT = 1 << 10
+
+Weighted = dict[int, float]
+"""Columns of the vocabulary, and how far each stands for what was typed: 1 for a word found whole."""
+
+
+def grams(word: str) -> set[str]:
+    marked = f"<{word[:LONGEST]}>"
+    return {marked[i : i + size] for size in SIZES for i in range(len(marked) - size + 1)}
+
+
+class NearWords:
+    """Built once over a vocabulary; remembers a limited number of words."""
+
+    def __init__(self, analyzer: Analyzer, vocabulary: Vocabulary) -> None:
+        self.analyzer, self.vocabulary = analyzer, vocabulary
+        self.terms = vocabulary.terms
+        self.sizes: list[int] = []
+        self.having: dict[str, list[int]] = defaultdict(list)
+        for number, term in enumerate(self.terms):
+            own = grams(term)
+            self.sizes.append(len(own))
+            for gram in own:
+                self.having[gram].append(number)
+        self._near: Memo[tuple[int, float]] = Memo(self._look_up, KEPT)
+
+    def __reduce__(self) -> Any:
+        return NearWords, (self.analyzer, self.vocabulary)
+
+    def columns(self, text: str) -> Weighted:
+        """What stands for a text of unknown words."""
+        tokens = tokens_of(text)
+        joined = self._known("".join(tokens)) if len(tokens) > 1 else {}
+        if joined:
+            return joined
+        out: Weighted = {}
+        for token in tokens:
+            for column, weight in self._near[token]:
+                out[column] = max(out.get(column, 0.0), weight)
+        return out
+
+    def _look_up(self, token: str) -> tuple[tuple[int, float], ...]:
+        found = self._known(token) or self._cut(token) or self._alike(token)
+        return tuple(found.items())
+
+    def _known(self, token: str) -> Weighted:
+        numbers = map(self.vocabulary.get, self.analyzer.all_terms[token])
+        return {number: 1.0 for number in numbers if number is not None}
+
+    def _cut(self, token: str) -> Weighted:
+        """Two known words run together, the more even cut first."""
+        places = range(SHORTEST, min(len(token), LONGEST) - SHORTEST + 1)
+        for place in sorted(places, key=lambda i: abs(2 * i - len(token))):
+            one, two = self._known(token[:place]), self._known(token[place:])
+            if one and two:
+                return one | two
+        return {}
+
+    def _alike(self, token: str) -> Weighted:
+        if len(token) < SHORTEST:
+            return {}
+        own = grams(next(iter(self.analyzer.all_terms[token]), token))
+        shared = Counter(number for gram in own for number in self.having.get(gram, ()))
+        alike = {number: 2 * n / (len(own) + self.sizes[number]) for number, n in shared.items()}
+        best = sorted(alike.items(), key=lambda item: (-item[1], item[0]))[:MOST_NEAR]
+        return {number: value for number, value in best if value >= LEAST_ALIKE}
