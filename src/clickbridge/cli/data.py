@@ -23,10 +23,13 @@ from clickbridge.cli.console import (
     say,
 )
 from clickbridge.cli.fitting import MinClicks, MinUsers, Response, checked_counting
+from clickbridge.cli.pulls import Pulled, local_logs
 from clickbridge.errors import SettingError
 
 Logs = Annotated[list[str], typer.Argument(help="Log files; - is standard input.", show_default=False)]
-Format = Annotated[str, typer.Option(help="auto, sessions, triples, trec-session, ubi or metarank.")]
+Format = Annotated[
+    str, typer.Option(help="auto, sessions, triples, trec-session, ubi, metarank, algolia, meilisearch, typesense.")
+]
 Columns = Annotated[list[str], typer.Option(help="Rename columns: ours=theirs, as time=click_time.")]
 TimeUnit = Annotated[str, typer.Option(help="Unit of numeric times: s, ms, us, ns.")]
 MaxRejects = Annotated[str, typer.Option(help="Share of unusable lines above which nothing is written.")]
@@ -50,6 +53,7 @@ def ingest(
     min_users: MinUsers = None,
     response: Response = None,
     redact: Redact = "shown",
+    pulled: Pulled = None,
     json: Json = False,
 ) -> None:
     """Read click logs and documents into a GRAPH."""
@@ -61,6 +65,7 @@ def ingest(
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
 
+    logs = local_logs(logs, pulled or out.with_name(f"{out.name}.pulled"))
     keep_apart([out, rejects], [*logs, *docs])
     if redact not in REDACT:
         raise SettingError(f"--redact is one of {', '.join(REDACT)}; got {redact!r}")

@@ -20,7 +20,7 @@ STRENGTH = 20.0
 """Pages' worth of belief that the rate at rank r falls as 1 / r."""
 LEAST_EXAMINED = 0.1
 """A click counts ten times at most for the rank it came from: the inverse of a small chance is mostly noise."""
-MOST_ROUNDS, LEAST_CHANGE = 1000, 1e-5
+MOST_ROUNDS, LEAST_CHANGE = 300, 1e-4
 USUAL_PAGES = 3.0
 """Pages' worth of belief that a document draws users as often as any other. Fewer: small logs err more."""
 LEAST_FALL = 0.1

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from clickbridge.log.event_join import EventJoin
 
 LogRecord = Impression | PairCount | Document
-EVENT_LOGS = ("ubi", "metarank")
+EVENT_LOGS = ("ubi", "metarank", "algolia", "meilisearch", "typesense")
 """Formats whose searches and clicks are separate events, perhaps in separate files."""
 FORMATS = ("auto", "sessions", "triples", "trec-session", *EVENT_LOGS)
 FIELDS = ("query", "query_id", "doc_id", "user", "session", "time", "results", "clicks", "impressions")
@@ -87,14 +87,15 @@ class LogReader:
 
         for number, record in event_records(path, stream, self.rejects):
             try:
-                event = READ[kind](record)
+                found = READ[kind](record)
             except RecordError as error:
                 self.rejects.add(path, number, str(error))
                 continue
-            if isinstance(event, Document):
-                yield event
-            elif event is not None:
-                join.add(event, kind, path, number)
+            for event in found if isinstance(found, list) else [found]:
+                if isinstance(event, Document):
+                    yield event
+                elif event is not None:
+                    join.add(event, kind, path, number)
 
     def _read(self, path: str, stream: BinaryIO, kind: str) -> Iterator[LogRecord]:
         if kind == "sessions":
@@ -155,7 +156,7 @@ def read_log(
     """Clean records of one or more click logs, streamed.
 
     `paths` are files, plain or compressed (`-` is standard input), or one data frame. `format` is sessions, triples,
-    trec-session, ubi or metarank; auto goes by the name and the first records. `columns` maps our names to the log's,
+    trec-session, or an event log; auto goes by the name and the first records. `columns` maps our names to the log's,
     as `{"query": "search_term"}`. `time_unit` is that of times given as numbers: s, ms, us or ns. What cannot be used
     goes to `rejects`, which refuses the log where it is too much.
 
