@@ -12,11 +12,12 @@ from clickbridge.models.registry import MODELS, SUMS, WRAPPERS, model_class
 
 PAGE = Path(__file__).with_name("api.md")
 SECTIONS = {
-    "Data": "ClickGraph HoldBack Impression PairCount Document ResultList read_log read_docs read_lists write_lists "
-    "read_qrels read_run write_run normalise_query stats",
+    "Data": "ClickGraph example_graph HoldBack Impression PairCount Document ResultList read_log read_docs read_lists "
+    "write_lists read_qrels read_run read_topics lists_of_run write_run normalise_query stats",
     "Using models": "Model Fitted Ranking Hit Explanation load build_model register Local",
     "Evaluation": "evaluate Evaluation compare Comparison",
     "Learning online": "Learner Journal",
+    "The service": "Client ServedRanking ServiceError",
     "Errors": "ClickbridgeError InputError SettingError ArtifactError MissingPart NotFitted NotSupported",
 }
 PAGES = {"sum": "sums", "linear": "sums", "robust": "robust-bm25"}
@@ -84,10 +85,39 @@ def _first(text: str | None) -> str:
     return " ".join((text or "").split("\n\n")[0].split())
 
 
+SECTION = re.compile(r"^(Parameters|Returns|Examples)\n-+\n", re.MULTILINE)
+
+
 def _text(found: Any) -> str:
-    """The docstring; examples as code."""
-    blocks = (inspect.getdoc(found) or "").split("\n\n")
-    return "\n\n".join(f"```pycon\n{block}\n```" if block.startswith(">>>") else block for block in blocks)
+    """The docstring: its sections as lists, its examples as code."""
+    head, *sections = SECTION.split(inspect.getdoc(found) or "")
+    parts = [_prose(head)]
+    for name, body in zip(sections[::2], sections[1::2], strict=True):
+        parts.append(_prose(body) if name == "Examples" else f"**{name}**\n\n{_listed(body, name)}")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _prose(text: str) -> str:
+    blocks = text.strip("\n").split("\n\n")
+    out: list[str] = []
+    for block in blocks:  # an example may have an empty line within
+        if out and out[-1].startswith("```pycon") and block.startswith((">>>", "...")):
+            out[-1] = f"{out[-1].removesuffix('```')}\n{block}\n```"
+        else:
+            out.append(f"```pycon\n{block}\n```" if block.startswith(">>>") else block)
+    return "\n\n".join(out)
+
+
+def _listed(body: str, name: str) -> str:
+    """`name : type`, and below it what it is."""
+    lines: list[str] = []
+    for line in body.strip("\n").splitlines():
+        if not line.startswith(" "):
+            term, _, kind = line.partition(" : ")
+            lines.append(f"- `{term}`" + (f", {kind}" if kind else "") if name == "Parameters" else f"- {line}")
+        else:
+            lines[-1] += f"{' ' if ': ' in lines[-1] else ': '}{line.strip()}"
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

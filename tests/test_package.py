@@ -31,8 +31,8 @@ LEVELS = [
     {"models"},
     {"skernel", "online", "fusion"},
     {"evaluate", "insight"},
-    {"export"},
-    {"serve", "cli"},
+    {"export", "serve"},
+    {"cli"},
     {"__main__"},
 ]
 NAMED_EXCEPTIONS = {
@@ -49,7 +49,7 @@ ONLY_IN = {
     "ray": ("engines",),
     "cupy": ("engines",),
     "typer": ("cli",),
-    "fastapi": ("serve",),
+    **dict.fromkeys(("fastapi", "starlette", "uvicorn", "pydantic", "sqlalchemy", "prometheus_client"), ("serve",)),
     # One pool of threads: seven that each take every core are slower than one.
     "concurrent.futures": ("engines/local.py",),
     "multiprocessing": (),

@@ -44,6 +44,7 @@ SHORT_FOR.update({"robust-bm25": "robust:bm25", "mart": "mart:bm25+pls+rmls", "o
 
 _HOME = {
     "ClickGraph": "clickbridge.graph.clickgraph",
+    "example_graph": "clickbridge.graph.example",
     "HoldBack": "clickbridge.graph.hold_back",
     "Impression": "clickbridge.types",
     "PairCount": "clickbridge.types",
@@ -59,6 +60,8 @@ _HOME = {
     "write_lists": "clickbridge.io.lists",
     "read_qrels": "clickbridge.io.trec",
     "read_run": "clickbridge.io.trec",
+    "read_topics": "clickbridge.io.topics",
+    "lists_of_run": "clickbridge.io.topics",
     "write_run": "clickbridge.io.trec",
     "Model": "clickbridge.models.model",
     "Fitted": "clickbridge.models.fitted",
@@ -67,6 +70,9 @@ _HOME = {
     "build_model": "clickbridge.models.specs",
     "Learner": "clickbridge.online.learner",
     "Journal": "clickbridge.online.journal",
+    "Client": "clickbridge.serve.client",
+    "ServedRanking": "clickbridge.serve.client",
+    "ServiceError": "clickbridge.serve.client",
     "Local": "clickbridge.engines.local",
     "evaluate": "clickbridge.evaluate.single",
     "Evaluation": "clickbridge.evaluate.single",
@@ -104,9 +110,12 @@ if TYPE_CHECKING:
     from clickbridge.fusion.mart import Mart as Mart
     from clickbridge.fusion.rrf import RRF as RRF
     from clickbridge.graph.clickgraph import ClickGraph as ClickGraph
+    from clickbridge.graph.example import example_graph as example_graph
     from clickbridge.graph.hold_back import HoldBack as HoldBack
     from clickbridge.io.lists import read_lists as read_lists
     from clickbridge.io.lists import write_lists as write_lists
+    from clickbridge.io.topics import lists_of_run as lists_of_run
+    from clickbridge.io.topics import read_topics as read_topics
     from clickbridge.io.trec import read_qrels as read_qrels
     from clickbridge.io.trec import read_run as read_run
     from clickbridge.io.trec import write_run as write_run
@@ -139,6 +148,9 @@ if TYPE_CHECKING:
     from clickbridge.online.journal import Journal as Journal
     from clickbridge.online.learner import Learner as Learner
     from clickbridge.online.online import Online as Online
+    from clickbridge.serve.client import Client as Client
+    from clickbridge.serve.client import ServedRanking as ServedRanking
+    from clickbridge.serve.client import ServiceError as ServiceError
     from clickbridge.skernel.pairwise import Pairwise as Pairwise
     from clickbridge.skernel.robust import Robust as Robust
     from clickbridge.types import Document as Document

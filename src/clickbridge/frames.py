@@ -3,7 +3,7 @@ through the Arrow PyCapsule interface (`__arrow_c_stream__`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
@@ -70,14 +70,14 @@ def renamed(table: pa.Table, columns: Mapping[str, str], known: Sequence[str], w
     return table.select(kept).rename_columns([ours_of.get(name, name) for name in kept])
 
 
-def frame_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+def frame_rows(table: pa.Table, ids: Collection[str] = IDS) -> Iterator[dict[str, Any]]:
     """Rows as dicts of Python values. Ids that a missing value turned into floating point are whole numbers again."""
     import pyarrow as pa
 
     names = table.column_names
     for place, name in enumerate(names):
         column = table.column(place)
-        if name in IDS and pa.types.is_floating(column.type):
+        if name in ids and pa.types.is_floating(column.type):
             try:
                 table = table.set_column(place, name, column.cast(pa.int64()))
             except pa.ArrowInvalid:

@@ -10,9 +10,10 @@ constructors read the same declarations.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from clickbridge.errors import SettingError
 
@@ -21,6 +22,9 @@ LANGUAGES = (
     "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "turkish", "none",
 )  # fmt: skip
 Kind = TypeVar("Kind")
+ADVANCED = "advanced"
+UNBOUNDED = 1e6
+"""From here on an upper limit only keeps out what cannot be meant, and is not worth telling."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +37,13 @@ class Setting:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    group: str = ""
+    """Where it is shown: with those that matter (""), under "advanced", or under the code of the paper whose formula
+    it is there to reproduce, as "13"."""
 
     @property
     def limits(self) -> str:
+        """What values it may have, in words."""
         if self.choices:
             return ", ".join(self.choices)
         if isinstance(self.default, bool):
@@ -43,14 +51,27 @@ class Setting:
         if self.low is None and self.high is None:
             return "text"
         kind = "a whole number" if isinstance(self.default, int) else "a number"
-        if self.high is None:
-            return f"{kind}, at least {self.low:g}"
-        return f"{kind}, {self.low:g} to {self.high:g}"
+        tiny = self.low is not None and 0 < self.low <= 1e-6
+        if self.high is None or self.high >= UNBOUNDED:
+            return f"{kind} above 0" if tiny else f"{kind}, at least {self.low:g}"
+        above = "above 0, up to" if tiny else f"{self.low:g} to"
+        return f"{kind}, {above} {_plainly(self.high)}"
 
     @property
-    def line(self) -> str:
-        """For `help`: name, default, meaning, limits."""
-        return f"    {self.name} = {self.default!r}\n        {self.help} ({self.limits})"
+    def heading(self) -> str:
+        """The heading of its group, as `help` and the docs have it."""
+        if not self.group:
+            return "Settings"
+        return "Advanced settings" if self.group == ADVANCED else f"To follow the paper ({self.group})"
+
+    @property
+    def lines(self) -> str:
+        """For `help`: name, type, default; then meaning and limits."""
+        limits = f" One of {self.limits}." if self.choices else f" {self.limits[:1].upper()}{self.limits[1:]}."
+        told = self.choices or (isinstance(self.default, int | float) and not isinstance(self.default, bool))
+        sentence = f"{self.help[:1].upper()}{self.help[1:]}.{limits if told else ''}"
+        said = textwrap.fill(sentence, 100, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+        return f"{self.name} : {type(self.default).__name__}, default {self.default!r}\n{said}"
 
     def check(self, value: Any) -> Any:
         """The value, converted to the default's type; one clear line where it does not fit."""
@@ -81,11 +102,22 @@ def _written(value: Any) -> str:
     raise ValueError
 
 
+def _plainly(number: float) -> str:
+    """`100,000` and `0.999999`: no powers of ten."""
+    return f"{number:,.0f}" if number == int(number) else f"{number:g}"
+
+
 def setting(
-    default: Any, help: str, low: float | None = None, high: float | None = None, choices: tuple[str, ...] = ()
+    default: Any,
+    help: str,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    *,
+    group: str = "",
 ) -> Any:
-    """A field of a class of settings."""
-    return field(default=default, metadata={"setting": (help, low, high, choices)})
+    """A field of a class of settings. At most a dozen of a model have no `group`: those that people change."""
+    return field(default=default, metadata={"setting": (help, low, high, choices, group)})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
@@ -103,13 +135,39 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        for name, declared in declared_in(type(self)).items():
-            object.__setattr__(self, name, declared.check(getattr(self, name)))
+        declared = declared_in(type(self))
+        for name, own in declared.items():
+            object.__setattr__(self, name, own.check(getattr(self, name)))
+        if getattr(self, "as_printed", False):
+            for name, value in self.printed.items():
+                if getattr(self, name) == declared[name].default:
+                    object.__setattr__(self, name, value)
+
+    printed: ClassVar[Mapping[str, Any]] = {}
+    """What a paper has instead of our defaults."""
 
 
 def declared_in(kind: type[Settings]) -> dict[str, Setting]:
     """The settings that a class declares, by name, those of its bases first."""
     return {f.name: Setting(f.name, f.default, *f.metadata["setting"]) for f in fields(kind)}
+
+
+def grouped(declared: Iterable[Setting]) -> list[str]:
+    """Settings for `help`, each group under its heading. In a group, the model's own come first."""
+    shared = {f.name for kind in (Counting, Fields, Searching, Seeded) for f in fields(kind)}
+    groups: dict[str, list[Setting]] = {}
+    for found in sorted(declared, key=lambda s: (s.group != "", s.group != ADVANCED, s.group, s.name in shared)):
+        groups.setdefault(found.heading, []).append(found)
+    return ["\n".join([name, "-" * len(name), *(s.lines for s in own)]) for name, own in groups.items()]
+
+
+@settings
+class Printed(Settings):
+    """Of a model that a paper describes and that we have changed."""
+
+    as_printed: bool = setting(
+        False, "the algorithm, features and constants of the paper, nothing of ours; other settings that you give count"
+    )
 
 
 @settings
@@ -121,7 +179,7 @@ class Seeded(Settings):
 class Counting(Settings):
     """What of the log counts."""
 
-    min_clicks: int = setting(1, "a query-document pair counts from this many clicks on", 1, 1e9)
+    min_clicks: int = setting(1, "least clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
     response: str = setting(
         "clicks",
         "what a pair's clicks are worth: the count, log(1 + count), or the count less what the rank did: coec, pbm or "
@@ -134,6 +192,7 @@ class Counting(Settings):
         "users with more clicks than this are taken for robots and left out; 0 keeps everyone (needs users in the log)",
         0,
         1e9,
+        group=ADVANCED,
     )
 
 
@@ -143,7 +202,10 @@ class Text(Settings):
 
     language: str = setting("english", "stemmer and stop words; none switches both off", choices=LANGUAGES)
     stop_words: str = setting(
-        "keep", "keep words like the and of (their idf makes them light), or drop them", choices=("keep", "drop")
+        "keep",
+        "keep words like the and of (their idf makes them light), or drop them",
+        choices=("keep", "drop"),
+        group=ADVANCED,
     )
 
 
@@ -151,7 +213,7 @@ class Text(Settings):
 class Fields(Text):
     """Text of documents with several fields."""
 
-    fields: str = setting("auto", "field weights, as title:3,overview; auto learns them through hold_back")
+    fields: str = setting("auto", "field weights, as title:3,overview; auto learns them from held-back clicks")
 
 
 @settings
@@ -163,7 +225,9 @@ class Searching(Settings):
         "how the collection is searched: exactly, or in the nearest cells alone (needs FAISS)",
         choices=("exact", "ann"),
     )
-    probe: float = setting(0.05, "search=ann: share of the cells that a search looks into; 1 is exact search", 1e-4, 1)
+    probe: float = setting(
+        0.05, "share of the cells that a search looks into (search=ann); 1 is exact search", 1e-4, 1, group=ADVANCED
+    )
 
 
 def addressed(key: str, owner: str, names: Iterable[str]) -> str | None:

@@ -12,11 +12,25 @@ from clickbridge.frames import html_table, make_frame
 
 @dataclass(slots=True)
 class Impression:
-    """One result page: a query, what was shown (None: unknown), what was clicked.
+    """One search: a query, the page of results that was shown, and what was clicked.
 
-    `query` is the text; an empty one means the query is known by `query_id` alone. `results` and `clicks` are
-    lists of document ids; `clicks` names each clicked document once. `time` is in seconds since 1970.
+    Parameters
+    ----------
+    query : str
+        What was typed. Empty where the query is known by `query_id` alone.
+    results : list of str, or None
+        Ids of the documents in the order they were shown; None where that is not known.
+    clicks : list of str
+        Ids of the clicked documents, each once.
+    query_id : str, optional
+        The query's id where it has no text.
+    user : str, optional
+        Who searched.
+    time : float, optional
+        When, in seconds since 1970.
 
+    Examples
+    --------
     >>> Impression("ny pizza", ["d1", "d2"], ["d2"], user="u7").clicks
     ['d2']
     """
@@ -36,7 +50,15 @@ class Impression:
 
 @dataclass(slots=True)
 class PairCount:
-    """One row of a `triples` log: a query, a document, how often it was clicked (and shown)."""
+    """One row of a table of clicks: a query, a document, how often it was clicked (and shown).
+
+    For logs without result pages. `query_id`, `user` and `time` are as in `Impression`.
+
+    Examples
+    --------
+    >>> PairCount("ny pizza", "d2", clicks=3).clicks
+    3
+    """
 
     query: str
     doc_id: str
@@ -49,7 +71,22 @@ class PairCount:
 
 @dataclass(slots=True)
 class Document:
-    """A document: its id, its text by field, and dense vectors by name where it brings some."""
+    """A document: its id, its text by field, and dense vectors by name where it brings some.
+
+    Parameters
+    ----------
+    doc_id : str
+        Its id, as the log has it.
+    fields : mapping of str to str
+        Text by field. `title`, `name` and `heading` count more than others where nothing is learned.
+    vectors : mapping of str to sequence of float, optional
+        Vectors of your own, for views `dense:NAME`.
+
+    Examples
+    --------
+    >>> Document("d2", {"title": "Pizza by the slice", "city": "Brooklyn"}).fields["title"]
+    'Pizza by the slice'
+    """
 
     doc_id: str
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -66,7 +103,14 @@ class Reject:
 
 
 class Hit(NamedTuple):
-    """A document and its score; a plain pair."""
+    """A document and its score, as a pair.
+
+    Examples
+    --------
+    >>> doc_id, score = Hit("d2", 3.5)
+    >>> doc_id
+    'd2'
+    """
 
     doc_id: str
     score: float
@@ -76,6 +120,10 @@ class Hit(NamedTuple):
 class Ranking(Sequence[Hit]):
     """Documents by falling score; may be empty. Behaves like a list of (doc_id, score).
 
+    Prints as a table, also in a notebook.
+
+    Examples
+    --------
     >>> ranking = Ranking((Hit("d2", 3.5), Hit("d1", 1.25)), {"d2": "Pizza"}.get)
     >>> for doc_id, score in ranking:
     ...     print(doc_id, score)
@@ -149,7 +197,17 @@ class FeaturePair:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A score as a sum over feature pairs; `pairs` are the strongest, `rest` is all others together."""
+    """Why a document has its score: a sum over pairs of a query feature and a document feature.
+
+    `pairs` are the strongest, `rest` is all others together. `pairs[i].taught_by` names the clicks behind a pair.
+
+    Examples
+    --------
+    >>> from clickbridge import PLS, example_graph
+    >>> why = PLS(dim=10).fit(example_graph()).explain("nyc hotel", "hotels")
+    >>> why.pairs[0].taught_by[0]
+    'nyc hotel → Hotels in New York City'
+    """
 
     query: str
     doc_id: str
@@ -160,7 +218,26 @@ class Explanation:
 
 @dataclass(slots=True)
 class ResultList:
-    """One line of a LISTS file: a query with the results to re-rank, their grades and their scores."""
+    """A query with the results to re-rank: one line of a LISTS file.
+
+    Parameters
+    ----------
+    query_id, query : str
+        The query's id, under which runs and judgments name it, and its text.
+    results : list of str
+        Ids of the documents, in the order they came.
+    labels : list of float, optional
+        Grades, one for each result; 0 is bad.
+    scores : list of float, optional
+        Scores of the engine that made the list.
+    vectors : mapping of str to sequence of float, optional
+        Dense vectors of the query by name.
+
+    Examples
+    --------
+    >>> ResultList("q1", "ny pizza", ["d1", "d2"], labels=[0, 2]).results
+    ['d1', 'd2']
+    """
 
     query_id: str
     query: str

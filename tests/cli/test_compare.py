@@ -32,7 +32,7 @@ def test_table_files_and_a_second_call(command: Run, tiny: Path) -> None:
     second = command(*line, "--json", "--threads", "1", "--memory", "1GiB", cwd=tiny)
     assert (second.code, second.err) == (0, "")
     assert second.json["reused"] == ["given", "cos-click"]
-    assert [row["no score"] for row in second.json["models"]] == [0, 2]
+    assert [row["no_score"] for row in second.json["models"]] == [0, 2]
     assert second.json["models"][1]["marks"] == {"nDCG@1": "", "nDCG@3": "", "nDCG@5": "", "AP": ""}
 
 

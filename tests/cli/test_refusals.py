@@ -40,12 +40,12 @@ TEN_MALFORMED_LOGS = {
         b'{"query":"a","results":["1 2"],"clicks":[]}\n',
         f"1 of 1 {UNUSABLE} (blank.jsonl line 1: an id in results '1 2' is empty or has white space)",
     ),
-    "binary": (b"\0\1\2\3", "cannot tell the format of binary: give --format sessions|triples|trec-session"),
+    "binary": (b"\0\1\2\3", "cannot tell the format of binary: no JSON, no XML, no table"),
 }
 MORE_MALFORMED_LOGS = {
     "silent.jsonl": (b'{"query":"a","results":[],"clicks":[]}\n', "the log has neither a shown result nor a click: "),
     "empty.jsonl": (b"", "the log has neither a shown result nor a click: is it the right file and format?"),
-    "latin.csv": (b"query,doc_id\n\xff\xfe,1\n", f"1 of 1 {UNUSABLE} (latin.csv line 2: not UTF-8 or not CSV)"),
+    "latin.csv": (b"query,doc_id\n\xff\x81,1\n", f"1 of 1 {UNUSABLE} (latin.csv line 2: not UTF-8 or not CSV)"),
     "time.jsonl": (
         b'{"query":"a","clicks":["1"],"time":"yesterday"}\n',
         f"1 of 1 {UNUSABLE} (time.jsonl line 1: time 'yesterday' is neither ISO 8601 nor a number)",
@@ -53,7 +53,7 @@ MORE_MALFORMED_LOGS = {
     "wide.tsv": (b"query\tdoc_id\na\t1\t2\t3\n", f"1 of 1 {UNUSABLE} (wide.tsv line 2: 4 columns, the header has 2)"),
     "anonymous.jsonl": (
         b'{"clicks":["1"]}\n',
-        f"1 of 1 {UNUSABLE} (anonymous.jsonl line 1: neither query nor query_id)",
+        "anonymous.jsonl needs keys query and clicks; it has clicks: name them with --columns query=...,clicks=...",
     ),
     "deep.jsonl": (b"[" * 100_000, f"1 of 1 {UNUSABLE} (deep.jsonl line 1: not JSON: "),
     "long.jsonl": (
@@ -104,8 +104,11 @@ def test_malformed_logs_leave_the_old_graph(call: Run, tiny: Path, monkeypatch: 
     [
         ("nowhere.jsonl", "no file nowhere.jsonl: check the path"),
         ("model", "cannot read model: Is a directory"),
-        ("qrels", f"5 of 5 {UNUSABLE} (qrels line 1: not JSON"),
-        ("log.jsonl", f"5 of 5 {UNUSABLE} (log.jsonl line 1: doc_id must be text, got null; log.jsonl line 2: "),
+        ("qrels", "cannot tell the format of qrels: no JSON, no XML, no table"),
+        (
+            "log.jsonl",
+            "log.jsonl: a key doc_id is needed; there are query, results, clicks, user, time: name it",
+        ),
     ],
 )
 def test_malformed_documents(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch, docs: str, line: str) -> None:

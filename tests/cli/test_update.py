@@ -72,7 +72,7 @@ def test_outputs_do_not_fall_on_inputs(folder: Path) -> None:
     run("ingest", log, "--out", folder / "other", "--rejects", log, code=2)
     graph = folder / "graph"
     inside = run("ingest", log, "--out", graph, "--rejects", graph / "rejects.jsonl", code=2)
-    assert "is inside" in inside.stderr
+    assert "lies inside" in inside.stderr
     assert log.read_text() == LOG
 
 

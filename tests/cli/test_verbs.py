@@ -24,7 +24,7 @@ def test_a_three_line_log_goes_through_on_defaults(command: Run, tmp_path: Path)
     (tmp_path / "docs.jsonl").write_text('{"doc_id":"1","title":"a b"}\n{"doc_id":"2","title":"c d"}\n')
     ingested = command("ingest", "log.jsonl", "--docs", "docs.jsonl", "--out", "g", cwd=tmp_path)
     assert (ingested.code, ingested.err) == (0, "")
-    assert "impressions" in ingested.out
+    assert "result pages" in ingested.out
     fitted = command("fit", "g", "--model", "bm25", "--out", "m", cwd=tmp_path)
     assert (fitted.code, fitted.err) == (0, "bm25: one field, title\n")
     found = command("search", "m", "C  d", cwd=tmp_path)
@@ -76,10 +76,10 @@ def test_ingest_says_what_it_left_out(command: Run, tiny: Path) -> None:
 def test_stats(command: Run, built: Path) -> None:
     result = command("stats", built / "graph", "--json")
     assert (result.code, result.err) == (0, "")
-    assert result.json["queries in the log"] == 4
+    assert result.json["queries"] == 4
     assert result.json["clicks"] == 6
-    assert result.json["n pairs"] == 5
-    assert result.json["queries by clicks"] == {"<=10": 4, "<=100": 0, "<=1000": 0, ">1000": 0}
+    assert result.json["pairs"] == 5
+    assert result.json["queries_by_clicks"] == {"<=10": 4, "<=100": 0, "<=1000": 0, ">1000": 0}
 
 
 def test_fit_reports(command: Run, tiny: Path) -> None:
@@ -103,7 +103,8 @@ def test_fit_reports(command: Run, tiny: Path) -> None:
 def test_rank_and_evaluate(command: Run, tiny: Path) -> None:
     ranked = command("rank", tiny / "model", "--lists", tiny / "lists.jsonl", "--out", tiny / "bm25.run", "--json")
     assert (ranked.code, ranked.err) == (0, "")
-    assert ranked.json == {"run": str(tiny / "bm25.run"), "model": "bm25", "lists": 3, "no score": 1}
+    counts = {"lists": 3, "no_score": 1, "results": 8, "unknown_results": 0}
+    assert ranked.json == {"run": str(tiny / "bm25.run"), "model": "bm25", **counts}
     rows = [line.split() for line in (tiny / "bm25.run").read_text().splitlines()]
     assert [(r[0], r[2], r[3]) for r in rows] == [
         ("1", "pizza", "1"), ("1", "rome", "2"), ("1", "bagel", "3"),
@@ -112,7 +113,9 @@ def test_rank_and_evaluate(command: Run, tiny: Path) -> None:
     ]  # fmt: skip
     result = command("evaluate", tiny / "bm25.run", "--lists", tiny / "lists.jsonl", "--json")
     assert (result.code, result.err) == (0, "")
-    assert result.json == [{"run": "bm25", "queries": 3, "nDCG@1": 1.0, "nDCG@3": 1.0, "nDCG@5": 1.0, "AP": 1.0}]
+    assert result.json == [
+        {"run": "bm25", "queries": 3, "answered": 3, "nDCG@1": 1.0, "nDCG@3": 1.0, "nDCG@5": 1.0, "AP": 1.0}
+    ]
 
 
 def test_evaluate_against_a_baseline(command: Run, tiny: Path) -> None:
@@ -124,23 +127,24 @@ def test_evaluate_against_a_baseline(command: Run, tiny: Path) -> None:
     result = command(*line, "--measures", "P@1,AP", "--json")
     assert (result.code, result.err) == (0, "")
     good, bad = result.json
-    assert bad == {"run": "bad", "queries": 3, "P@1": pytest.approx(2 / 3), "AP": pytest.approx(2.5 / 3)}
+    assert bad == {"run": "bad", "queries": 3, "answered": 3, "P@1": pytest.approx(2 / 3), "AP": pytest.approx(2.5 / 3)}
     assert good == {
-        "run": "good", "queries": 3, "P@1": 1.0, "AP": 1.0,
-        "AP gain": pytest.approx(0.5 / 3), "low": pytest.approx(-0.5504421), "high": pytest.approx(0.8837755),
-        "p t-test": pytest.approx(0.42264973), "p random": 1.0, "p sign": 1.0, "won/tied/lost": "1/2/0",
+        "run": "good", "queries": 3, "answered": 3, "P@1": 1.0, "AP": 1.0,
+        "gain": pytest.approx(0.5 / 3), "low": pytest.approx(-0.5504421), "high": pytest.approx(0.8837755),
+        "p_t_test": pytest.approx(0.42264973), "p_random": 1.0, "p_sign": 1.0, "won_tied_lost": "1/2/0",
     }  # fmt: skip
     table = command(*line)
     assert table.code == 0
     columns, good, _ = table.out.splitlines()
-    for name in ("nDCG@5 gain", "p t-test", "p random", "p sign"):
+    for name in ("nDCG@5 gain", "p t test", "p random", "p sign", "won tied lost"):
         columns = columns.replace(name, name.replace(" ", "-"))
     row = dict(zip(columns.split(), good.split(), strict=True))
     assert row.pop("low").startswith("-")
     assert row == {
-        "run": "good", "queries": "3", "nDCG@1": "1.0000", "nDCG@3": "1.0000", "nDCG@5": "1.0000", "AP": "1.0000",
+        "run": "good", "queries": "3", "answered": "3", "nDCG@1": "1.0000", "nDCG@3": "1.0000", "nDCG@5": "1.0000",
+        "AP": "1.0000",
         "nDCG@5-gain": "0.1908", "high": row["high"], "p-t-test": "0.2157", "p-random": "0.5000", "p-sign": "0.5000",
-        "won/tied/lost": "2/1/0",
+        "won-tied-lost": "2/1/0",
     }  # fmt: skip
     assert table.err == "1 judged queries have no relevant document and are not counted\n"
 
@@ -196,6 +200,21 @@ def test_models(command: Run) -> None:
     assert "  search, new queries  " in next(row for row in rows if row.startswith("rrf:SPEC"))
 
 
+def test_models_explains_one(command: Run) -> None:
+    said = command("models", "rmls")
+    assert (said.code, said.err) == (0, "")
+    plain, advanced, *papers = (
+        said.out.index(t) for t in ("Settings\n--", "Advanced settings\n--", "To follow the paper (12, 13)")
+    )
+    assert plain < said.out.index("dim : int, default 1000") < advanced < said.out.index("plan : str") < papers[0]
+    (row,) = command("models", "mart:SPEC", "--json").json
+    assert "trees" in row["settings"]
+    assert "folds" in row["more_settings"]
+    refused = command("models", "nonsense")
+    assert refused.code == 2
+    assert "there are" in refused.err
+
+
 def test_version_and_typos(command: Run, tmp_path: Path) -> None:
     assert command("--version") == (0, f"{__version__}\n", "")
     typo = command("ingest", "log.jsonl", "--ouut", "g", cwd=tmp_path)
@@ -237,7 +256,7 @@ def test_wrong_usage_exits_2(call: Run, words: list[str]) -> None:
     ("words", "line"),
     [
         (["--set", "k1"], "--set takes key=value; got 'k1'"),
-        (["--set", "k9=1"], "no part of bm25 has the setting 'k9'; there are seed, language, "),
+        (["--set", "k9=1"], "no part of bm25 has the setting 'k9'; there are "),
         (["--set", "k1=fast"], "k1 must be a number, 0 to 1000; got 'fast'"),
         (["--set", "lmir.mu=3"], "no part of bm25 has the setting 'lmir.mu'"),
         (["--min-clicks", "0"], "min_clicks must be a whole number, 1 to 1e+09; got 0"),
@@ -318,7 +337,7 @@ def test_thresholds_stored_at_ingest_are_defaults_of_fit(call: Run, tiny: Path) 
     fitted = call("fit", tiny / "graph", "--model", "bm25", "--out", tiny / "model")
     assert fitted.code == 0
     assert fitted.err.splitlines()[0] == "min_clicks 2 drops 4 of 6 clicks"
-    assert call("stats", tiny / "graph", "--json").json["n pairs"] == 1
+    assert call("stats", tiny / "graph", "--json").json["pairs"] == 1
     for words in (("--min-clicks", "1"), ("--set", "min_clicks=1"), ("--set", "min_clicks=9", "--min-clicks", "1")):
         again = call("fit", tiny / "graph", "--model", "bm25", "--out", tiny / "model", *words)
         assert again.code == 0

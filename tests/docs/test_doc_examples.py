@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import doctest
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import clickbridge
+from clickbridge.models.registry import TABLES
 
 ROOT = Path(clickbridge.__file__).parent
 WITH_EXAMPLES = [
@@ -16,6 +18,16 @@ WITH_EXAMPLES = [
     for path in sorted(ROOT.rglob("*.py"))
     if ">>> " in path.read_text(encoding="utf8")
 ]
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    """A model that an example registers is gone after it."""
+    before = {kind: set(table) for kind, table in TABLES.items()}
+    yield
+    for kind, table in TABLES.items():
+        for name in set(table) - before[kind]:
+            del table[name]
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)

@@ -76,12 +76,23 @@ def defaults_of(by_model: Mapping[str, Setting]) -> str:
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_every_setting_is_documented(name: str) -> None:
     rows = [row.split("|") for row in (DOCS / "settings.md").read_text(encoding="utf8").splitlines()]
-    row = next((r for r in rows if len(r) > 4 and r[1].strip() == f"`{name}`"), None)
+    row = next((r for r in rows if len(r) > 5 and r[1].strip() == f"`{name}`"), None)
     assert row is not None, f"docs/settings.md has no row for {name}"
     limits = {setting.limits for setting in SETTINGS[name].values()}
     assert row[2].strip() == defaults_of(SETTINGS[name]), f"docs/settings.md gives other defaults of {name}"
     assert {row[3].strip()} == limits, f"docs/settings.md gives other limits of {name}"
     assert row[4].strip(), f"docs/settings.md does not say what {name} means"
+    (group,) = {setting.group for setting in SETTINGS[name].values()}
+    assert row[5].strip().removeprefix("paper ") == group, f"docs/settings.md shows {name} elsewhere"
+
+
+@pytest.mark.parametrize("name", [*MODELS, *SUMS, *WRAPPERS])
+def test_at_most_a_dozen_settings_are_for_every_day(name: str) -> None:
+    """The rest is marked as advanced, or as there for a paper that docs/papers.md names."""
+    groups = [setting.group for setting in model_class(name).declared().values()]
+    assert groups.count("") <= 12
+    papers = set(re.findall(r"^\| (\w+) \|", (DOCS / "papers.md").read_text(encoding="utf8"), re.MULTILINE))
+    assert {code for group in groups for code in group.split(", ")} <= papers | {"", "advanced"}
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))

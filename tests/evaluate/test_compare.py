@@ -159,7 +159,7 @@ def test_csv_has_every_query_and_model(found: Comparison, tmp_path: Path) -> Non
 def test_json_is_complete(found: Comparison) -> None:
     told = orjson.loads(orjson.dumps(found.as_dict()))
     assert (told["main"], told["baseline"], told["reused"]) == ("nDCG@5", "given", [])
-    assert told["models"][2]["no score"] == 2
+    assert told["models"][2]["no_score"] == 2
     assert told["models"][2]["gain"] == pytest.approx(
         np.mean([found["cos-click"].values["nDCG@5"][q] - found["given"].values["nDCG@5"][q] for q in "1234"])
     )

@@ -134,9 +134,9 @@ def test_a_wide_table_goes_on_below() -> None:
 
 def test_statistics_of_a_graph_as_text_and_frame(small_graph: ClickGraph) -> None:
     found = clickbridge.stats(small_graph)
-    assert found["documents known"] == 5
+    assert found["documents"] == 5
     assert max(map(len, str(found).splitlines())) <= 80
     frame = {row["statistic"]: row["value"] for row in found.to_frame("arrow").to_pylist()}
-    assert frame["documents known"] == 5.0
-    assert frame["queries by clicks <=10"] == sum(found["queries by clicks"].values())
+    assert frame["documents"] == 5.0
+    assert frame["queries_by_clicks <=10"] == sum(found["queries_by_clicks"].values())
     assert "<table>" in found._repr_html_()

@@ -46,23 +46,23 @@ def dense_table(
     reach = np.linalg.matrix_power(((r @ r.T) > 0).astype(float) + np.eye(len(r)), len(r)) > 0
     groups = {tuple(row) for row in reach.tolist()}
     return {
-        "n^x queries with clicks": len(r),
-        "n^y documents with clicks": r.shape[1],
-        "n pairs": int(r.sum()),
-        "unique words": int(used.sum()),
+        "queries_with_clicks": len(r),
+        "documents_with_clicks": r.shape[1],
+        "pairs": int(r.sum()),
+        "unique_words": int(used.sum()),
         "d_x": x.shape[1],
         "d_y": y.shape[1],
         "c_x": np.mean((x > 0).sum(axis=1)),
         "c_y": np.mean((y > 0).sum(axis=1)),
-        "n~y clicked documents a query": np.mean(r.sum(axis=1)),
-        "n~x clicking queries a document": np.mean(r.sum(axis=0)),
+        "documents_per_query": np.mean(r.sum(axis=1)),
+        "queries_per_document": np.mean(r.sum(axis=0)),
         "N_x": np.mean((x > 0).sum(axis=0)),
         "N_y": np.mean((y > 0).sum(axis=0)),
         "W_x": n_w / x.shape[1],
         "W_y": n_w / y.shape[1],
         "density": r.mean(),
         "components": len(groups),
-        "isolated queries": sum(sum(group) == 1 for group in groups),
+        "isolated_queries": sum(sum(group) == 1 for group in groups),
     }
 
 
@@ -75,13 +75,13 @@ def test_table_1(seed: int, min_clicks: int) -> None:
     found = table1(graph, counted, sparse.csr_array(query_words), sparse.csr_array(doc_words))
     wanted = dense_table(np.where(clicks >= min_clicks, clicks, 0), query_words, doc_words)
     assert {name: found[name] for name in wanted} == pytest.approx(wanted)
-    assert found["W counted"] == "exactly"
-    assert found["queries in the log"] == graph.n_queries
-    assert found["documents known"] == graph.n_docs
+    assert found["w_counted"] == "exactly"
+    assert found["queries"] == graph.n_queries
+    assert found["documents"] == graph.n_docs
     assert found["clicks"] == clicks.sum()
     assert found["impressions"] == 1
     per_query = clicks.sum(axis=1)
-    assert found["queries by clicks"] == {
+    assert found["queries_by_clicks"] == {
         "<=10": ((per_query >= 1) & (per_query <= 10)).sum(),
         "<=100": ((per_query >= 11) & (per_query <= 100)).sum(),
         "<=1000": ((per_query >= 101) & (per_query <= 1000)).sum(),
@@ -101,8 +101,8 @@ def test_isolated_queries() -> None:
     graph = ClickGraph.build([PairCount(q, d) for q, d in pairs])
     no_words = [sparse.csr_array((n, 0)) for n in (graph.n_queries, graph.n_docs)]
     found = table1(graph, responses(graph), *no_words)
-    assert (found["components"], found["isolated queries"]) == (3, 2)
-    assert found["unique words"] == 0
+    assert (found["components"], found["isolated_queries"]) == (3, 2)
+    assert found["unique_words"] == 0
     assert (found["d_x"], found["d_y"]) == (5, 4)
 
 
@@ -135,7 +135,7 @@ def test_few_rows_are_counted_rather_than_sampled(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(stats, "EXACT_PRODUCTS", 1)
     graph, query_words, doc_words = random_case(1)
     found = table1(graph, responses(graph), sparse.csr_array(query_words), sparse.csr_array(doc_words))
-    assert found["W counted"] == "exactly"
+    assert found["w_counted"] == "exactly"
 
 
 def test_the_sample_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,5 +143,5 @@ def test_the_sample_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stats, "SAMPLED_ROWS", 2)
     graph, query_words, doc_words = random_case(1)
     found = table1(graph, responses(graph), sparse.csr_array(query_words), sparse.csr_array(doc_words))
-    assert found["W counted"] == "on 2 sampled rows"
+    assert found["w_counted"] == "on 2 sampled rows"
     assert found["W_x"] * found["d_x"] == pytest.approx(found["W_y"] * found["d_y"])

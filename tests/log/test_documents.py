@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from clickbridge import ClickGraph, read_docs
 from clickbridge.errors import InputError
-from clickbridge.log.documents import DocumentReader, field_text
+from clickbridge.log.documents import DocumentReader
+from clickbridge.log.plain_text import field_text
 from clickbridge.log.rejects import RejectLog
 from clickbridge.types import Document, Impression
 
@@ -103,7 +104,7 @@ def test_long_text_in_a_csv_cell(tmp_path: Path) -> None:
         (b'{"doc_id":""}', "is empty or has white space"),
         (b'{"doc_id":"a b"}', "is empty or has white space"),
         (b'{"doc_id":1.5}', "doc_id must be text"),
-        (b'{"doc_id":"1","t":"\xff"}', "not JSON"),
+        (b'{"doc_id":"1","t":"\xff\x81"}', "not JSON"),
         (b"[" * 10_000, "not JSON"),
     ],
 )
@@ -118,11 +119,11 @@ def test_rejects(tmp_path: Path, line: bytes, reason: str) -> None:
 
 
 def test_a_table_needs_doc_id(tmp_path: Path) -> None:
-    (tmp_path / "docs.csv").write_text("id,title\n1,x\n")
-    with pytest.raises(InputError, match="needs a column doc_id; it has id, title"):
+    (tmp_path / "docs.csv").write_text("price,title\n1,x\n")
+    with pytest.raises(InputError, match="a column doc_id is needed; there are price, title"):
         list(read_docs(str(tmp_path / "docs.csv")))
-    pq.write_table(pa.table({"id": ["1"]}), tmp_path / "docs.parquet")
-    with pytest.raises(InputError, match="needs a column doc_id; it has id"):
+    pq.write_table(pa.table({"price": ["1"]}), tmp_path / "docs.parquet")
+    with pytest.raises(InputError, match="a column doc_id is needed; there are price"):
         list(read_docs(str(tmp_path / "docs.parquet")))
 
 

@@ -262,7 +262,10 @@ def test_lines_that_are_not_json(tmp_path: Path) -> None:
     path.write_text(f"{json.dumps(query())}\n{{broken\n[1]\n{json.dumps(click())}\n")
     log = read_log(str(path), format="ubi", rejects=RejectLog(1.0))
     assert [page.clicks for page in log] == [["b"]]
-    assert [(r.line, r.reason) for r in log.rejects.first] == [(2, "not JSON"), (3, "an event must be a JSON object")]
+    assert [(r.line, r.reason) for r in log.rejects.first] == [
+        (2, "not JSON: unexpected character, expected a string key"),
+        (3, "a UBI record must be a JSON object, got a list"),
+    ]
     path.write_text("{\n  // TBD\n}")
     assert list(log) == []
     assert log.rejects.first[-1].reason.startswith("not JSON")

@@ -39,7 +39,7 @@ def pages(n: int = 100) -> list[dict[str, Any]]:
 
 
 def cut(tmp_path: Path, log: str, at: str, by: str = "time", **more: Any) -> SplitReport:
-    options = {name: more.pop(name) for name in ("columns", "rejects") if name in more}
+    options = {name: more.pop(name) for name in ("columns", "rejects", "time_unit") if name in more}
     train, lists = tmp_path / more.pop("train", "train.jsonl"), tmp_path / more.pop("lists", "test.lists.jsonl")
     return split_log(read_log(log, **options), at=at, by=by, train=str(train), lists=str(lists), **more)
 
@@ -204,7 +204,8 @@ def test_lines_without_a_time_are_trained_on(tmp_path: Path) -> None:
 def test_times_in_another_unit_than_said_stop_it(tmp_path: Path) -> None:
     source = log_of(tmp_path / "log.jsonl", *(page | {"time": 1.7e12 + page["time"]} for page in pages()))
     with pytest.raises(InputError, match=r"line 1: time 1700000000000.0 is in the year 55841: is the unit ms\?"):
-        cut(tmp_path, source, "80%")
+        cut(tmp_path, source, "80%", time_unit="s")
+    assert cut(tmp_path, source, "80%").lists  # where no unit is said, it is found
 
 
 def test_rejects_are_counted_once(tmp_path: Path) -> None:

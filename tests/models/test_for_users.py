@@ -51,8 +51,9 @@ def test_help_names_every_setting(name: str) -> None:
     text = inspect.getdoc(kind) or ""
     signature = inspect.signature(kind)
     for setting in kind.declared().values():
-        assert f"{setting.name} = {setting.default!r}" in text
-        assert setting.help in text
+        assert f"{setting.name} : {type(setting.default).__name__}, default {setting.default!r}" in text
+        assert f"{setting.heading}\n---" in text
+        assert setting.help[1:] in " ".join(text.split())
         assert signature.parameters[setting.name].annotation is type(setting.default)
     assert kind.about in text
 

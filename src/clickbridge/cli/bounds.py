@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from clickbridge.cli.console import Json, Seed, print_json, print_table, progress, say
-from clickbridge.cli.models import ModelPath
+from clickbridge.cli.console import Json, ModelPath, Seed, print_json, print_table, progress, say
 
 
 def bounds(

@@ -23,6 +23,7 @@ from clickbridge.cli.fitting import (
     engine_of,
     fit_settings,
 )
+from clickbridge.cli.runs import Queries, lists_of
 from clickbridge.errors import SettingError
 
 if TYPE_CHECKING:
@@ -31,12 +32,16 @@ if TYPE_CHECKING:
 
 def compare(
     graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)],
-    lists: Annotated[str, typer.Option(help="Labelled LISTS to re-rank and measure.", show_default=False)],
+    lists: Annotated[
+        str, typer.Option(help="LISTS to re-rank and measure; with --queries, a TREC run.", show_default=False)
+    ],
     models: Annotated[str, typer.Option(help="Comma-separated specs, as bm25,pls,bm25+pls.", show_default=False)],
     baseline: Annotated[str, typer.Option(help="Spec to compare the others with.")] = "given",
     measures: Annotated[str, typer.Option(help="Comma-separated: nDCG@5, AP, AP(rel=2), RR, P@5, R@10.")] = (
         "nDCG@1,nDCG@3,nDCG@5,AP"
     ),
+    qrels: Annotated[str | None, typer.Option(help="TREC judgments, in place of the lists' labels.")] = None,
+    queries: Queries = None,
     dims: Annotated[str, typer.Option(help="Fit latent models at these dimensions as well, as 100,300,600.")] = "",
     report: Annotated[Path | None, typer.Option(help="HTML report to write.")] = None,
     csv: Annotated[Path | None, typer.Option(help="CSV to write: every query, model and measure.")] = None,
@@ -55,17 +60,22 @@ def compare(
 ) -> None:
     """Learn several models, run them on the same lists, and say which is better and how sure that is."""
     from clickbridge.evaluate.compare import compare as compare_models
+    from clickbridge.io.topics import labelled_by
+    from clickbridge.io.trec import read_qrels
 
     runs_on = engine_of("local", threads, memory)
-    keep_apart([report, csv, save_dir], [graph, lists])
+    keep_apart([report, csv, save_dir], [graph, lists, qrels, queries])
     for path in (report, csv):
         if path is not None and not path.parent.is_dir():
             raise SettingError(f"cannot write {path}: its folder does not exist")
     options = {"min_clicks": min_clicks, "min_users": min_users, "response": response, "half_life": half_life}
+    judged = lists_of(lists, queries)
+    if qrels is not None:
+        judged = labelled_by(judged, read_qrels(qrels))
     with progress() as tell:
         found = compare_models(
             graph,
-            lists,
+            judged,
             models,
             settings=fit_settings(set, **options, dim=dim, fields=fields, seed=seed or None),
             baseline=baseline,
@@ -101,26 +111,28 @@ def _numbers(text: str) -> list[int]:
 
 
 def _print(found: Comparison) -> None:
+    """Two tables, each for a terminal of 80 columns: how good and how sure; then the other tests and the cost."""
     from clickbridge.evaluate.significance import p_in_words
 
-    rows = []
+    quality, more = [], []
     for row, model in zip(found.rows(), found.models, strict=True):
+        tested = model.paired.get(found.main)
         shown: dict[str, Any] = {"model": row["model"]}
         for name in found.measures:
             mark = model.paired[name].mark if model.paired else ""
             shown[name] = "no score" if row[name] is None else f"{row[name]:.4f}{mark}"
-        tested = model.paired.get(found.main)
         shown[f"{found.main} gain"] = f"{tested.difference:+.4f}" if tested else None
-        shown["95% interval"] = f"{tested.low:+.4f} to {tested.high:+.4f}" if tested else None
-        for test in ("p t-test", "p random", "p sign"):
-            shown[test] = p_in_words(row[test]) if tested else None
-        shown["won/tied/lost"] = row.get("won/tied/lost")
-        for cost in ("no score", "fit s", "query ms"):
-            shown[cost] = in_words(row[cost])
-        shown["peak MB"] = f"{row['peak MB']:,.0f}"
-        rows.append(shown)
-    columns = list(rows[0])
-    print_table("", columns, [list(row.values()) for row in rows])
+        shown["p"] = p_in_words(row["p_t_test"]) if tested else None
+        quality.append(shown)
+        also: dict[str, Any] = {"model": row["model"]}
+        also["95% interval"] = f"{tested.low:+.3f} to {tested.high:+.3f}" if tested else None
+        also |= {f"p {test}": p_in_words(row[f"p_{test}"]) if tested else None for test in ("random", "sign")}
+        also["won/tied/lost"] = row.get("won_tied_lost")
+        also |= {cost.replace("_", " "): in_words(row[cost]) for cost in ("no_score", "fit_s", "query_ms")}
+        also["MB"] = f"{row['peak_mb']:,.0f}"
+        more.append(also)
+    for title, rows in (("", quality), ("\n", more)):
+        print_table(title, list(rows[0]), [list(row.values()) for row in rows])
     say(
         f"{len(found.counted):,} judged queries; against {found.baseline}: ▲ better, ▼ worse, by the paired t-test at "
         ".05 (doubled at .01); all p-values are Holm-corrected"

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from clickbridge.errors import SettingError
 from clickbridge.evaluate.tables import in_words as in_words
+from clickbridge.evaluate.tables import text_table
 from clickbridge.io.files import check_output
 
 for _name in ("stdout", "stderr"):
@@ -37,6 +38,7 @@ STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069
 LONGEST = 1_500
 """Characters of a line for a person: whoever reports a value has cut it, and if not it is cut here."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+ModelPath = Annotated[Path, typer.Argument(help="A MODEL folder.", show_default=False)]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of everything random.")]
 
 
@@ -55,8 +57,15 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     numeric = [bool(rows) and all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(columns))]
     for name, right in zip(columns, numeric, strict=True):
         table.add_column(visible(name), justify="right" if right else "left")
-    for row in rows:
-        table.add_row(*(visible(in_words(cell)) for cell in row))
+    words = [[visible(in_words(cell)) for cell in row] for row in rows]
+    sizes = [max(map(len, column)) for column in zip([visible(name) for name in columns], *words, strict=True)]
+    if len(columns) > 3 and sum(sizes) + 2 * len(sizes) > out.width:
+        # Cut cells say nothing: what is too wide for the terminal goes on below.
+        named = [dict(zip(columns, row, strict=True)) for row in words]
+        out.print("\n".join(filter(None, [title, text_table(named, out.width)])))
+        return
+    for row_ in words:
+        table.add_row(*row_)
     out.print(table)
 
 
@@ -86,13 +95,6 @@ def progress() -> Iterator[Callable[[str, int], None]]:
             bars.update(task, description=f"{what} {count:,}" if count else what)
 
         yield report
-
-
-def renames(columns: Sequence[str]) -> dict[str, str]:
-    """`--columns time=click_time,query=q`, repeatable."""
-    return pairs_of(
-        [pair for text in columns for pair in text.split(",")], "--columns takes ours=theirs, as time=click_time"
-    )
 
 
 def keep_apart(outputs: Sequence[object], inputs: Sequence[object]) -> None:

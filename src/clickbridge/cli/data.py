@@ -19,34 +19,68 @@ from clickbridge.cli.console import (
     print_json,
     print_table,
     progress,
-    renames,
     say,
 )
 from clickbridge.cli.fitting import MinClicks, MinUsers, Response, checked_counting
+from clickbridge.cli.inputs import (
+    Columns,
+    Dedupe,
+    Delimiter,
+    DocColumns,
+    Docs,
+    Encoding,
+    Format,
+    Logs,
+    MaxRejects,
+    Rejects,
+    TimeFormat,
+    TimeUnit,
+    guesses_told,
+    renames,
+    tell_about,
+)
 from clickbridge.cli.pulls import Pulled, local_logs
 from clickbridge.errors import SettingError
 
-Logs = Annotated[list[str], typer.Argument(help="Log files; - is standard input.", show_default=False)]
-Format = Annotated[
-    str, typer.Option(help="auto, sessions, triples, trec-session, ubi, metarank, algolia, meilisearch, typesense.")
-]
-Columns = Annotated[list[str], typer.Option(help="Rename columns: ours=theirs, as time=click_time.")]
-TimeUnit = Annotated[str, typer.Option(help="Unit of numeric times: s, ms, us, ns.")]
-MaxRejects = Annotated[str, typer.Option(help="Share of unusable lines above which nothing is written.")]
 Redact = Annotated[
     str, typer.Option(help="Where e-mails, phone and card numbers in queries are hidden: shown, learned or off.")
 ]
-Rejects = Annotated[Path | None, typer.Option(help="Also keep the unusable lines here.")]
+LABELS = {
+    "impressions": "result pages",
+    "pair_rows": "rows of clicks",
+    "clicks": "clicks",
+    "clicks_outside_results": "clicks outside results",
+    "documents": "documents from --docs",
+    "repeated_documents": "documents that repeat an id",
+    "queries": "queries",
+    "docs": "documents known in all",
+    "pairs": "pairs with a click",
+    "clicked_docs": "clicked documents",
+    "clicked_docs_with_text": "clicked documents with text",
+    "has_times": "has times",
+    "has_users": "has users",
+    "has_impressions": "has result pages",
+    "rejected_lines": "lines left out",
+    "rejected_documents": "documents left out",
+}
 
 
 def ingest(
-    logs: Logs,
     out: Annotated[Path, typer.Option(help="The GRAPH folder to write.", show_default=False)],
+    logs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Log files; - is standard input; none with --docs alone.", show_default=False),
+    ] = None,
     format: Format = "auto",
-    docs: Annotated[list[str], typer.Option(help="Documents: JSONL, CSV, TSV or Parquet with doc_id.")] = [],  # noqa: B006
+    docs: Docs = [],  # noqa: B006
     vectors: Annotated[list[str], typer.Option(help="Dense vectors, NAME=FILE (Parquet: side, id, vector).")] = [],  # noqa: B006
     columns: Columns = [],  # noqa: B006
-    time_unit: TimeUnit = "s",
+    doc_columns: DocColumns = [],  # noqa: B006
+    time_unit: TimeUnit = None,
+    time_format: TimeFormat = None,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    dedupe: Dedupe = False,
     max_rejects: MaxRejects = "1%",
     rejects: Rejects = None,
     min_clicks: MinClicks = None,
@@ -56,8 +90,9 @@ def ingest(
     pulled: Pulled = None,
     json: Json = False,
 ) -> None:
-    """Read click logs and documents into a GRAPH."""
+    """Read click logs and documents into a GRAPH; documents alone are enough for models of text."""
     from clickbridge.graph.clickgraph import KIND, ClickGraph
+    from clickbridge.graph.unmatched_ids import unmatched_ids
     from clickbridge.io.artifact import check_target
     from clickbridge.io.files import check_output
     from clickbridge.log.documents import read_docs
@@ -65,7 +100,9 @@ def ingest(
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
 
-    logs = local_logs(logs, pulled or out.with_name(f"{out.name}.pulled"))
+    logs = local_logs(logs or [], pulled or out.with_name(f"{out.name}.pulled"))
+    if not logs and not docs:
+        raise SettingError("ingest needs a log, --docs, or both")
     keep_apart([out, rejects], [*logs, *docs])
     if redact not in REDACT:
         raise SettingError(f"--redact is one of {', '.join(REDACT)}; got {redact!r}")
@@ -75,37 +112,32 @@ def ingest(
     check_target(out, KIND)
     if rejects is not None:
         check_output(rejects)
-    with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
+    text: dict[str, Any] = {"encoding": encoding, "delimiter": delimiter}
+    times: dict[str, Any] = {"time_unit": time_unit, "time_format": time_format}
+    with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch:
         # Documents are read first; what both lose goes to one file.
         place = rejects or Path(scratch) / "rejects.jsonl"
         if place.is_file():
             place.unlink()
-        rejected = RejectLog(max_rejects, place, append=True)
-        log = read_log(*logs, format=format, columns=renames(columns), time_unit=time_unit, rejects=rejected)
-        documents = read_docs(*docs, rejects=RejectLog(max_rejects, place, append=True))
-        graph = ClickGraph.build(log, documents, out, vectors=dense, defaults=defaults, progress=report, redact=redact)
-    summary = {
-        **graph.summary,
-        "rejected_lines": rejected.count,
-        "rejected_documents": documents.rejects.count,
-    }
-    for note in log.notes:
-        say(note)
-    if documents.ignored:
-        say(f"fields that are not text were left out: {', '.join(sorted(documents.ignored))}")
-    if graph.summary["repeated_documents"]:
-        say(f"{graph.summary['repeated_documents']:,} documents repeat an id; the first of each counts")
-    if documents.rejects.count:
-        lost = documents.rejects
-        say(f"{lost.count:,} of {lost.lines:,} documents left out ({lost.first[0].reason}, …)")
-    if rejected.count:
-        kept = rejects or f"{out}/rejects.jsonl"
-        say(f"{rejected.count:,} of {rejected.lines:,} lines left out ({rejected.first[0].reason}, …): see {kept}")
+        lost, lost_docs = (RejectLog(max_rejects, place, append=True) for _ in range(2))
+        log = read_log(*logs, format=format, columns=renames(columns), **times, **text, dedupe=dedupe, rejects=lost)
+        own = renames(doc_columns, "--doc-columns")
+        documents = read_docs(*docs, columns=own, **text, rejects=lost_docs, id_name=lambda: log.id_name)
+        with guesses_told(json, log, documents), progress() as report:
+            kept: dict[str, Any] = {"vectors": dense, "defaults": defaults, "redact": redact}
+            graph = ClickGraph.build(log, documents, out, progress=report, **kept)
+    tell_about(graph, log, documents, rejects or f"{out}/rejects.jsonl")
+    matched = unmatched_ids(graph)
+    clicked = {} if matched is None else {
+        "clicked_docs": matched.all_documents,
+        "clicked_docs_with_text": matched.all_documents - matched.documents,
+    }  # fmt: skip
+    left_out = {"rejected_lines": lost.count, "rejected_documents": lost_docs.count}
+    summary = {**graph.summary, **clicked, **left_out}
     if json:
         print_json(summary)
     else:
-        rows = [(name.replace("_", " "), value) for name, value in summary.items()]
-        print_table(f"{out}", ("", "count"), rows)
+        print_table(f"{out}", ("", "count"), [(LABELS[name], summary[name]) for name in LABELS if name in summary])
 
 
 def split(
@@ -119,13 +151,18 @@ def split(
     by: Annotated[str, typer.Option(help="time, or query (whole queries by a hash of their text).")] = "time",
     format: Format = "auto",
     columns: Columns = [],  # noqa: B006
-    time_unit: TimeUnit = "s",
+    time_unit: TimeUnit = None,
+    time_format: TimeFormat = None,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    dedupe: Dedupe = False,
     max_rejects: MaxRejects = "1%",
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Cut a log into a training log and click-labelled lists, where there are no judgments."""
     from clickbridge.io.files import check_output
+    from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
     from clickbridge.log.split import split_log
@@ -134,8 +171,12 @@ def split(
     for path in (train, lists):
         check_output(path)
     rejects = RejectLog(max_rejects)
-    log = read_log(*logs, format=format, columns=renames(columns), time_unit=time_unit, rejects=rejects)
-    report = asdict(split_log(log, at=at, by=by, train=train, lists=lists, seed=seed))
+    text: dict[str, Any] = {"encoding": encoding, "delimiter": delimiter, "dedupe": dedupe}
+    times: dict[str, Any] = {"time_unit": time_unit, "time_format": time_format}
+    log = read_log(*logs, format=format, columns=renames(columns), **times, **text, rejects=rejects)
+    with guesses_told(json, log):
+        report = asdict(split_log(log, at=at, by=by, train=train, lists=lists, seed=seed))
+    tell_about(None, log, read_docs(), None)
     for note in report["notes"]:
         say(note)
     if json:
@@ -146,9 +187,12 @@ def split(
 
 
 def stats(
-    graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)], json: Json = False
+    graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)],
+    paper: Annotated[bool, typer.Option("--paper", help="Table 1 of the papers, in their symbols.")] = False,
+    json: Json = False,
 ) -> None:
-    """Print the papers' Table 1 for a GRAPH, and what else one asks first of a log."""
+    """Print what one asks first of a log."""
+    from clickbridge.evaluate.statistics import PAPER, PLAIN
     from clickbridge.evaluate.statistics import stats as count
     from clickbridge.graph.clickgraph import ClickGraph
 
@@ -160,7 +204,8 @@ def stats(
     if json:
         print_json(table)
     else:
-        print_table(f"{graph}", ("", "value"), [(name, in_words(value)) for name, value in table.items()])
+        labels = PAPER if paper else PLAIN
+        print_table(f"{graph}", ("", "value"), [(label, in_words(table[name])) for name, label in labels.items()])
 
 
 def simulate(

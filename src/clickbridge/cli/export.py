@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from clickbridge.cli.console import Json, print_json, print_table, progress
-from clickbridge.cli.models import ModelPath
+from clickbridge.cli.console import Json, ModelPath, print_json, print_table, progress
 
 
 def export(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 
 import typer
 
@@ -19,6 +21,9 @@ from clickbridge.cli import (
     models,
     reproduce,
     runs,
+    search,
+    serving,
+    update,
 )
 from clickbridge.cli.console import say
 from clickbridge.errors import ClickbridgeError
@@ -46,9 +51,9 @@ for verb in (
     data.stats,
     models.models,
     models.fit,
-    models.update,
-    models.search,
-    models.similar,
+    update.update,
+    search.search,
+    search.similar,
     runs.rank,
     runs.evaluate,
     compare.compare,
@@ -58,11 +63,15 @@ for verb in (
     bounds.bounds,
     forget.forget,
     reproduce.reproduce,
+    serving.serve,
 ):
     app.command()(verb)
 
 
 def main() -> None:
+    # As Ctrl-C, so that temporary folders, which may hold queries, go with the process.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         try:
             app()

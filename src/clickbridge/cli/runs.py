@@ -7,34 +7,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, keep_apart, print_json, print_table, progress, say
-from clickbridge.cli.models import ModelPath
+from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress, say
 from clickbridge.errors import InputError, SettingError
 
 if TYPE_CHECKING:
     from clickbridge.measures import Measure
+    from clickbridge.types import ResultList
 
 CHUNK = 4096
+Queries = Annotated[str | None, typer.Option(help="Topics with the text of a run's queries: id, tab, text a line.")]
 Grades = dict[str, dict[str, float]]
 Values = dict[str, dict[str, float]]
 
 
 def rank(
     model: ModelPath,
-    lists: Annotated[str, typer.Option(help="LISTS to re-rank.", show_default=False)],
+    lists: Annotated[str, typer.Option(help="LISTS to re-rank; with --queries, a TREC run.", show_default=False)],
     out: Annotated[Path, typer.Option(help="TREC run to write.", show_default=False)],
+    queries: Queries = None,
     json: Json = False,
 ) -> None:
     """Re-rank lists of results; every given result comes out exactly once."""
     import numpy as np
 
-    from clickbridge.io.lists import read_lists
     from clickbridge.io.trec import write_run
     from clickbridge.models.candidates import asked
     from clickbridge.models.model_folder import load
 
-    keep_apart([out], [lists, model])
-    opened, given = load(model), read_lists(lists)
+    keep_apart([out], [lists, model, queries])
+    opened, given = load(model), lists_of(lists, queries)
     rankings = []
     with progress() as report:
         for start in range(0, len(given), CHUNK):
@@ -42,16 +43,30 @@ def rank(
             rankings += opened.rerank_lists(given[start : start + CHUNK])
     unscored = sum(1 for r in rankings if r and not np.isfinite([h.score for h in r]).any())
     write_run(out, ((r.query_id, ranking) for r, ranking in zip(given, rankings, strict=True)), opened.spec)
-    summary = {"run": str(out), "model": opened.spec, "lists": len(given), "no score": unscored}
+    known = {*opened.doc_ids_}
+    unknown, shown = sum(doc_id not in known for r in given for doc_id in r.results), sum(len(r.results) for r in given)
+    summary = {"run": str(out), "model": opened.spec, "lists": len(given), "no_score": unscored}
+    summary |= {"results": shown, "unknown_results": unknown}
     if json:
         print_json(summary)
     else:
-        print_table("", ("", "value"), list(summary.items()))
+        print_table("", ("", "value"), [(name.replace("_", " "), value) for name, value in summary.items()])
+        if unknown:
+            say(f"{unknown:,} of {shown:,} results are not in the model: they have no score and come last")
         if unscored:
             say(f"{opened.spec} has no score for {unscored:,} of {len(given):,} lists: their order is as it came")
         fell_back = sum(opened.falls_back(asked(result, opened.fitted.queries).key) for result in given) - unscored
         if fell_back > 0:
             say(f"{opened.spec} knows no query like {fell_back:,} of {len(given):,}: its base model ranked them")
+
+
+def lists_of(lists: str, queries: str | None) -> list[ResultList]:
+    """Lists of a LISTS file or, with the topics of its queries, of a run."""
+    from clickbridge.io.lists import read_lists
+    from clickbridge.io.topics import lists_of_run, read_topics
+    from clickbridge.io.trec import read_run
+
+    return read_lists(lists) if queries is None else lists_of_run(read_run(lists), read_topics(queries))
 
 
 def evaluate(
@@ -65,7 +80,7 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Measure runs against judgments or labelled lists."""
-    from clickbridge.measures import parse_measures
+    from clickbridge.measures import main_measure, parse_measures
 
     parsed = parse_measures(measures)
     grades = _grades(qrels, lists)
@@ -74,11 +89,14 @@ def evaluate(
         raise SettingError(f"two runs share a name ({', '.join(names)}): rename one file")
     if baseline is not None and baseline not in names:
         raise SettingError(f"--baseline must be one of {', '.join(names)}; got {baseline!r}")
-    values = {name: _measured(path, grades, parsed) for name, path in zip(names, runs, strict=True)}
+    values, answered = {}, {}
+    for name, path in zip(names, runs, strict=True):
+        values[name], answered[name] = _measured(path, grades, parsed)
     table = [
         {
             "run": name,
             "queries": max(len(per_query) for per_query in own.values()),
+            "answered": answered[name],
             **{measure: sum(per_query.values()) / len(per_query) for measure, per_query in own.items()},
             **(_tested(values, name, baseline, parsed) if baseline is not None and name != baseline else {}),
         }
@@ -88,14 +106,20 @@ def evaluate(
         print_json(table)
     else:
         columns = list(dict.fromkeys(name for row in table for name in row))
-        print_table("", columns, [[row.get(name) for name in columns] for row in table])
+        heads = {"gain": f"{main_measure(parsed).name} gain"}
+        heads = {name: heads.get(name, name.replace("_", " ")) for name in columns}
+        print_table("", list(heads.values()), [[row.get(name) for name in columns] for row in table])
+        for row in table:
+            if row["answered"] < row["queries"]:
+                say(f"{row['run']} answers {row['answered']:,} of {row['queries']:,} queries; the others count 0")
         skipped = len(grades) - table[0]["queries"]
         if skipped:
             say(f"{skipped:,} judged queries have no relevant document and are not counted")
 
 
-def _measured(path: Path, grades: Grades, measures: list[Measure]) -> Values:
-    """Every query's value by measure; a run that answers no judged query is a mistake, not a zero."""
+def _measured(path: Path, grades: Grades, measures: list[Measure]) -> tuple[Values, int]:
+    """Every query's value by measure, and how many of the queries the run answers; a run that answers no judged query
+    is a mistake, not a zero."""
     from clickbridge.io.trec import read_run
     from clickbridge.measures import evaluate_run
 
@@ -109,7 +133,8 @@ def _measured(path: Path, grades: Grades, measures: list[Measure]) -> Values:
     for measure, per_query in values.items():
         if not per_query:
             raise InputError(f"no judged query has a relevant document for {measure}: nothing to measure")
-    return values
+    counted = {query_id for per_query in values.values() for query_id in per_query}
+    return values, len(counted & run.keys())
 
 
 def _tested(values: dict[str, Values], name: str, baseline: str, measures: list[Measure]) -> dict[str, Any]:
@@ -119,8 +144,7 @@ def _tested(values: dict[str, Values], name: str, baseline: str, measures: list[
 
     main = main_measure(measures).name
     others = {other: own[main] for other, own in values.items() if other != baseline}
-    columns = against(values[baseline][main], others)[name].as_dict()
-    return {f"{main} gain" if key == "gain" else key: value for key, value in columns.items()}
+    return against(values[baseline][main], others)[name].as_dict()
 
 
 def _grades(qrels: Path | None, lists: str | None) -> Grades:

@@ -32,8 +32,23 @@ _here = threading.local()
 
 
 class Local:
-    """`threads` 0 is one for each core; `memory` 0 is half of what the machine has, whatever is free of it just now:
-    what is decided by it must not change from one run to the next."""
+    """How much of this machine learning may use: `model.fit(graph, engine=Local(threads=2))`.
+
+    Neither limit changes what is learned.
+
+    Parameters
+    ----------
+    threads : int
+        0 is one for each core.
+    memory : int
+        Bytes for working arrays. 0 is half of what the machine has, whatever is free of it just now: what is decided
+        by it must not change from one run to the next.
+
+    Examples
+    --------
+    >>> Local(threads=2, memory=1 << 30)
+    Local(threads=2, memory=1073741824)
+    """
 
     name = "local"
 

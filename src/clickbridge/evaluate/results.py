@@ -110,10 +110,10 @@ class Comparison:
                 "queries": len(self.counted),
                 **{name: m.mean(name) for name in self.measures},
                 **(m.paired[self.main].as_dict() if m.paired else {}),
-                "no score": len(m.no_score),
-                "fit s": m.trial.seconds,
-                "query ms": m.trial.query_ms,
-                "peak MB": m.trial.peak_mb,
+                "no_score": len(m.no_score),
+                "fit_s": m.trial.seconds,
+                "query_ms": m.trial.query_ms,
+                "peak_mb": m.trial.peak_mb,
             }
             for m in self.models
         ]
@@ -130,7 +130,7 @@ class Comparison:
             marks = {name: m.paired[name].mark if m.paired else "" for name in self.measures}
             means = {n: "no score" if row[n] is None else f"{row[n]:.4f}{marks[n]}" for n in self.measures}
             gain = {f"{self.main} gain": tested.difference if tested else None, "p": tested.p_value if tested else None}
-            out.append({"model": m.spec, **means, **gain, "no score": row["no score"], "fit s": row["fit s"]})
+            out.append({"model": m.spec, **means, **gain, "no score": row["no_score"], "fit s": row["fit_s"]})
         return out
 
     @property

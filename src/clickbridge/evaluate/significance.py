@@ -54,10 +54,10 @@ class Paired:
             "gain": self.difference,
             "low": self.low,
             "high": self.high,
-            "p t-test": self.p_value,
-            "p random": self.p_random,
-            "p sign": self.p_sign,
-            "won/tied/lost": f"{self.wins}/{self.ties}/{self.losses}",
+            "p_t_test": self.p_value,
+            "p_random": self.p_random,
+            "p_sign": self.p_sign,
+            "won_tied_lost": f"{self.wins}/{self.ties}/{self.losses}",
         }
 
 

@@ -11,6 +11,36 @@ from clickbridge.graph.responses import responses
 from clickbridge.graph.stats import table1
 from clickbridge.views.word import count_words
 
+PLAIN = {
+    "queries": "queries in the log",
+    "documents": "documents known",
+    "clicks": "clicks",
+    "impressions": "result pages",
+    "queries_with_clicks": "queries with a click",
+    "documents_with_clicks": "documents with a click",
+    "pairs": "pairs with a click",
+    "documents_per_query": "clicked documents a query",
+    "queries_per_document": "queries a clicked document",
+    "unique_words": "different words",
+    "density": "share of all pairs",
+    "queries_by_clicks": "queries by clicks",
+    "components": "parts that no click joins",
+    "isolated_queries": "queries that share no document",
+}
+"""What most people ask, in plain words."""
+PAPER = {
+    "queries_with_clicks": "n^x",
+    "documents_with_clicks": "n^y",
+    "pairs": "n",
+    "unique_words": "unique words",
+    **{name: name for name in ("d_x", "d_y", "c_x", "c_y")},
+    "documents_per_query": "n~y",
+    "queries_per_document": "n~x",
+    **{name: name for name in ("N_x", "N_y", "W_x", "W_y")},
+    "w_counted": "W counted",
+}
+"""Table 1 of Wu et al. 2013, in its symbols."""
+
 
 class Statistics(dict[str, Any]):
     """Numbers by name. Print them for a table; `to_frame` gives columns `statistic` and `value`."""
@@ -46,7 +76,7 @@ def stats(graph: ClickGraph) -> Statistics:
 
     >>> from clickbridge import PairCount
     >>> found = stats(ClickGraph.build([PairCount("ny pizza", "d2", clicks=3)]))
-    >>> found["clicks"], found["n pairs"]
+    >>> found["clicks"], found["pairs"]
     (3, 1)
     """
     texts = {name: graph.field(name) for name in graph.field_names}

@@ -57,8 +57,17 @@ class FittedLinearSum(FittedWeightedSum, FittedPooling):
 
 
 class LinearSum(WeightedSum):
-    """A weighted sum of models of which one is no S-function: `BM25() + Walk()`. Scores are standardised over each list
-    and added; `weights` are learned from clicks unless they are set."""
+    """A weighted sum of models of which one is no S-function: `BM25() + Walk()`.
+
+    Scores are standardised over each list and added. `weights` are learned from held-back clicks unless they are set.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, Walk, example_graph
+    >>> model = (BM25() + Walk()).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "linear"
     about = "a weighted sum of list scores"

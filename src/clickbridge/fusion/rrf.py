@@ -21,7 +21,7 @@ from clickbridge.settings import Settings, setting, settings
 
 @settings
 class RRFSettings(Settings):
-    rrf_k: float = setting(60.0, "RRF: added to every rank; the smaller, the more the first places count", 0, 1e6)
+    rrf_k: float = setting(60.0, "added to every rank; the smaller, the more the first places count", 0, 1e6)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,8 +43,16 @@ class FittedRRF(FittedPooling, FittedWrapper):
 class RRF(Wrapper):
     """Reciprocal-rank fusion of models: `RRF([BM25(), PLS()])`.
 
-    Documents that tie in a part share the mean of their ranks there; what a part cannot score gets
-    nothing from it."""
+    Only ranks count: a document gets 1 / (rrf_k + rank) from each part. Documents that tie in a part share the mean of
+    their ranks there; what a part cannot score gets nothing from it.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, PLS, RRF, example_graph
+    >>> model = RRF([BM25(), PLS(dim=10)]).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "rrf"
     about = "reciprocal-rank fusion of models"

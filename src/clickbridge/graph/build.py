@@ -67,11 +67,14 @@ def _add_all(aggregator: LogAggregator, log: Iterable[LogRecord], docs: Iterable
             progress("documents", count)
     # A reader normalises queries; records made by hand may hold them as they were typed.
     clean = log if isinstance(log, LogReader) else map(_normalised, log)
+    count = 0
     for count, record in enumerate(clean, 1):
         aggregator.add(record)
         if count % 20_000 == 0:
             progress("log lines", count)
-    if not aggregator.summary.impressions and not aggregator.summary.clicks:
+    summary = aggregator.summary
+    has_log = count > 0 or bool(getattr(log, "paths", ()))
+    if not summary.impressions and not summary.clicks and (has_log or not summary.documents):
         raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
 
 

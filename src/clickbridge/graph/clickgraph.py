@@ -127,7 +127,9 @@ class ClickGraph:
         *,
         columns: Mapping[str, str] | None = None,
         doc_columns: Mapping[str, str] | None = None,
-        time_unit: str = "s",
+        time_unit: str | None = None,
+        time_format: str | None = None,
+        dedupe: bool = False,
         max_rejects: str | float = "1%",
         **build: Any,
     ) -> ClickGraph:
@@ -135,15 +137,17 @@ class ClickGraph:
 
         `log` has a click a row (`query`, `doc_id`, and `clicks`, `impressions`, `user`, `time` where they are known),
         or a result page a row, with lists in `results` and `clicks`. `docs` has `doc_id` and columns of text. `columns`
-        maps our names to the log's; the documents' id may have the same name there, or `doc_columns` names their
-        columns. Rows that cannot be used are left out, up to the share `max_rejects`. What else `build` takes may be
-        given too.
+        and `doc_columns` map our names to the frames'; usual names, as `search_term` and `sku`, are known. Times may
+        be numbers (`time_unit`) or text (`time_format`); what is not said is found out. With `dedupe` a row that
+        repeats another one is left out. Rows that cannot be used are left out, up to the share `max_rejects`. What
+        else `build` takes may be given too.
 
             ClickGraph.from_frame(log, docs, columns={"query": "search_term", "doc_id": "sku"})
         """
         from clickbridge.log.frames import log_and_documents
 
-        records, documents = log_and_documents(log, docs, columns, doc_columns, time_unit, max_rejects)
+        reading = {"time_unit": time_unit, "time_format": time_format, "dedupe": dedupe}
+        records, documents = log_and_documents(log, docs, columns, doc_columns, max_rejects, **reading)
         return cls.build(records, documents or (), **build)
 
     @classmethod

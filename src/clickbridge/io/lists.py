@@ -20,8 +20,24 @@ from clickbridge.types import ResultList
 def read_lists(source: str | Path | Frame, columns: Mapping[str, str] | None = None) -> list[ResultList]:
     """Lists of results to re-rank or to measure on, from a LISTS file or a data frame.
 
-    A frame has one list a row (`query_id`, `query`, `results` and, where there are some, `labels` and `scores`), or one
-    result a row (`query_id`, `query`, `doc_id`, `label`, `score`). `columns` maps these names to the frame's.
+    Parameters
+    ----------
+    source : str, Path or data frame
+        A JSONL file, or a frame with one list a row (`query_id`, `query`, `results` and, where there are some,
+        `labels` and `scores`), or with one result a row (`query_id`, `query`, `doc_id`, `label`, `score`).
+    columns : mapping of str to str, optional
+        These names to the frame's.
+
+    Returns
+    -------
+    list of ResultList
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> judged = pa.table({"query": ["pizza", "pizza"], "doc_id": ["d1", "d2"], "label": [0, 1]})
+    >>> read_lists(judged)[0].results
+    ['d1', 'd2']
     """
     out: list[ResultList] = []
     seen: set[str] = set()
@@ -52,7 +68,16 @@ def _records(path: str) -> Iterator[tuple[int, Any]]:
 
 
 def write_lists(path: str | Path, lists: Iterable[ResultList]) -> None:
-    """Writes lists as a LISTS file, which `read_lists` reads."""
+    """Writes lists as a LISTS file (JSONL), which `read_lists` reads.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_lists(f"{folder}/lists.jsonl", [ResultList("q1", "ny pizza", ["d1", "d2"], [0, 1])])
+    ...     read_lists(f"{folder}/lists.jsonl")[0].labels
+    [0.0, 1.0]
+    """
     with written_aside(path) as out:
         for result in lists:
             record: dict[str, Any] = {"query_id": result.query_id, "query": result.query, "results": result.results}
@@ -74,10 +99,15 @@ def _result_list(record: Any) -> ResultList:
     results = [_id(value) for value in _list(record, "results")]
     labels, scores = _numbers(record, "labels", len(results), 0.0), _numbers(record, "scores", len(results))
     if len(set(results)) != len(results):
-        # Logged pages do show a result twice; a ranking names it once, so its first place counts.
+        # Logged pages do show a result twice; a ranking names it once, so its first place counts, and its best grade.
         first = sorted({doc_id: place for place, doc_id in reversed(list(enumerate(results)))}.values())
+        if labels is not None:
+            best: dict[str, float] = {}
+            for doc_id, label in zip(results, labels, strict=True):
+                best[doc_id] = max(label, best.get(doc_id, label))
+            labels = [best[results[i]] for i in first]
         results = [results[i] for i in first]
-        labels, scores = (None if v is None else [v[i] for i in first] for v in (labels, scores))
+        scores = None if scores is None else [scores[i] for i in first]
     return ResultList(_id(query_id), query, results, labels, scores, _vectors(record))
 
 

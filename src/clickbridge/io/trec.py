@@ -20,7 +20,28 @@ LARGEST = 1e37
 
 
 def write_run(path: str | Path, rankings: Iterable[tuple[str, Ranking]], spec: str) -> None:
-    """`query_id Q0 doc_id rank score spec`, scores strictly decreasing as float32 in the given order."""
+    """Writes rankings as a TREC run: lines of `query_id Q0 doc_id rank score spec`.
+
+    Scores are made to fall strictly, also as float32, so that other tools keep the order.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write, whole or not at all.
+    rankings : iterable of (str, Ranking)
+        A query's id and its ranking.
+    spec : str
+        The name of the run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from clickbridge import Hit
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_run(f"{folder}/bm25.run", [("q1", Ranking((Hit("d2", 3.5), Hit("d1", 1.25))))], "bm25")
+    ...     read_run(f"{folder}/bm25.run")
+    {'q1': ['d2', 'd1']}
+    """
     with written_aside(path) as out:
         for query_id, ranking in rankings:
             scores = falling([hit.score for hit in ranking])
@@ -43,7 +64,18 @@ def falling(scores: list[float]) -> list[float]:
 
 
 def read_run(path: str | Path) -> Run:
-    """Documents of each query by falling score, then by rank."""
+    """Reads a TREC run: the documents of each query by falling score, then by rank.
+
+    Parameters
+    ----------
+    path : str or Path
+        Lines of `query_id Q0 doc_id rank score name`; may be compressed.
+
+    Returns
+    -------
+    dict of str to list of str
+        Document ids by query id, best first. `write_run` has an example.
+    """
     scored: dict[str, dict[str, tuple[float, int, str]]] = {}
     for number, cells in _cells(path, 6, "query_id Q0 doc_id rank score name"):
         try:
@@ -62,7 +94,26 @@ def read_run(path: str | Path) -> Run:
 
 
 def read_qrels(path: str | Path) -> Grades:
-    """Grades by query and document; negative grades (spam in some collections) count 0."""
+    """Reads TREC judgments: grades by query and document.
+
+    Parameters
+    ----------
+    path : str or Path
+        Lines of `query_id 0 doc_id grade`; may be compressed.
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        Negative grades (spam in some collections) count 0.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w") as file:
+    ...     print("q1 0 d2 2", file=file, flush=True)
+    ...     read_qrels(file.name)
+    {'q1': {'d2': 2.0}}
+    """
     grades: Grades = {}
     for number, cells in _cells(path, 4, "query_id 0 doc_id grade"):
         try:

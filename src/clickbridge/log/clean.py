@@ -111,6 +111,8 @@ def clean_id(value: Any, what: str) -> str:
     """An id is text without white space; whole numbers are taken as their digits."""
     if type(value) is int:
         return str(value)
+    if type(value) is float and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))  # what a missing value beside it makes of whole numbers
     if type(value) is not str:
         raise RecordError(f"{what} must be text, got {kind_of(value)}")
     if not value or value.split() != [value]:
@@ -155,7 +157,7 @@ def clean_session(record: Any, scale: float = 1.0) -> Impression:
     results = record.get("results")
     if results is not None:
         results = clean_ids(results, "results")
-    return Impression(query, results, clicks, query_id, _user(record), event_time(record.get("time"), scale))
+    return Impression(query, results, clicks, query_id, clean_user(record), event_time(record.get("time"), scale))
 
 
 def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
@@ -167,7 +169,7 @@ def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
         _count(record.get("clicks"), "clicks", 1) or 0,
         _count(record.get("impressions"), "impressions", None),
         query_id,
-        _user(record),
+        clean_user(record),
         event_time(record.get("time"), scale),
     )
 
@@ -180,7 +182,7 @@ def event_time(value: Any, scale: float) -> float | None:
     return seconds
 
 
-def _user(record: Mapping[str, Any]) -> str | None:
+def clean_user(record: Mapping[str, Any]) -> str | None:
     """Who searched: the user, or the session where the log names no user."""
     value = record.get("user")
     if value in (None, ""):

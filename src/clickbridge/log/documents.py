@@ -1,64 +1,74 @@
-"""Documents in: JSONL, CSV, TSV or Parquet with `doc_id` and any text fields."""
+"""Documents in: JSON, CSV, TSV or Parquet with an id and any text fields."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-import orjson
-
-from clickbridge.errors import InputError, SettingError, shown_names
 from clickbridge.frames import Frame, is_frame
-from clickbridge.io.streams import PARQUET, file_stem_suffix, lines, open_stream
+from clickbridge.io.streams import open_stream
 from clickbridge.log.clean import RecordError, clean_id
-from clickbridge.log.readers import table_rows
+from clickbridge.log.column_names import nested_value
+from clickbridge.log.plain_text import BREAK, field_text, without_html
+from clickbridge.log.recognise import Layout, Reading, guesses_in_words, recognise_documents
 from clickbridge.log.rejects import RejectLog
+from clickbridge.log.source import open_source
 from clickbridge.types import Document
 
-BREAK = "\n"
-"""Between the items of a list field; word bigrams do not cross it."""
+LOGGER = logging.getLogger("clickbridge.log")
 
 
 class DocumentReader:
-    """Iterates over documents. `ignored` collects the fields whose values are not text."""
+    """Iterates over documents. `ignored` collects the fields whose values are not text, `with_html` counts documents
+    that lost their tags, and `layouts` tells how each file was read."""
 
-    def __init__(self, paths: tuple[str, ...], rejects: RejectLog | None = None) -> None:
+    def __init__(
+        self,
+        paths: tuple[str, ...],
+        reading: Reading | None = None,
+        rejects: RejectLog | None = None,
+        id_name: Callable[[], str | None] | None = None,
+    ) -> None:
         self.paths = paths
+        self.reading = reading or Reading()
         self.rejects = rejects if rejects is not None else RejectLog()
         self.ignored: set[str] = set()
+        self.with_html = 0
+        self.layouts: dict[str, Layout] = {}
+        self._id_name = id_name
 
     def __iter__(self) -> Iterator[Document]:
+        self.with_html = 0
         try:
             for path in self.paths:
                 with open_stream(path) as stream:
-                    for number, record in self._records(path, stream):
+                    known = list(self.reading.columns.values())
+                    source = open_source(path, stream, self.reading.encoding, self.reading.delimiter, known)
+                    layout = recognise_documents(source, self.reading, self._id_name() if self._id_name else None)
+                    if path not in self.layouts:
+                        self.layouts[path] = layout
+                        for files, options in guesses_in_words([layout]):
+                            LOGGER.info("guessed for %s: %s", files, options)
+                    for number, record in source.records(self.rejects):
                         try:
-                            yield self._clean(record)
+                            yield self._clean(record, layout.renamed)
                         except RecordError as error:
                             self.rejects.add(path, number, str(error))
         finally:
             self.rejects.end_file()
         self.rejects.close()
 
-    def _records(self, path: str, stream: BinaryIO) -> Iterator[tuple[int, Any]]:
-        head = bytes(stream.peek(64)[:64])  # type: ignore[attr-defined]
-        if file_stem_suffix(path) in (".csv", ".tsv", ".parquet", ".pq") or head.startswith(PARQUET):
-            yield from table_rows(path, stream, self._check_header, self.rejects)
-            return
-        for number, line in enumerate(lines(stream, path), 1):
-            if not line:
-                continue
-            self.rejects.lines += 1
-            try:
-                yield number, orjson.loads(line)
-            except orjson.JSONDecodeError as error:
-                self.rejects.add(path, number, f"not JSON: {error.msg}")
-
-    def _clean(self, record: Any) -> Document:
+    def _clean(self, record: Any, columns: Mapping[str, str]) -> Document:
         if type(record) is not dict:
             raise RecordError("a line must be a JSON object")
+        if columns:
+            theirs = set(columns.values())
+            kept = {name: value for name, value in record.items() if name not in theirs and name not in columns}
+            record = {ours: nested_value(record, name) for ours, name in columns.items()} | kept
         fields: dict[str, str] = {}
+        had_html = False
         for name, value in record.items():
             if name == "doc_id" or value is None:
                 continue
@@ -66,39 +76,32 @@ class DocumentReader:
             # A name that folds to nothing, or to the id's, cannot be a column of its own.
             if text is None or field in ("", "doc_id"):
                 self.ignored.add(name or "(a field without a name)")
-            elif text:
-                fields[field] = fields[field] + BREAK + text if field in fields else text
+                continue
+            plain = without_html(text)
+            had_html |= plain != text
+            if plain:
+                fields[field] = fields[field] + BREAK + plain if field in fields else plain
+        self.with_html += had_html
         return Document(clean_id(record.get("doc_id"), "doc_id"), fields)
-
-    @staticmethod
-    def _check_header(path: str, header: list[str]) -> list[str]:
-        if "doc_id" not in header:
-            raise InputError(f"{path} needs a column doc_id; it has {shown_names(header)}")
-        return header
-
-
-def field_text(name: str, value: Any) -> str | None:
-    """The text of a field's value; None for what is not text (numbers other than a year, nested values)."""
-    if type(value) is str:
-        return value
-    if name == "year" and type(value) is int:
-        return str(value)
-    if type(value) is list and all(type(item) is str for item in value):
-        return BREAK.join(value)
-    return None
 
 
 def read_docs(
-    *paths: str | Path | Frame, columns: Mapping[str, str] | None = None, rejects: RejectLog | None = None
+    *paths: str | Path | Frame,
+    columns: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    rejects: RejectLog | None = None,
+    id_name: Callable[[], str | None] | None = None,
 ) -> DocumentReader:
     """Documents of one or more files, streamed, or of one data frame.
 
-    A document is a `doc_id` and any fields of text. `columns` renames the columns of a frame, as `{"doc_id": "sku"}`.
+    A document is a `doc_id` and any fields of text; HTML in them is taken out. `columns` names columns of the files, as
+    `{"doc_id": "SKU", "title": "Product Name"}`; where it does not, the usual names of an id and a title are known.
+    `id_name()` tells what the log calls the ids.
     """
+    reading = Reading(columns=dict(columns or {}), encoding=encoding, delimiter=delimiter)
     if len(paths) == 1 and is_frame(paths[0]):
         from clickbridge.log.frames import DocumentFrame
 
-        return DocumentFrame(paths[0], columns, rejects)
-    if columns:
-        raise SettingError("columns renames the columns of a frame; a file has doc_id and its fields by name")
-    return DocumentReader(tuple(str(p) for p in paths), rejects)
+        return DocumentFrame(paths[0], reading, rejects, id_name)
+    return DocumentReader(tuple(str(p) for p in paths), reading, rejects, id_name)

@@ -100,12 +100,13 @@ class EventJoin:
         results that they name."""
         self._flush()
         counts = self._count()
-        clicks = 0
+        clicks = pages = 0
         for _, group in groupby(self._events(), key=lambda row: row["key"]):
             for page in self._pages(list(group), counts):
                 clicks += len(page.clicks)
+                pages += 1
                 yield page
-        self.notes.insert(0, f"{counts.searches:,} searches and {clicks:,} clicked results were joined")
+        self.notes.insert(0, f"{counts.searches or pages:,} searches and {clicks:,} clicked results were joined")
         self.notes += [f"{count:,} {what}" for what, count in self._lost.items()]
 
     def _events(self) -> Iterator[dict[str, Any]]:

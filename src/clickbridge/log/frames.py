@@ -6,15 +6,18 @@ as a `triples` file has, or one result page a row, with lists in `results` and `
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any, TypeVar
 
-from clickbridge.errors import InputError
-from clickbridge.frames import arrow_table, frame_rows, renamed
-from clickbridge.log.clean import RecordError, clean_session, clean_triple
+from clickbridge.frames import arrow_table, frame_rows
+from clickbridge.log.clean import RecordError
 from clickbridge.log.documents import DocumentReader
-from clickbridge.log.readers import FIELDS, LogReader, LogRecord
+from clickbridge.log.readers import LogReader, LogRecord, event_join, is_joined, record_cleaner
+from clickbridge.log.recognise import Reading, recognise_documents, recognise_log
 from clickbridge.log.rejects import RejectLog
+from clickbridge.log.source import FIRST, Source
 from clickbridge.types import Document
 
 Record = TypeVar("Record")
@@ -23,40 +26,60 @@ Record = TypeVar("Record")
 class LogFrame(LogReader):
     """The clean records of a log frame; each iteration goes over it afresh."""
 
-    def __init__(
-        self,
-        frame: Any,
-        columns: Mapping[str, str] | None = None,
-        time_unit: str = "s",
-        rejects: RejectLog | None = None,
-    ) -> None:
-        super().__init__((), time_unit=time_unit, rejects=rejects)
-        self.table = renamed(arrow_table(frame, "the log"), columns or {}, FIELDS, "the log")
-        names = self.table.column_names
-        self.pages = "doc_id" not in names and "clicks" in names
-        if not {"query", "query_id"} & set(names) or not (self.pages or "doc_id" in names):
-            raise InputError(
-                f"the log needs columns query and doc_id; it has {', '.join(names)}: name them with "
-                'columns={"query": ..., "doc_id": ...}'
-            )
+    def __init__(self, frame: Any, reading: Reading | None = None, rejects: RejectLog | None = None) -> None:
+        super().__init__((), reading, rejects)
+        self.table = arrow_table(frame, "the log")
+        self.layout = recognise_log(_source(self.table, "the log"), self.reading)
+        self.layouts = {"the log": self.layout}
+
+    @property
+    def id_name(self) -> str | None:
+        return self.layout.columns.get("doc_id")
 
     def __iter__(self) -> Iterator[LogRecord]:
-        clean = clean_session if self.pages else clean_triple
-        yield from _cleaned(frame_rows(self.table), lambda row: clean(row, self.scale), self.rejects, "the log")
+        rows = frame_rows(self.table, _ids(self.layout.columns))
+        if not is_joined(self.layout):
+            clean = record_cleaner(self.layout, lists_as_text=False)
+            yield from self._unrepeated(_cleaned(rows, clean, self.rejects, "the log"))
+            return
+        self.notes = []
+        with event_join(self.rejects) as join:
+            yield from self._join(join, enumerate(rows, 1), self.layout, False)
+            yield from self._joined(join)
+        self.rejects.close()
 
 
 class DocumentFrame(DocumentReader):
-    """The documents of a frame: `doc_id`, and its columns of text as fields."""
+    """The documents of a frame: an id, and its columns of text as fields."""
 
-    def __init__(self, frame: Any, columns: Mapping[str, str] | None = None, rejects: RejectLog | None = None) -> None:
-        super().__init__((), rejects)
-        self.table = renamed(arrow_table(frame, "the documents"), columns or {}, (), "the documents")
-        if "doc_id" not in self.table.column_names:
-            has = ", ".join(self.table.column_names)
-            raise InputError(f'the documents need a column doc_id; they have {has}: name it with {{"doc_id": ...}}')
+    def __init__(
+        self,
+        frame: Any,
+        reading: Reading | None = None,
+        rejects: RejectLog | None = None,
+        id_name: Callable[[], str | None] | None = None,
+    ) -> None:
+        super().__init__((), reading, rejects)
+        self.table = arrow_table(frame, "the documents")
+        self.layout = recognise_documents(
+            _source(self.table, "the documents"), self.reading, id_name() if id_name else None
+        )
+        self.layouts = {"the documents": self.layout}
 
     def __iter__(self) -> Iterator[Document]:
-        yield from _cleaned(frame_rows(self.table), self._clean, self.rejects, "the documents")
+        columns = self.layout.renamed
+        rows = frame_rows(self.table, _ids(self.layout.columns))
+        yield from _cleaned(rows, lambda row: self._clean(row, columns), self.rejects, "the documents")
+
+
+def _source(table: Any, name: str) -> Source:
+    """A frame as the recogniser looks at files."""
+    first = list(islice(frame_rows(table.slice(0, FIRST)), FIRST))
+    return Source(name, io.BytesIO(), "frame", names=table.column_names, first=first)
+
+
+def _ids(columns: Mapping[str, str]) -> set[str]:
+    return {theirs for ours, theirs in columns.items() if ours in ("query_id", "doc_id", "user", "session")}
 
 
 def _cleaned(
@@ -79,15 +102,12 @@ def log_and_documents(
     docs: Any | None,
     columns: Mapping[str, str] | None,
     doc_columns: Mapping[str, str] | None,
-    time_unit: str,
     max_rejects: str | float,
+    **reading: Any,
 ) -> tuple[LogFrame, DocumentFrame | None]:
     """Readers of both frames. Where the documents' columns are not named, their id may be called as in the log."""
-    records = LogFrame(log, columns, time_unit, RejectLog(max_rejects))
+    records = LogFrame(log, Reading(columns=dict(columns or {}), **reading), RejectLog(max_rejects))
     if docs is None:
         return records, None
-    table = arrow_table(docs, "the documents")
-    same = (columns or {}).get("doc_id")
-    found = {"doc_id": same} if same is not None and same in table.column_names else {}
-    own = found if doc_columns is None else {**(found if "doc_id" not in doc_columns else {}), **doc_columns}
-    return records, DocumentFrame(table, own, RejectLog(max_rejects))
+    own = Reading(columns=dict(doc_columns or {}))
+    return records, DocumentFrame(docs, own, RejectLog(max_rejects), lambda: records.id_name)

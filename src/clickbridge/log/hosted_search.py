@@ -1,7 +1,8 @@
 """Click events of hosted search services: Algolia Insights, Meilisearch, Typesense.
 
 Algolia and Meilisearch name a search by an id alone; its words are in the search response, which therefore belongs
-into the log: `{"query", "queryID", "hits": [{"objectID"}]}`, `{"query", "hits", "metadata": {"queryUid", "primaryKey"}}`.
+into the log: `{"query", "queryID", "hits": [{"objectID"}]}`, or
+`{"query", "hits", "metadata": {"queryUid", "primaryKey"}}`.
 Typesense sends the words along.
 """
 

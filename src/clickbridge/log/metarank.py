@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 from clickbridge.log.clean import RecordError, clean_id, clean_ids, kind_of
-from clickbridge.log.documents import BREAK, field_text
+from clickbridge.log.plain_text import BREAK, field_text, without_html
 from clickbridge.log.searches import Action, Search, first_of, kind_of_action, moment, text_of_query, token
 from clickbridge.types import Document
 
@@ -77,6 +77,7 @@ def metarank_item(record: Mapping[str, Any]) -> Document:
     fields: dict[str, str] = {}
     for name, value in _fields(record):
         text, field = field_text(name, value), name.lower()
+        text = None if text is None else without_html(text)
         if text and field not in ("", "doc_id"):
             fields[field] = fields[field] + BREAK + text if field in fields else text
     return Document(clean_id(record.get("item"), "item"), fields)

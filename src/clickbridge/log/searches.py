@@ -6,6 +6,7 @@ one of these in `ubi.py` or `metarank.py`; `event_join.py` makes result pages of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,6 +21,12 @@ CLICKS = frozenset(
 SHOWN = frozenset(("impression", "view"))
 """Actions that say a document was on the page. `view` is here because it may mean either: a view of the result makes it
 no better than the others, and who opens the document clicks as well."""
+
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_ALSO_CLICKS = {"clicked", "clicks", "selected", "clickthrough", "opened", "open"}
+_ALSO_SHOWN = {"impressions", "shown", "show", "display", "displayed", "exposure", "viewed", "list"}
+_SEARCHES = {"search", "searched", "query", "queried", "request", "ranking"}
+_NOTHING = {"remove", "removed", "filter", "sort", "error"}
 
 
 @dataclass(slots=True)
@@ -61,6 +68,19 @@ def kind_of_action(name: Any) -> Literal["click", "shown"] | None:
         raise RecordError(f"the name of an action must be text, got {kind_of(name)}")
     plain = name.strip().lower().replace("-", "_").replace(" ", "_")
     return "click" if plain in CLICKS else "shown" if plain in SHOWN else None
+
+
+def event_kind(name: Any) -> str | None:
+    """What an event is by its name, as `product_click` or `viewItemList`: click, shown, search; None for others.
+
+    >>> [event_kind(name) for name in ("searchResultClick", "view_item_list", "Search", "remove_from_cart")]
+    ['click', 'shown', 'search', None]
+    """
+    words = {word.lower() for word in _WORDS.findall(str(name))}
+    if words & _NOTHING:
+        return None
+    kinds = (("click", CLICKS | _ALSO_CLICKS), ("shown", SHOWN | _ALSO_SHOWN), ("search", _SEARCHES))
+    return next((kind for kind, known in kinds if words & known), None)
 
 
 def text_of_query(value: Any) -> str:

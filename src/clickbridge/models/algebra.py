@@ -38,12 +38,14 @@ from clickbridge.search.index import Bounds, Found, Index, StackedIndex
 from clickbridge.settings import Seeded, setting, settings
 from clickbridge.types import Document, Explanation
 
+Mapped = list[tuple[FittedSFunction, Image, float]]
+"""Parts of a sum, each with the image of a query and the factor of its scores."""
 WEIGHT_GRID = (0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
 @settings
 class SumSettings(Seeded):
-    weights: str = setting("auto", "weights of a sum's parts, as 1,0.5; auto learns them through hold_back")
+    weights: str = setting("auto", "weights of the parts, as 1,0.5; auto learns them from held-back clicks")
 
 
 @stored
@@ -180,6 +182,11 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
     def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
         return self._summed(self._mapped(query), items)
 
+    def score_new(self, query: Query, documents: Sequence[Document]) -> Array:
+        return self._added(
+            self._mapped(query), len(documents), lambda part, image: part.score_new_image(image, documents)
+        )
+
     def search(self, query: Query, k: int) -> Found:
         mapped, bounds = self._mapped(query), Bounds(len(self.catalogue))
         for part, image, scale in mapped:
@@ -187,18 +194,22 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
         bounds.found &= self.scorable
         return bounds.best(k, lambda items: self._summed(mapped, items))
 
-    def _mapped(self, query: Query) -> list[tuple[FittedSFunction, Image, float]]:
+    def _mapped(self, query: Query) -> Mapped:
         """The parts that know something of the query, with its image and the factor of their scores."""
         found = (
             (part, part.image(query), weight) for part, weight in zip(self.parts, self.choices.weights, strict=True)
         )
         return [(part, image, weight / part.normaliser(image)) for part, image, weight in found if is_mapped(image)]
 
+    def _summed(self, mapped: Mapped, items: Array) -> Array:
+        return self._added(mapped, len(items), lambda part, image: part.score_image(image, items))
+
     @staticmethod
-    def _summed(mapped: list[tuple[FittedSFunction, Image, float]], items: Array) -> Array:
-        total, any_score = np.zeros(len(items)), np.zeros(len(items), dtype=bool)
+    def _added(mapped: Mapped, n: int, score: Callable[[FittedSFunction, Image], Array]) -> Array:
+        """The weighted sum of what `score` says of each part; -inf where no part has a score."""
+        total, any_score = np.zeros(n), np.zeros(n, dtype=bool)
         for part, image, scale in mapped:
-            scores = part.score_image(image, items)
+            scores = score(part, image)
             finite = np.isfinite(scores)
             total[finite] += scale * scores[finite]
             any_score |= finite
@@ -244,9 +255,17 @@ def _stacked(indexes: Sequence[Index]) -> Index:
 
 
 class Sum(WeightedSum):
-    """A weighted sum of S-functions, searched as one: `Sum([BM25(), PLS()])`, or `BM25() + PLS()`.
+    """A weighted sum of S-functions, searched as one model: `Sum([BM25(), PLS()])`, or `BM25() + PLS()`.
 
-    Each part's scores are divided by a normaliser of the query. `weights` are learned from clicks unless they are set.
+    Each part's scores are divided by a number that depends on the query alone. `weights` are learned from held-back
+    clicks unless they are set.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, PLS, example_graph
+    >>> model = (BM25() + PLS(dim=10)).fit(example_graph())
+    >>> model.rank("sleep near the statue", k=2).doc_ids
+    ['ferry', 'subway']
     """
 
     name = "sum"

@@ -39,8 +39,8 @@ UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 @settings
 class AutoSettings(Counting, Fields, Seeded):
-    budget: str = setting("10m", "auto: how long to try candidates, as 90s, 10m or 2h, by predicted cost")
-    candidates: str = setting("auto", "auto: specs to try, separated by commas; auto is what suits the GRAPH")
+    budget: str = setting("10m", "how long to try candidates, as 90s, 10m or 2h, by predicted cost")
+    candidates: str = setting("auto", "specs to try, separated by commas; auto takes those that suit the GRAPH")
 
 
 @stored
@@ -64,7 +64,16 @@ def budget_seconds(text: str) -> float:
 class Auto(Model):
     """The best model for a log, found by trying: `Auto(budget="5m").fit(graph)`.
 
-    After `fit` it answers as the model that it chose; `chosen_model` is that model, and what is saved."""
+    Candidates are learned on most of the log, from cheap to dear, and judged on the rest. The best is then learned from
+    everything. After `fit` it answers as the model that it chose; `chosen_model` is that model, and what is saved.
+
+    Examples
+    --------
+    >>> from clickbridge import Auto, example_graph
+    >>> model = Auto(candidates="bm25,bm25+pls").fit(example_graph())
+    >>> model.rank("sleep near the statue", k=2).doc_ids
+    ['subway', 'ferry']
+    """
 
     name = "auto"
     about = "tries models from cheap to dear through hold_back, takes the best"

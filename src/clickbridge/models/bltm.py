@@ -23,7 +23,7 @@ from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Query
 from clickbridge.models.catalogue import heading_of
@@ -35,7 +35,7 @@ from clickbridge.numerics.bltm import _mixture, em_step, fold_in, normalised
 from clickbridge.numerics.ragged import Ragged
 from clickbridge.numerics.row import counted
 from clickbridge.search.index import Found, best
-from clickbridge.settings import Counting, Fields, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Counting, Fields, Seeded, setting, settings
 from clickbridge.types import text_of_key
 from clickbridge.views.text import Analyzer
 from clickbridge.views.word import URL_FIELD, Vocabulary, WordCounter, widen
@@ -52,12 +52,14 @@ SETTLED = 1e-5
 @settings
 class BLTMSettings(Counting, Fields, Seeded):
     dim: int = setting(300, "number of topics", 1, 100_000)
-    iterations: int = setting(20, "most rounds of EM", 1, 10_000)
-    tie: float = setting(1.0, "how strongly a pair's two sides are drawn to the same topics; 0 is not at all", 0, 1e6)
-    topic_prior: float = setting(1.01, "Dirichlet prior of a pair's topics", 1, 1000)
-    word_prior: float = setting(1.01, "Dirichlet prior of a topic's words", 1, 1000)
-    topic_weight: str = setting("auto", "weight of the topics beside the unigram model, 0 to 1; auto: hold_back")
-    mu: float = setting(200.0, "Dirichlet prior of the unigram model, in words", 1e-6, 1e9)
+    iterations: int = setting(20, "the most rounds of EM", 1, 10_000)
+    tie: float = setting(1.0, "how strongly query and title are drawn to the same topics; 0 not at all", 0, 1e6)
+    topic_prior: float = setting(1.01, "Dirichlet prior of a pair's topics", 1, 1000, group=ADVANCED)
+    word_prior: float = setting(1.01, "Dirichlet prior of a topic's words", 1, 1000, group=ADVANCED)
+    topic_weight: str = setting(
+        "auto", "weight of the topics beside the unigram model, 0 to 1; auto chooses it on held-back clicks"
+    )
+    mu: float = setting(200.0, "strength of the Dirichlet prior of the unigram model, in words", 1e-6, 1e9)
 
 
 @stored
@@ -104,6 +106,14 @@ class FittedBLTM(Fitted):
         last = unigram.images[:, [unigram.images.shape[1] - 1]].toarray().ravel().astype(np.float64)
         counter = WordCounter(Analyzer(s.language, s.stop_words), words, frozen=True)
         self._derive(_counter=counter, _columns=columns, _collection_weights=last)
+
+    def check_stored(self) -> None:
+        super().check_stored()
+        n_topics = self.topics.mixture.size
+        expect("the mixture of topics", self.topics.mixture, (n_topics,))
+        for phi in (self.topics.phi_query, self.topics.phi_title):
+            expect("words of topics", phi, (len(self.vocabulary), n_topics))
+        expect("topics of documents", self.theta, (None, n_topics))
 
     @property
     def unigram(self) -> FittedLexical:
@@ -164,7 +174,18 @@ class FittedBLTM(Fitted):
 
 
 class BLTM(Model):
-    """Topics of clicked pairs, mixed with a unigram model of the documents."""
+    """A bilingual topic model: a query and the title clicked for it are two texts about the same topics.
+
+    Learned by EM, and mixed with a unigram model of the documents (Gao, Toutanova and Yih 2011). `dim` is the number of
+    topics.
+
+    Examples
+    --------
+    >>> from clickbridge import BLTM, example_graph
+    >>> model = BLTM(dim=4).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "bltm"
     about = "bilingual topic model: query and title share topics"

@@ -39,6 +39,10 @@ class FittedComposite(Fitted):
         """The parts that can search: the others (the given order) re-rank what these find."""
         return [part for part in self.parts if "search" in part.abilities]
 
+    @property
+    def text_fields(self) -> frozenset[str]:
+        return frozenset[str]().union(*(part.text_fields for part in self.parts))
+
     def warm(self) -> None:
         for part in self.parts:
             part.warm()

@@ -87,7 +87,17 @@ class FittedCosClick(FittedClickMemory, FittedSFunction):
 
 
 class CosClick(ClickMemory):
-    """What people chose for the very same query before. Unseen queries have no score."""
+    """Memory: what people chose when they typed the very same query before.
+
+    Hard to beat where queries repeat. A query that was never clicked has no score. The baseline Cos_B of 11M.
+
+    Examples
+    --------
+    >>> from clickbridge import CosClick, example_graph
+    >>> model = CosClick().fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['rooms', 'hotels', 'slice']
+    """
 
     name = "cos-click"
     about = "clicks of the same query: its memory"

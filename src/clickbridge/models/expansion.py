@@ -39,7 +39,8 @@ DEFAULT, GRID = 0.2, (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 @settings
 class ExpansionSettings(BM25Settings):
     expansion_weight: str = setting(
-        "auto", "what added words count, from 0; 1 is as much as typed ones; auto: hold_back"
+        "auto",
+        "weight of the added words; 1 is as much as typed ones; auto chooses it on held-back clicks",
     )
 
 
@@ -60,6 +61,12 @@ class FittedExpansion(FittedLexical):
     q_views: ViewStack
     query_rows: sparse.csr_array
     """Known queries as unit rows of these views."""
+
+    def check_stored(self) -> None:
+        super().check_stored()
+        n = len(self.queries)
+        if len(self.added) != n or self.query_rows.shape != (n, self.q_views.width):
+            raise ValueError("known queries do not fit together")
 
     @property
     def weight(self) -> float:
@@ -110,7 +117,17 @@ class FittedExpansion(FittedLexical):
 
 
 class Expansion(BM25):
-    """BM25 whose queries are lengthened by what was clicked or asked before."""
+    """BM25 with words added to the query: those of similar queries and of titles clicked for it.
+
+    Query expansion, the baseline of 11R. How much added words count is chosen on held-back clicks.
+
+    Examples
+    --------
+    >>> from clickbridge import Expansion, example_graph
+    >>> model = Expansion().fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['rooms', 'hotels', 'slice']
+    """
 
     name = "expansion"
     about = "BM25 with the query expanded by what was clicked or asked before"

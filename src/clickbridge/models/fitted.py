@@ -9,21 +9,27 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, NotSupported, SettingError
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.models.candidates import Candidates, Query
 from clickbridge.models.catalogue import Catalogue, KnownQueries
 from clickbridge.models.change import Change
+from clickbridge.models.display import Display
 from clickbridge.search.index import Found
 from clickbridge.settings import Settings
 from clickbridge.types import Document, Explanation, Hit, Ranking, ResultList
 
+if TYPE_CHECKING:
+    from scipy import sparse
+
 Array = np.ndarray[Any, Any]
+Mapped: TypeAlias = "Array | sparse.csr_array"
+"""What the map of an S-function gives: a row for each query or document, dense or sparse."""
 ABILITIES = {
     "search": "finds documents in the whole collection",
     "maps": "is an S-function: a map for queries, one for documents, a dot product",
@@ -50,7 +56,15 @@ class Fitted:
     """What a model learned: a value that answers and never changes. `model.fitted` is one.
 
     `model` is the name of the model that made it, under `settings` and `choices`; `notes` are lines for the user, and
-    `report` says what fitting cost. Any number of threads may use it, and it can be pickled.
+    `report` says what fitting cost. Any number of threads may use it, and it can be pickled. It answers what the model
+    answers: `rank`, `rerank`, `score`, `similar_queries`, `explain`.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, example_graph
+    >>> fitted = BM25().fit(example_graph()).fitted
+    >>> fitted.rank("pizza", k=1).doc_ids
+    ['oven']
     """
 
     can: ClassVar[frozenset[str]] = frozenset()
@@ -62,6 +76,8 @@ class Fitted:
     queries: KnownQueries = field(default_factory=KnownQueries.none)
     notes: tuple[str, ...] = ()
     report: dict[str, Any] = field(default_factory=dict)
+    display: Display = field(default_factory=Display)
+    """For those who show results; only the whole model has it, not its parts."""
     applied: tuple[str, ...] = ()
     """SHA-256 of the logs that updates took in."""
 
@@ -91,13 +107,17 @@ class Fitted:
         """What this very model can do; for one made of others it depends on those."""
         return self.can
 
-    def noted(self, **more: Any) -> Self:
+    def noted(self, **more: object) -> Self:
         """The same model with more in its report."""
         return self._with(report={**self.report, **more})
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """What is worth reporting beyond seconds and memory."""
         return {}
+
+    def check_stored(self) -> None:
+        """Refuses with a ValueError what a file says and cannot be: compiled loops do not look where they read."""
+        expect("clicks of queries", self.queries.clicks, (len(self.queries.keys),), "iuf")
 
     def warm(self) -> None:
         """Goes the path of a query once, from text and ids on, so that the first real one finds everything loaded and
@@ -109,6 +129,10 @@ class Fitted:
     def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
         """Scores of one list, -inf where there is none. Items may be -1: documents that are not known."""
         raise NotImplementedError
+
+    def score_new(self, query: Query, documents: Sequence[Document]) -> Array:
+        """Scores of documents that the model does not know, by their text; -inf where it cannot tell."""
+        return np.full(len(documents), -np.inf)
 
     def scores(self, candidates: Candidates) -> Array:
         """Scores of many lists, end to end."""
@@ -145,6 +169,24 @@ class Fitted:
     def score(self, query: str, doc_ids: Sequence[str]) -> Array:
         """Scores in the same order; -inf for what has none."""
         return self.score_items(self.query(query), self.items(doc_ids))
+
+    def score_documents(self, query: str, documents: Sequence[Document | str]) -> Array:
+        """Scores in the same order, of ids and of documents that bring their text. A document that the model knows
+        is scored as it knows it, another by its text where the model can; -inf for what has none."""
+        asked, items = self.query(query), self.items([d if isinstance(d, str) else d.doc_id for d in documents])
+        return self._score_mixed(asked, items, documents)
+
+    def _score_mixed(self, query: Query, items: Array, documents: Sequence[Document | str]) -> Array:
+        scores = self.score_items(query, items)
+        new = [(i, d) for i, d in enumerate(documents) if items[i] < 0 and isinstance(d, Document) and d.fields]
+        if new:
+            scores[[i for i, _ in new]] = self.score_new(query, [d for _, d in new])
+        return scores
+
+    @property
+    def text_fields(self) -> frozenset[str]:
+        """The fields that say most of a document: where a text without a field's name belongs."""
+        return frozenset()
 
     def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
         """Scores of many lists at once."""
@@ -191,11 +233,11 @@ class Fitted:
         """Which features carried the score, and what taught them."""
         raise NotSupported(f"{self.spec} cannot explain its scores")
 
-    def map_queries(self, queries: Sequence[str]) -> Any:
+    def map_queries(self, queries: Sequence[str]) -> Mapped:
         """The S-function's query map: one row a query."""
         raise NotSupported(f"{self.spec} is not an S-function: it has no maps")
 
-    def map_documents(self, documents: Sequence[Document | str]) -> Any:
+    def map_documents(self, documents: Sequence[Document | str]) -> Mapped:
         """The S-function's document map: one row for each known id, or new document by its text."""
         raise NotSupported(f"{self.spec} is not an S-function: it has no maps")
 

@@ -32,7 +32,17 @@ class FittedGiven(Fitted):
 
 
 class Given(Model):
-    """Keeps the incoming order, or sorts by the list's own `scores` where it has them."""
+    """The order that came in: the baseline that every other model has to beat.
+
+    Where a list brings scores of its own, it is sorted by those. It re-ranks lists and cannot search.
+
+    Examples
+    --------
+    >>> from clickbridge import Given, example_graph
+    >>> model = Given().fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['slice', 'hotels', 'rooms']
+    """
 
     name = "given"
     about = "the incoming order, or the list's own scores"

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.models.ascent import bm25_field_weights, learn_field_weights
 from clickbridge.models.candidates import Query
 from clickbridge.models.change import Change
@@ -27,7 +27,7 @@ from clickbridge.models.model import Model
 from clickbridge.models.sfunction import FittedImages, stack_rows
 from clickbridge.models.study import Study
 from clickbridge.numerics.row import EMPTY, Row, counted, row_of
-from clickbridge.settings import Fields, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Fields, Seeded, setting, settings
 from clickbridge.types import Document, Explanation, text_of_key
 from clickbridge.views.fields import count_fields, parse_fields
 from clickbridge.views.text import Analyzer
@@ -55,6 +55,15 @@ class FittedLexical(FittedImages):
     formula: Formula
     vocabulary: Vocabulary
     statistics: TermStatistics
+
+    def check_stored(self) -> None:
+        super().check_stored()
+        n = len(self.vocabulary)
+        if self.images.shape[1] != n + self.formula.extra_columns:
+            raise ValueError("images of other words")
+        for name in ("idf", "shares"):
+            expect(name, getattr(self.statistics, name), (n,))
+        expect("average lengths", self.statistics.average_lengths, (None,))
 
     @property
     def field_weights(self) -> dict[str, float]:
@@ -165,7 +174,17 @@ class LexicalModel(Model):
 
 
 class VSM(LexicalModel):
-    """tf-idf vectors of query and document, multiplied as they are: no length normalisation (11R, 3.3.1)."""
+    """The vector space model: tf-idf vectors of query and document, multiplied as they are.
+
+    No length is normalised, so long documents score higher (11R, Section 3.3.1). `CosWord` normalises.
+
+    Examples
+    --------
+    >>> from clickbridge import VSM, example_graph
+    >>> model = VSM().fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'slice', 'rooms']
+    """
 
     name = "vsm"
     about = "vector space model, unnormalised tf-idf"
@@ -177,23 +196,29 @@ class VSM(LexicalModel):
 
 @settings
 class BM25Settings(LexicalSettings):
-    k1: float = setting(1.2, "BM25: how fast repeated words saturate", 0, 1000)
-    b: float = setting(0.75, "BM25: how much long fields are discounted", 0, 1)
-    k3: float = setting(8.0, "BM25: saturation of words repeated in the query", 0, 1000)
-    idf: str = setting("lucene", "BM25: which inverse document frequency", choices=("lucene", "robertson", "atire"))
+    k1: float = setting(1.2, "how much repetition of a word in a document counts; 0 not at all", 0, 1000)
+    b: float = setting(0.75, "how much long fields are discounted: 0 not at all, 1 in proportion to their length", 0, 1)
+    k3: float = setting(8.0, "how much repetition of a word in the query counts", 0, 1000, group=ADVANCED)
+    idf: str = setting(
+        "lucene",
+        "which formula of the inverse document frequency",
+        choices=("lucene", "robertson", "atire"),
+        group=ADVANCED,
+    )
 
 
 class BM25(LexicalModel):
-    """BM25 over weighted fields: `BM25(fields={"title": 3, "body": 1}).fit(graph)`.
+    """BM25 over weighted fields: `BM25(fields={"title": 3, "text": 1}).fit(graph)`.
 
-    BM25F (11R, eq. (1), with Robertson's simple extension to weighted fields). With `fields="auto"` the weights of the
-    fields are learned from clicks.
+    BM25F (11R, equation (1), with Robertson's simple extension to weighted fields). With `fields="auto"` the weights of
+    the fields are learned from clicks; nothing else is. Queries and documents need a word in common.
 
-    >>> from clickbridge import ClickGraph, Document, PairCount
-    >>> docs = [Document("d1", {"title": "New York"}), Document("d2", {"title": "Pizza by the slice"})]
-    >>> model = BM25(k1=0.9).fit(ClickGraph.build([PairCount("ny pizza", "d2")], docs))
-    >>> model.rank("pizza", k=10).doc_ids
-    ['d2']
+    Examples
+    --------
+    >>> from clickbridge import BM25, example_graph
+    >>> model = BM25(k1=0.9).fit(example_graph())
+    >>> model.rank("sleep near the statue", k=2).doc_ids
+    ['subway', 'ferry']
     """
 
     name = "bm25"
@@ -210,15 +235,26 @@ class BM25(LexicalModel):
 class LMIRSettings(LexicalSettings):
     smoothing: str = setting(
         "dirichlet",
-        "LMIR: how a document's word probabilities are smoothed",
+        "how a document's word probabilities are smoothed",
         choices=("dirichlet", "jelinek-mercer"),
     )
-    mu: float = setting(200.0, "LMIR: Dirichlet prior, in words", 1e-6, 1e9)
-    lam: float = setting(0.5, "LMIR: Jelinek-Mercer weight of the collection", 1e-6, 1 - 1e-6)
+    mu: float = setting(200.0, "strength of the Dirichlet prior, in words", 1e-6, 1e9)
+    lam: float = setting(0.5, "Jelinek-Mercer weight of the collection", 1e-6, 1 - 1e-6)
 
 
 class LMIR(LexicalModel):
-    """Query likelihood under a smoothed document language model (11R, 3.3.3; Zhai and Lafferty 2004)."""
+    """A language model for retrieval: how likely is the query, if words are drawn from the document?
+
+    The document's word probabilities are smoothed by those of the collection (11R, Section 3.3.3; Zhai and Lafferty
+    2004). With `fields="auto"` the weights of the fields are learned from clicks.
+
+    Examples
+    --------
+    >>> from clickbridge import LMIR, example_graph
+    >>> model = LMIR(mu=500).fit(example_graph())
+    >>> model.rank("sleep near the statue", k=2).doc_ids
+    ['subway', 'ferry']
+    """
 
     name = "lmir"
     about = "language model, Dirichlet or Jelinek-Mercer smoothing"
@@ -231,7 +267,15 @@ class LMIR(LexicalModel):
 
 
 class CosWord(LexicalModel):
-    """VSM with both sides of unit length: the baseline Cos_W of 11M."""
+    """The cosine of two tf-idf vectors: `VSM` with both sides at length 1. The baseline Cos_W of 11M.
+
+    Examples
+    --------
+    >>> from clickbridge import CosWord, example_graph
+    >>> model = CosWord().fit(example_graph())
+    >>> model.rank("sleep near the statue", k=2).doc_ids
+    ['subway', 'ferry']
+    """
 
     name = "cos-word"
     about = "cosine of tf-idf words"

@@ -24,7 +24,7 @@ from clickbridge.models.pls import LatentModel, dim_note, with_spaces
 from clickbridge.models.sfunction import S_FUNCTION
 from clickbridge.models.study import Study
 from clickbridge.numerics.svd import SVD, MatrixOperator, randomised_svd
-from clickbridge.settings import Counting, Fields, Searching, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Counting, Fields, Searching, Seeded, setting, settings
 from clickbridge.views.stack import ViewStack
 from clickbridge.views.view import Source
 
@@ -35,7 +35,9 @@ class LSISettings(Searching, Seeded):
     sv_power: float = setting(
         0.0, "power of the singular values in the score; the papers have 0, textbook LSI 1", -1, 2
     )
-    precision: str = setting("float32", "arithmetic of the decomposition", choices=("float32", "float64"))
+    precision: str = setting(
+        "float32", "precision of the decomposition", choices=("float32", "float64"), group=ADVANCED
+    )
 
 
 @settings
@@ -77,7 +79,17 @@ class FittedLSIDocTerm(FittedLatent):
 
 
 class LSIDocTerm(LatentModel):
-    """A = documents by words, transposed: any query is folded in by its words."""
+    """Latent semantic indexing of documents by their words: `LSIDocTerm(dim=300).fit(graph)`.
+
+    The singular vectors of the document-word matrix. Clicks are not used. Any query is mapped by its words.
+
+    Examples
+    --------
+    >>> from clickbridge import LSIDocTerm, example_graph
+    >>> model = LSIDocTerm(dim=4).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'slice', 'rooms']
+    """
 
     name = "lsi-dt"
     about = "latent semantic indexing of documents by their words"
@@ -137,7 +149,18 @@ class FittedLSIQueryDoc(FittedLatent):
 
 
 class LSIQueryDoc(LatentModel):
-    """A = queries by documents, the clicks themselves: known queries only."""
+    """Latent semantic indexing of the click graph: `LSIQueryDoc(dim=300).fit(graph)`.
+
+    The singular vectors of the query-document matrix of clicks. No word is looked at, so only queries of the log have a
+    score.
+
+    Examples
+    --------
+    >>> from clickbridge import LSIQueryDoc, example_graph
+    >>> model = LSIQueryDoc(dim=4).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "lsi-qd"
     about = "latent semantic indexing of the click graph"

@@ -21,9 +21,10 @@ from clickbridge.errors import NotFitted, NotSupported, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.log.readers import LogRecord
 from clickbridge.models.change import Change
-from clickbridge.models.fitted import Choices, Fitted
+from clickbridge.models.display import Display
+from clickbridge.models.fitted import Choices, Fitted, Mapped
 from clickbridge.models.study import Study, logged
-from clickbridge.settings import Setting, Settings, declared_in
+from clickbridge.settings import Setting, Settings, declared_in, grouped
 from clickbridge.types import Document, Explanation, Ranking, ResultList
 
 Array = np.ndarray[Any, Any]
@@ -37,6 +38,13 @@ class Model:
 
     To write one of your own, give `name`, `about`, `paper`, `Settings`, `fitted_type`, `choose` and `learn`, and
     `register` it.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, PLS, example_graph
+    >>> model = (BM25() + PLS(dim=10)).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['rooms', 'hotels', 'slice']
     """
 
     name: ClassVar[str]
@@ -58,11 +66,10 @@ class Model:
 
     @classmethod
     def _help(cls) -> str:
-        """What `help` shows: the class's own text, its name in a spec, and a line for each setting."""
+        """What `help` shows: the class's own text, its name in a spec, and every setting under its heading."""
         own = inspect.cleandoc(str(cls.__dict__.get("__doc__") or getattr(cls, "about", "")))
         named = f"In a spec: `{cls.name}`, {cls.about}." if hasattr(cls, "about") else ""
-        lines = "\n".join(setting.line for setting in cls.declared().values())
-        return "\n\n".join(part for part in (own, named, f"Settings:\n\n{lines}" if lines else "") if part)
+        return "\n\n".join(part for part in (own, named, *grouped(cls.declared().values())) if part)
 
     @classmethod
     def _more_parameters(cls) -> list[inspect.Parameter]:
@@ -87,11 +94,11 @@ class Model:
         """The names of its settings."""
         return list(cls.declared())
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """The settings by name, as scikit-learn has them."""
         return {name: getattr(self, name) for name in self.declared()}
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Checks and stores; what is fitted already stays as it is."""
         declared = self.declared()
         for name, value in params.items():
@@ -153,10 +160,24 @@ class Model:
         return fitted._with(report=report)
 
     def fit(self, graph: ClickGraph, *, engine: Engine | None = None, watch: Callable[[str], None] = logged) -> Self:
-        """Learns from the GRAPH and returns the model itself.
+        """Learns from a GRAPH.
 
-        `engine` says where and with how much of the machine, as `Local(threads=2)`. `watch` is a function that is told
-        what is being done, as `print`; without one, the lines go to the standard logger "clickbridge" as INFO.
+        A fit that is refused or fails leaves the model as it was.
+
+        Parameters
+        ----------
+        graph : ClickGraph
+            What to learn from.
+        engine : Engine, optional
+            Where, and with how much of the machine, as `Local(threads=2)`.
+        watch : function of a str, optional
+            Told what is being done, as `print`. Without one, the lines go to the standard logger "clickbridge" as
+            INFO.
+
+        Returns
+        -------
+        Model
+            The model itself.
         """
         return self.fit_on(Study(graph, engine, watch))
 
@@ -168,7 +189,13 @@ class Model:
             fitted = self.learned(study, self.choose(study) if choices is None else choices)
             fitted.warm()
         seconds = round(time.perf_counter() - start, 3)
-        self.fitted_ = fitted._with(report={**fitted.report, "seconds": seconds})
+        display = Display.of(study.graph)
+        self.fitted_ = fitted._with(report={**fitted.report, "seconds": seconds}, display=display)
+        return self
+
+    def keep_fields(self, graph: ClickGraph, names: Sequence[str]) -> Self:
+        """Keeps fields of the documents with the model, so that searches can be filtered by them."""
+        self.fitted_ = self.fitted._with(display=self.fitted.display.with_fields(graph, names))
         return self
 
     @property
@@ -180,7 +207,7 @@ class Model:
         """Learns from a GRAPH with what was chosen before."""
         return self.fit_on(Study(graph, engine), self.fitted.choices)
 
-    def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, Any]]:
+    def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
         """What learning would cost, by each way it could be done, without doing it."""
         raise NotSupported(f"{self.spec} has one way to learn and no plan to choose; rmls has")
 
@@ -193,8 +220,29 @@ class Model:
         engine: Engine | None = None,
         applied: Sequence[str] = (),
     ) -> Self:
-        """Takes in new clicks and documents without learning from scratch. `applied` are the checksums of the logs,
-        which the model keeps."""
+        """Takes in new clicks and documents without learning from scratch.
+
+        Words, weights and settings stay as they were fitted. Threads that rank meanwhile get the answer of the old
+        model or of the new one, never a mixture.
+
+        Parameters
+        ----------
+        log : iterable of Impression or PairCount
+            New searches, as `read_log` gives them.
+        docs : iterable of Document
+            New or changed documents.
+        remove : iterable of str
+            Ids of documents that are gone.
+        engine : Engine, optional
+            As in `fit`.
+        applied : sequence of str
+            Checksums of the logs, which the model keeps.
+
+        Returns
+        -------
+        Model
+            The model itself.
+        """
         fitted = self.fitted
         change = Change.of(fitted.catalogue, fitted.queries, log, docs, remove)
         if change.clicks and self.least_users > 1:
@@ -203,7 +251,8 @@ class Model:
         engine = engine or default_engine()
         with engine.at_work():
             after = fitted.updated(change, engine)
-        after = after._with(applied=(*fitted.applied, *applied), report=fitted.report)
+        display = fitted.display.changed(change)
+        after = after._with(applied=(*fitted.applied, *applied), report=fitted.report, display=display)
         after.warm()
         self.fitted_ = after
         return self
@@ -246,7 +295,20 @@ class Model:
     # --- using -----------------------------------------------------------------------------------
 
     def score(self, query: str, doc_ids: Sequence[str]) -> Array:
-        """Scores in the same order; -inf for a document (or all, for a query) the model cannot score."""
+        """Scores of some documents for a query.
+
+        Parameters
+        ----------
+        query : str
+            What was typed.
+        doc_ids : sequence of str
+            Ids of documents; whole numbers are taken as digits.
+
+        Returns
+        -------
+        array of float
+            In the same order; -inf for a document, or for all, that the model cannot score.
+        """
         return self.fitted.score(query, doc_ids)
 
     def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
@@ -254,7 +316,22 @@ class Model:
         return self.fitted.score_lists(lists)
 
     def rerank(self, query: str, doc_ids: Sequence[str], scores: Sequence[float] | None = None) -> Ranking:
-        """Every given id exactly once: scored ones by score, ties and the unscored, last, as they came."""
+        """Puts given documents into a better order.
+
+        Parameters
+        ----------
+        query : str
+            What was typed.
+        doc_ids : sequence of str
+            The documents, as your engine ordered them.
+        scores : sequence of float, optional
+            Your engine's scores, for models that use them.
+
+        Returns
+        -------
+        Ranking
+            Every given id exactly once: by falling score; ties, and the unscored at the end, as they came.
+        """
         return self.fitted.rerank(query, doc_ids, scores)
 
     def rerank_lists(self, lists: Sequence[ResultList]) -> list[Ranking]:
@@ -262,7 +339,20 @@ class Model:
         return self.fitted.rerank_lists(lists)
 
     def rank(self, query: str, k: int = 10) -> Ranking:
-        """The k best documents of the whole collection; may be empty."""
+        """Searches the whole collection.
+
+        Parameters
+        ----------
+        query : str
+            What was typed. It need not be in the log.
+        k : int
+            How many documents at most.
+
+        Returns
+        -------
+        Ranking
+            The best documents; empty where the model has nothing to say.
+        """
         return self.fitted.rank(query, k)
 
     def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
@@ -274,23 +364,40 @@ class Model:
         return self.fitted.falls_back(query)
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """Known queries most like this one, with their similarity; itself left out. Queries with fewer
-        than `min_clicks` clicks are never shown."""
+        """Queries of the log that are most like this one; itself left out.
+
+        Parameters
+        ----------
+        query : str
+            What was typed. It need not be in the log.
+        k : int
+            How many.
+        min_clicks : int
+            Queries with fewer clicks are never shown.
+
+        Returns
+        -------
+        list of (str, float)
+            Queries and their similarity, most similar first.
+        """
         return self.fitted.similar_queries(query, k, min_clicks)
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
-        """Documents most like this one; itself left out."""
+        """The k documents most like this one; itself left out."""
         return self.fitted.similar_documents(doc_id, k)
 
     def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
-        """Which features carried the score, and what taught them."""
+        """Why a document has its score: which features carried it, and which clicks taught them.
+
+        `k` is the number of feature pairs. Only S-functions can explain; others raise NotSupported.
+        """
         return self.fitted.explain(query, doc_id, k)
 
-    def map_queries(self, queries: Sequence[str]) -> Any:
-        """The S-function's query map: one row a query."""
+    def map_queries(self, queries: Sequence[str]) -> Mapped:
+        """The S-function's query map: one row a query, dense or sparse."""
         return self.fitted.map_queries(queries)
 
-    def map_documents(self, documents: Sequence[Document | str]) -> Any:
+    def map_documents(self, documents: Sequence[Document | str]) -> Mapped:
         """The S-function's document map: one row for each known id, or new document by its text."""
         return self.fitted.map_documents(documents)
 
@@ -299,7 +406,8 @@ class Model:
         return self.fitted.title(doc_id)
 
     def save(self, path: str | Path) -> None:
-        """Writes the fitted model as a folder."""
+        """Writes the fitted model as a folder, which `load` opens. A MODEL that is there is replaced, whole or not
+        at all; anything else is refused."""
         from clickbridge.models.model_folder import save
 
         save(self.fitted, path)

@@ -8,11 +8,14 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from clickbridge.errors import ArtifactError, ClickbridgeError, SettingError
 from clickbridge.graph.dense import Encoder
 from clickbridge.io.artifact import Artifact, ArtifactWriter, PartWriter, open_artifact
-from clickbridge.io.values import read_value, write_value
+from clickbridge.io.values import expect, read_value, write_value
 from clickbridge.models.catalogue import Catalogue, KnownQueries
+from clickbridge.models.display import Display
 from clickbridge.models.fitted import Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.registry import model_class, model_home
@@ -45,8 +48,30 @@ def _write(fitted: Fitted, writer: PartWriter) -> dict[str, Any]:
 
 
 def load(path: str | Path, *, encode: Mapping[str, Encoder] | None = None) -> Model:
-    """A saved model, memory-mapped and ready to answer. `encode` are the functions of texts that make vectors for
-    `dense:NAME` views: they are not saved, and are given here to every part that has the view."""
+    """Opens a saved model, memory-mapped and ready to answer.
+
+    Parameters
+    ----------
+    path : str or Path
+        A MODEL folder, from `save` or `clickbridge fit`.
+    encode : mapping of str to function, optional
+        Functions of texts that make vectors for `dense:NAME` views. They are not saved, and are given here to every
+        part that has the view.
+
+    Returns
+    -------
+    Model
+        Fitted, of the class that was saved.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from clickbridge import BM25, example_graph, load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     BM25().fit(example_graph()).save(f"{folder}/model")
+    ...     load(f"{folder}/model").rank("pizza").doc_ids
+    ['oven', 'slice']
+    """
     encode = encode or {}
     fitted = _read(open_artifact(path, KIND), None, encode)
     idle = set(encode) - vector_names(fitted)
@@ -97,6 +122,7 @@ def _read(
             applied=applied,
             **values,
         )
+        fitted.check_stored()
     except (KeyError, TypeError, ValueError, IndexError) as error:
         if isinstance(error, ClickbridgeError):
             raise
@@ -110,6 +136,12 @@ def _check_sizes(values: dict[str, Any], n_docs: int) -> None:
     catalogue, queries = values["catalogue"], values.get("queries")
     if not 0 <= n_docs <= len(catalogue):
         raise ValueError(f"{n_docs} documents of {len(catalogue)}")
+    if isinstance(values.get("display"), Display):
+        values["display"].check(len(catalogue))
+    if "scorable" in values:
+        expect("scorable", values["scorable"], (n_docs,), "b")
+    if isinstance(values.get("images"), np.ndarray):
+        expect("images", values["images"], (n_docs, None))
     sizes = [("titles", len(catalogue.titles), len(catalogue))]
     sizes += [(n, len(values[n]), n_docs) for n in ("scorable", "theta") if n in values]
     sizes += [(n, values[n].shape[0], n_docs) for n in ("images",) if hasattr(values.get(n), "shape")]

@@ -23,7 +23,7 @@ from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Space
 from clickbridge.models.pls import PLS, FittedPLS, LatentSettings, PLSSettings, default_views, learn_space, scaled_space
 from clickbridge.models.study import Known, Study
-from clickbridge.settings import setting, settings
+from clickbridge.settings import ADVANCED, setting, settings
 
 VIEW_GRID = (0.0, 0.1, 0.2, 0.35, 0.6, 1.0, 1.5, 2.5, 4.0)
 
@@ -31,9 +31,11 @@ VIEW_GRID = (0.0, 0.1, 0.2, 0.35, 0.6, 1.0, 1.5, 2.5, 4.0)
 @settings
 class MPLSSettings(PLSSettings):
     combine: str = setting(
-        "tuned", "M-PLS: weights of the views through hold_back, or by eq. (5) of 11M", choices=("tuned", "closed")
+        "tuned",
+        "weights of the views: chosen on held-back clicks, or by equation (5) of 11M (closed)",
+        choices=("tuned", "closed"),
     )
-    dims: str = setting("", "M-PLS: dimensions of each view's space, as 600,300; empty gives each `dim`")
+    dims: str = setting("", "dimensions of each view's space, as 600,300; empty gives each `dim`", group=ADVANCED)
 
 
 @stored
@@ -72,7 +74,15 @@ class FittedMPLS(FittedPLS):
 class MPLS(PLS):
     """PLS with a space for each view, and weights of the views: `MPLS(views="word,click")`.
 
-    Views are separated by commas; views joined by & share a space."""
+    Views are separated by commas; views joined by & share a space. The weights are chosen on held-back clicks.
+
+    Examples
+    --------
+    >>> from clickbridge import MPLS, example_graph
+    >>> model = MPLS(dim=10).fit(example_graph())
+    >>> model.rank("sleep near the statue", k=2).doc_ids
+    ['ferry', 'rooms']
+    """
 
     name = "mpls"
     about = "multi-view PLS: a latent space for each type of feature, weighted"

@@ -31,7 +31,7 @@ from clickbridge.models.model import Model
 from clickbridge.models.study import Known, Study
 from clickbridge.numerics.svd import CorrectedOperator, MatrixOperator, Operator, ProductOperator, randomised_svd
 from clickbridge.search import ann
-from clickbridge.settings import Counting, Fields, Searching, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Counting, Fields, Searching, Seeded, setting, settings
 from clickbridge.views.fields import HEADINGS
 
 CHEAP_PRODUCTS = 2e7
@@ -44,9 +44,11 @@ REPEATED = 0.5
 @settings
 class LatentSettings(Counting, Fields, Searching, Seeded):
     dim: int = setting(600, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
-    views: str = setting("auto", "features, as word,char:title,click; auto is all that the GRAPH supports")
+    views: str = setting("auto", "kinds of features, as word,char:title,click; auto takes what suits the GRAPH")
     mean: bool = setting(
-        True, "average over a query's clicked documents (13), so that no query counts twice; false sums over them (11M)"
+        True,
+        "average over a query's clicked documents (13), so that every query counts the same; false adds them up (11M)",
+        group="11M, 13",
     )
 
 
@@ -57,10 +59,13 @@ class PLSSettings(LatentSettings):
     )
     centre: str = setting(
         "none",
-        "centre x and y' over queries (pairs), or X and Y over their own items (sides)",
+        "subtract the mean of the features: over clicked pairs, or of each side over its own items (sides)",
         choices=("none", "pairs", "sides"),
+        group="12, 13",
     )
-    precision: str = setting("float32", "arithmetic of the decomposition", choices=("float32", "float64"))
+    precision: str = setting(
+        "float32", "precision of the decomposition", choices=("float32", "float64"), group=ADVANCED
+    )
 
 
 @stored
@@ -186,7 +191,15 @@ class PLS(LatentModel):
 
     Partial least squares: the singular vectors of the clicks between features of queries and of documents. All views
     are side by side in one space (the paper's concatenated setting). It ranks queries that nobody typed before, by
-    their words; `similar_queries`, `explain` and `update` work."""
+    their words; `similar_queries`, `explain` and `update` work.
+
+    Examples
+    --------
+    >>> from clickbridge import PLS, example_graph
+    >>> model = PLS(dim=10).fit(example_graph())
+    >>> model.rank("sleep near the statue", k=2).doc_ids
+    ['ferry', 'rooms']
+    """
 
     name = "pls"
     about = "partial least squares: one latent space for queries and documents"

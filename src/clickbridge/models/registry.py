@@ -27,7 +27,32 @@ TABLES = {"model": MODELS, "wrapper": WRAPPERS, "sum": SUMS}
 
 
 def register(model: Kind, kind: str = "model") -> Kind:
-    """Adds a model of your own under its `name`, for specs, `load` and `compare`. Usable as a decorator."""
+    """Adds a model of your own under its `name`, so that specs, `load` and `compare` know it.
+
+    Parameters
+    ----------
+    model : type of Model
+        The class. It needs a `name` of letters, digits and hyphens.
+    kind : str
+        "model", "sum" or "wrapper".
+
+    Returns
+    -------
+    type of Model
+        The class itself, so that `register` may be used as a decorator.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, build_model, register
+    >>> @register
+    ... class ShortFields(BM25):
+    ...     name, about = "short-fields", "BM25 that does not discount long fields"
+    ...
+    ...     def __init__(self, **settings):
+    ...         super().__init__(**{"b": 0.0} | settings)
+    >>> build_model("short-fields+pls").spec
+    'short-fields+pls'
+    """
     if kind not in TABLES:
         raise SettingError(f"a model is registered as one of {', '.join(TABLES)}; got {kind!r}")
     name = getattr(model, "name", "")

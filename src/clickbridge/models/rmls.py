@@ -80,7 +80,15 @@ class FittedRMLS(FittedLatent):
 class RMLS(LatentModel):
     """As PLS for large logs, with sparse maps: `RMLS(dim=300).fit(graph)`.
 
-    Sparse rows for every feature, all views side by side in one space."""
+    Of each row of a map only a small share of the numbers is kept, `density`. All views are side by side in one space.
+
+    Examples
+    --------
+    >>> from clickbridge import RMLS, example_graph
+    >>> model = RMLS(dim=10).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['rooms', 'hotels', 'slice']
+    """
 
     name = "rmls"
     about = "regularised mapping to latent structures: sparse maps, scalable"

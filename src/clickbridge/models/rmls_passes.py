@@ -5,9 +5,9 @@ From features and settings to maps, nothing kept: `fit`, early stopping, updates
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -33,47 +33,80 @@ from clickbridge.numerics.rmls import (
 )
 from clickbridge.numerics.rows import Maps, SparseRows, sparse_rows
 from clickbridge.numerics.svd import ProductOperator, randomised_svd
-from clickbridge.settings import setting, settings
+from clickbridge.settings import ADVANCED, Printed, setting, settings
 
 MODES = {"absolute": ABSOLUTE, "relative": RELATIVE, "density": DENSITY}
 
 
+PAPER = "12, 13"
+
+
 @settings
-class RMLSSettings(LatentSettings):
+class RMLSSettings(Printed, LatentSettings):
+    printed: ClassVar[Mapping[str, Any]] = {
+        "views": "word,click",
+        "shrink": "absolute",
+        # The least of the papers' grid: the .1 that they chose is on the scale of their log, and empties other maps.
+        "beta": 0.001,
+        "gamma": 0.001,
+        "decorrelate": 0.0,
+        "norm_power": 0.0,
+        "start": "ball",
+        "iterations": 10,
+        "early_stop": True,
+    }
+
     dim: int = setting(1000, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
-    iterations: int = setting(3, "RMLS: passes over both sides, the papers' T and one", 1, 10_000)
-    early_stop: bool = setting(False, "RMLS: choose the number of iterations, up to `iterations`, through hold_back")
+    iterations: int = setting(3, "passes over both sides: the papers' T plus one", 1, 10_000)
+    early_stop: bool = setting(
+        False, "choose the number of passes, up to `iterations`, on held-back clicks", group=ADVANCED
+    )
     shrink: str = setting(
         "density",
-        "RMLS: thresholds by the share of a row to keep, by its root mean square, or absolute (the papers)",
+        "how small values are dropped: keep a share of each row (density), or drop what is below a multiple of the "
+        "row's root mean square (relative), or below a fixed threshold (absolute, the papers)",
         choices=("density", "relative", "absolute"),
+        group=PAPER,
     )
-    density: float = setting(0.02, "RMLS: share of a row that is kept (shrink=density)", 1e-6, 1)
+    density: float = setting(0.02, "share of each row of the maps that is kept (shrink=density)", 1e-6, 1)
     beta: float = setting(
         0.1,
-        "RMLS: threshold of query rows (shrink=absolute), or multiple of the row's root mean square (relative)",
+        "threshold of query rows (shrink=absolute), or multiple of the row's root mean square (relative)",
         0,
         1e9,
+        group=PAPER,
     )
-    gamma: float = setting(0.1, "RMLS: the same for document rows", 0, 1e9)
-    theta_x: float = setting(1.0, "RMLS: length of the longest query row", 1e-6, 1e6)
-    theta_y: float = setting(1.0, "RMLS: length of the longest document row", 1e-6, 1e6)
-    balance: float = setting(0.0, "RMLS: power of the row and column sums that W is divided by", 0, 1)
+    gamma: float = setting(0.1, "as beta, for document rows", 0, 1e9, group=PAPER)
+    theta_x: float = setting(1.0, "length of the longest query row", 1e-6, 1e6, group=PAPER)
+    theta_y: float = setting(1.0, "length of the longest document row", 1e-6, 1e6, group=PAPER)
+    balance: float = setting(
+        0.0, "power of the row and column sums by which the click matrix W is divided", 0, 1, group=ADVANCED
+    )
     decorrelate: float = setting(
         0.8,
-        "RMLS: how far the latent dimensions are decorrelated before each threshold; the papers have 0, 1 is fully",
+        "how far the latent dimensions are decorrelated before each threshold; the papers have 0, 1 is fully",
         0,
         1,
+        group=PAPER,
     )
     norm_power: float = setting(
-        0.5, "RMLS: a row's length is this power of its covariance; the papers have 0, all rows alike", 0, 1
+        0.5, "a row's length is this power of its covariance; the papers have 0, all rows alike", 0, 1, group=PAPER
     )
-    start: str = setting("random", "RMLS: the first map at random, or from a decomposition", choices=("random", "svd"))
-    tolerance: float = setting(1e-4, "RMLS: stops when the objective changes by less, relatively", 0, 1)
+    start: str = setting(
+        "random",
+        "the first map: random, random with every row inside its ball (ball, the papers), or from a singular value "
+        "decomposition",
+        choices=("random", "ball", "svd"),
+        group=ADVANCED,
+    )
+    tolerance: float = setting(
+        1e-4, "stop when the objective changes by less than this share of itself", 0, 1, group=ADVANCED
+    )
     plan: str = setting(
         "auto",
-        "RMLS: how products are done; auto takes the cheapest that fits in memory",
+        "how matrix products are computed; auto takes the cheapest way that fits in memory",
         choices=("auto", "w-sparse", "w-dense", "factors"),
+        group=ADVANCED,
     )
 
 
@@ -151,6 +184,8 @@ class Problem:
             wide[:, : found.shape[1]] = found
             return wide
         rng = np.random.default_rng(s.seed)
+        if s.start == "ball":
+            return _in_ball(rng, n, dim, s.theta_y)
         if s.shrink != "density":
             return rng.standard_normal((n, dim), dtype=np.float32)
         # As sparse as what follows: each row has its few numbers in random places.
@@ -161,6 +196,13 @@ class Problem:
         out = sparse.csr_array(parts, shape=(n, dim))
         out.sum_duplicates()
         return sparse_rows(out)
+
+
+def _in_ball(rng: np.random.Generator, n: int, dim: int, radius: float) -> Array:
+    """Rows drawn evenly from the ball of the constraint |l_u| <= theta."""
+    rows = rng.standard_normal((n, dim), dtype=np.float32)
+    lengths = radius * rng.random(n) ** (1.0 / max(dim, 1)) / np.maximum(np.linalg.norm(rows, axis=1), 1e-30)
+    return rows * lengths.astype(np.float32)[:, None]
 
 
 def passes(
@@ -180,7 +222,7 @@ def passes(
         l_x = _half(query_rows, l_y, s.beta, s.theta_x, width, s, dense, engine).maps
         made = _half(doc_rows, l_x, s.gamma, s.theta_y, width, s, dense, engine)
         l_y = made.maps
-        objective = float(made.alignment.sum())
+        objective = float(made.alignment.sum()) - _penalty(s, l_x, l_y)
         change = abs(objective - before) / max(abs(objective), 1e-300)
         before = objective
         maps = [m if isinstance(m, SparseRows) else sparse_rows(m) for m in (l_x, l_y)]
@@ -212,6 +254,14 @@ def _half(
     factor = theta / max(float(lengths.max(initial=0.0)), 1e-30)
     longest = maps.scaled(factor) if isinstance(maps, SparseRows) else maps * np.float32(factor)
     return Half(longest, half.alignment * factor)
+
+
+def _penalty(s: RMLSSettings, l_x: Maps, l_y: Maps) -> float:
+    """beta |L_x| + gamma |L_y| of the objective (4), where thresholds are the paper's."""
+    if s.shrink != "absolute":
+        return 0.0
+    sizes = (float(np.abs(m.data if isinstance(m, SparseRows) else m).sum(dtype=np.float64)) for m in (l_x, l_y))
+    return sum(weight * size for weight, size in zip((s.beta, s.gamma), sizes, strict=True))
 
 
 def _report(number: int, objective: float, l_x: SparseRows, l_y: SparseRows) -> dict[str, float]:

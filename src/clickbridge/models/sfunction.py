@@ -91,6 +91,23 @@ class FittedSFunction(Fitted):
             out[known] = self.index.score(image, items[known])
         return out
 
+    def score_new(self, query: Query, documents: Sequence[Document]) -> Array:
+        return self.score_new_image(self.image(query), documents)
+
+    def score_new_image(self, image: Image, documents: Sequence[Document]) -> Array:
+        """Scores of documents by their text, for a query whose image is known already."""
+        out = np.full(len(documents), -np.inf)
+        if is_mapped(image):
+            images = self.map_new(documents)
+            present = np.diff(images.indptr) > 0 if sparse.issparse(images) else images.any(axis=1)
+            out[present] = dot(images, image)[present]
+        return out
+
+    @property
+    def text_fields(self) -> frozenset[str]:
+        weights: dict[str, float] = getattr(self, "field_weights", {})
+        return frozenset([max(weights, key=weights.__getitem__)] if weights else ())
+
     def warm(self) -> None:
         super().warm()
         self.search(Query(self.queries.keys[0] if len(self.queries) else ""), 1)
@@ -191,6 +208,15 @@ def unit_image(image: Image) -> Image:
 
 def row_image(images: Images, number: int) -> Image:
     return row_of(images, number) if sparse.issparse(images) else images[number]
+
+
+def dot(images: Images, image: Row | Array) -> Array:
+    """Every row times the image of one query."""
+    if not isinstance(image, Row):
+        return np.einsum("ij,j->i", images, image).astype(np.float64)
+    wide = np.zeros(images.shape[1])
+    wide[image.columns] = image.values
+    return np.asarray(images @ wide, dtype=np.float64)
 
 
 # --- images of many --------------------------------------------------------------------------------

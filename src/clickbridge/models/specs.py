@@ -68,8 +68,22 @@ def _sum_of(parts: Sequence[Model]) -> Model:
 def build_model(spec: str | Spec, settings: Mapping[str, Any] | None = None, **more: Any) -> Model:
     """An unfitted model from a spec, as "bm25+pls" or "robust:bm25".
 
-    `settings`, or keywords, reach every component that has them; `bm25.k1` addresses one.
+    Parameters
+    ----------
+    spec : str
+        Names of models joined by `+`, or `wrapper:spec`; `clickbridge models` lists them.
+    settings : mapping, optional
+        Settings by name. They reach every part that has them; `bm25.k1` addresses one.
+    **more
+        The same as keywords.
 
+    Returns
+    -------
+    Model
+        Not fitted yet.
+
+    Examples
+    --------
     >>> build_model("pls", dim=10)
     PLS(dim=10)
     >>> build_model("bm25+pls", {"bm25.k1": 2, "dim": 10})

@@ -9,28 +9,58 @@ the same for all documents of a query, so it counts in pointwise losses and in n
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from clickbridge.models.factor_training import Objective
 from clickbridge.models.factors import FactorModel, FactorSettings
-from clickbridge.settings import setting, settings
+from clickbridge.settings import ADVANCED, setting, settings
 
 
 @settings
 class SVDFeatureSettings(FactorSettings):
+    printed: ClassVar[Mapping[str, Any]] = {
+        "views": "word,click",
+        "training": "squared",
+        "global_features": "none",
+        "targets": "counts",
+    }
+
     training: str = setting(
         "pairwise",
-        "logistic loss over pairs, or squared or logistic over documents",
+        "loss: logistic over pairs of documents, or squared or logistic over single ones",
         choices=("pairwise", "squared", "logistic"),
+        group=ADVANCED,
     )
     global_features: str = setting(
-        "match", "features of the pair: matches of equal features, or none", choices=("match", "none")
+        "match",
+        "features of a query and a document together: which features they share, or none",
+        choices=("match", "none"),
+        group=ADVANCED,
     )
-    decay: float = setting(0.01, "how strongly factors are drawn to 0", 0, 1000)
+    targets: str = setting(
+        "clicked",
+        "aim of a single document: 1 or 0 for clicked or not, or the clicks of the pair, as 13 has it "
+        "(training=squared)",
+        choices=("clicked", "counts"),
+        group="13",
+    )
+    decay: float = setting(0.01, "how strongly factors are drawn to 0", 0, 1000, group=ADVANCED)
 
 
 class SVDFeature(FactorModel):
-    """Losses: pairwise logistic, or pointwise squared and logistic over clicked and unclicked documents."""
+    """Matrix factorisation over features of queries and documents, with biases, by gradient descent.
+
+    The loss compares a clicked document with an unclicked one; pointwise losses are advanced settings (Chen and others
+    2012).
+
+    Examples
+    --------
+    >>> from clickbridge import SVDFeature, example_graph
+    >>> model = SVDFeature(dim=4).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "svdfeature"
     about = "feature-based matrix factorisation"
@@ -43,4 +73,5 @@ class SVDFeature(FactorModel):
             loss="squared" if s.training == "squared" else "logistic",
             pairwise=s.training == "pairwise", biases=True, matching=s.global_features == "match", decay=s.decay,
             dim=s.dim, rate=s.learning_rate, negatives=s.negatives, seed=s.seed,
+            counts=s.targets == "counts" and s.training == "squared",
         )  # fmt: skip

@@ -20,15 +20,15 @@ from clickbridge.models.fitted import Array, Fitted
 from clickbridge.numerics.row import EMPTY, Row
 from clickbridge.numerics.walk import _walk
 from clickbridge.search.index import Found
-from clickbridge.settings import Counting, setting, settings
+from clickbridge.settings import ADVANCED, Counting, setting, settings
 from clickbridge.types import Ranking
 
 
 @settings
 class WalkSettings(Counting):
-    steps: int = setting(5, "random walk: number of steps", 1, 100)
-    self_transition: float = setting(0.9, "random walk: probability to stay", 0, 0.999999)
-    threshold: float = setting(1e-6, "random walk: smaller probabilities are dropped", 0, 1)
+    steps: int = setting(5, "number of steps of the walk", 1, 100)
+    self_transition: float = setting(0.9, "probability of staying at a node in a step", 0, 0.999999)
+    threshold: float = setting(1e-6, "probabilities below this are dropped", 0, 1, group=ADVANCED)
 
 
 class Edges(NamedTuple):
@@ -119,7 +119,17 @@ class FittedWalk(FittedClickMemory):
 
 
 class Walk(ClickMemory):
-    """Known queries only; scores are probabilities over the nodes a walk may have begun at."""
+    """A backward random walk on the click graph: at which documents may a walk have begun that ended at this query?
+
+    Scores are probabilities (Craswell and Szummer 2007). Only queries of the log have a score.
+
+    Examples
+    --------
+    >>> from clickbridge import Walk, example_graph
+    >>> model = Walk(steps=3).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['rooms', 'hotels', 'slice']
+    """
 
     name = "walk"
     about = "backward random walk on the click graph"

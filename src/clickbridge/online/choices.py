@@ -22,7 +22,7 @@ from clickbridge.online.projection import Projection, Shape, project
 from clickbridge.online.state import State
 from clickbridge.online.steps import PREFERENCES, Rules
 from clickbridge.online.working import WorkingState
-from clickbridge.settings import Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Seeded, setting, settings
 
 Array = np.ndarray[Any, Any]
 HELD_BACK = 0.25
@@ -34,29 +34,42 @@ CAUTIOUS = Blend(0.0, 0.2, 4.0)
 @settings
 class OnlineSettings(Seeded):
     dim: int = setting(200, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
-    diffusion: float = setting(0.95, "alpha of the diffusion kernel, how far a click spreads", 0, 0.999999)
-    list_length: int = setting(20, "results of a list that count, the paper's top T", 1, 1000)
-    min_lists: int = setting(1, "pages on fewer lists keep the incoming order; the paper has 11", 1, 1e9)
-    clusters: int = setting(100, "query clusters of a large component", 1, 100_000)
+    diffusion: float = setting(
+        0.95, "how far a click spreads to pages that share lists: alpha of the diffusion kernel", 0, 0.999999
+    )
+    list_length: int = setting(20, "how many results of a list count: the paper's T", 1, 1000, group=ADVANCED)
+    min_lists: int = setting(
+        1, "documents on fewer lists keep the incoming order; the paper has 11", 1, 1e9, group="09"
+    )
+    clusters: int = setting(
+        100, "query clusters of a component that is too large to decompose whole", 1, 100_000, group=ADVANCED
+    )
     hardness: float = setting(
-        10.0, "beta of the soft k-means, in mean squared distances to the nearest centre", 1e-6, 1e9
+        10.0, "beta of the soft k-means, in mean squared distances to the nearest centre", 1e-6, 1e9, group=ADVANCED
     )
     closed_form: str = setting(
         "weighted",
-        "unlabelled pairs weighted, all at 1 (corrected), or as printed",
+        "weight of pairs that nobody clicked: unlabelled / N (weighted), 1 (corrected), or equation (19) as printed",
         choices=("weighted", "corrected", "printed"),
+        group="09",
     )
-    unlabelled: float = setting(10.0, "tau, the weight of all unlabelled pairs of a page together", 1e-6, 1e9)
-    smoothness: bool = setting(True, "with the smoothness term, or without (Appendix B)")
+    unlabelled: float = setting(
+        10.0, "weight of all unlabelled pairs of a document together: tau", 1e-6, 1e9, group=ADVANCED
+    )
+    smoothness: bool = setting(True, "with the smoothness term, or without it (Appendix B)", group="09")
     pairs: str = setting(
         "auto",
-        "pairs of a page: all clicked over unclicked (the paper), skip-above, or all less what the ranks explain "
-        "(residual); auto chooses through hold_back",
+        "pairs taken from a page: all clicked over unclicked results (the paper), only over those above (skip-above), "
+        "or all less what the ranks explain (residual); auto chooses on held-back clicks",
         choices=("auto", "all", "skip-above", "residual"),
     )
-    kappa: float = setting(1.0, "what is left of the learned at each event; 1 forgets nothing", 1e-3, 1)
-    blend: str = setting("auto", "latent,own,shrink, as 0.1,0.2,4; auto learns them through hold_back")
-    per_user: float = setting(0.0, "weight of a user's own clicks next to everyone's; 0 keeps no user", 0, 1000)
+    kappa: float = setting(1.0, "share of what was learned that is left after each event; 1 forgets nothing", 1e-3, 1)
+    blend: str = setting(
+        "auto",
+        "weights of the latent and the own part, and the shrinkage, as 0.1,0.2,4; auto learns them from held-back "
+        "clicks",
+    )
+    per_user: float = setting(0.0, "weight of a user's own clicks beside everyone's; 0 keeps nothing by user", 0, 1000)
 
     @property
     def shape(self) -> Shape:

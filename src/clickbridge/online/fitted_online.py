@@ -33,7 +33,7 @@ from clickbridge.online.state import State
 from clickbridge.online.steps import Rules, Steps
 from clickbridge.online.working import WorkingState
 from clickbridge.search.index import Found
-from clickbridge.types import Impression, PairCount, Ranking, ResultList, query_key
+from clickbridge.types import Document, Impression, PairCount, Ranking, ResultList, query_key
 
 Array = np.ndarray[Any, Any]
 NO_LATENT, NO_SECRET = np.empty(0), Secret()
@@ -161,7 +161,20 @@ class FittedOnline(FittedWrapper):
         return self._score(query, items, incoming)
 
     def _score(self, query: Query, items: Array, incoming: Sequence[float] | None = None, user: int = 0) -> Array:
-        given = np.asarray(self.inner.score_items(query, self._for_inner(items), incoming), dtype=np.float64)
+        return self._learned(query, items, self.inner.score_items(query, self._for_inner(items), incoming), user)
+
+    def _score_mixed(self, query: Query, items: Array, documents: Sequence[Document | str], user: int = 0) -> Array:
+        """The inner model says what it can of new documents; what pages taught comes on top."""
+        return self._learned(query, items, self.inner._score_mixed(query, self._for_inner(items), documents), user)
+
+    def score_for(self, user: int, query: str, documents: Sequence[Document | str]) -> Array:
+        """As `score_documents`, with what the own clicks of the user of this hash add (`per_user`)."""
+        items = self.items([d if isinstance(d, str) else d.doc_id for d in documents])
+        return self._score_mixed(self.query(query), items, documents, user)
+
+    def _learned(self, query: Query, items: Array, scores: Array, user: int) -> Array:
+        """The inner model's scores with what was learned."""
+        given = np.asarray(scores, dtype=np.float64)
         indptr = np.array([0, len(items)])
         queries = np.array([query_hash(query.key)], dtype=np.uint64)
         return self._blended(indptr, np.argsort(-given, kind="stable"), items, given, queries, user)
@@ -272,12 +285,16 @@ class FittedOnline(FittedWrapper):
 
     def _entries(self, change: Change) -> Iterator[Entry]:
         for record in change.records:
-            if isinstance(record, Impression) and record.results:
-                yield self.entry(record)
-            elif isinstance(record, Impression):
-                yield from (self._click(record, doc_id, 1.0) for doc_id in record.clicks)
+            if isinstance(record, Impression):
+                yield from self.entries(record)
             elif isinstance(record, PairCount) and record.clicks:
                 yield self._click(record, record.doc_id, float(record.clicks))
+
+    def entries(self, page: Impression) -> list[Entry]:
+        """A page as events: one, or one for each click where nobody knows what was shown."""
+        if page.results:
+            return [self.entry(page)]
+        return [self._click(page, doc_id, 1.0) for doc_id in page.clicks]
 
     def _click(self, record: Impression | PairCount, doc_id: str, amount: float) -> Entry:
         """A click without a page: on the list that the inner model makes, at its end where it is not on it."""

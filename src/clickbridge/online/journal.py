@@ -34,8 +34,19 @@ KIND = "online-state"
 
 
 class Journal:
-    """`with Journal("state/", model) as journal: journal.learn(page)`. The model's own state is replaced by the
-    journal's; a new journal starts from the model's. While it is open, the model's own events go through it too."""
+    """Keeps what an online model learns on disk: `with Journal("state/", model) as journal: journal.learn(page)`.
+
+    The model's own state is replaced by the journal's; a new journal starts from the model's. While it is open, the
+    model's own events go through it, too. Opened again, it replays every event that was acknowledged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from clickbridge import Impression, build_model, example_graph
+    >>> model = build_model("online:given").fit(example_graph())
+    >>> with tempfile.TemporaryDirectory() as folder, Journal(f"{folder}/state", model) as journal:
+    ...     _ = journal.learn(Impression("ny pizza", ["slice", "oven"], ["oven"]))
+    """
 
     def __init__(self, folder: str | Path, model: Online) -> None:
         self.folder, self.model = Path(folder), model

@@ -46,6 +46,15 @@ class Learner:
 
     `fitted` is the model with everything learned up to now. Any number of threads may learn and read. `Journal` gives
     one that keeps its events on disk.
+
+    Examples
+    --------
+    >>> from clickbridge import Impression, build_model, example_graph
+    >>> learner = Learner(build_model("online:given", blend="0,1,1").fit(example_graph()).fitted)
+    >>> for _ in range(20):
+    ...     _ = learner.learn(Impression("ny pizza", ["slice", "oven"], ["oven"]))
+    >>> learner.fitted.rerank("ny pizza", ["slice", "oven"]).doc_ids
+    ['oven', 'slice']
     """
 
     def __init__(self, fitted: FittedOnline, store: Store | None = None) -> None:
@@ -98,6 +107,10 @@ class Learner:
     def learn_many(self, pages: Iterable[Page]) -> list[int]:
         """Takes in several pages, all or none."""
         return self._bring([self._published.entry(page) for page in pages])
+
+    def take(self, entries: Sequence[Entry]) -> list[int]:
+        """Takes in events that were made before, by `FittedOnline.entries` of this or another process; all or none."""
+        return self._bring(entries)
 
     def undo(self, number: int) -> int:
         """Takes out what is left of an event, as an event of its own."""

@@ -32,9 +32,19 @@ _CREATING = threading.Lock()
 
 
 class Online(Wrapper):
-    """A linear ranking function on diffused co-occurrence of results, updated click by click.
+    """Re-ranks the lists of a model, or of your own engine, and learns from every click at once: `Online([BM25()])`.
 
-    It owns one `Learner` from its first event on; `fitted` is then what that learner last gave out."""
+    `learn(page)` takes in a result page with its clicks, `undo` takes it back. A click spreads to documents that stand
+    on the same result pages. It owns one `Learner` from its first event on; `fitted` is what that learner last gave
+    out.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, Online, example_graph
+    >>> model = Online([BM25()]).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'slice', 'rooms']
+    """
 
     name = "online"
     about = "re-ranks SPEC's (or given) lists, learns from every click"

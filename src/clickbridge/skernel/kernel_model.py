@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import InputError
+from clickbridge.io.values import expect
 from clickbridge.models.candidates import Query
 from clickbridge.models.explain import Part, explanation
 from clickbridge.models.fitted import Array, Choices, Fitted
@@ -20,7 +21,7 @@ from clickbridge.models.model import Model
 from clickbridge.models.sfunction import row_image
 from clickbridge.models.study import Study
 from clickbridge.search.index import Found, Index, best, make_index
-from clickbridge.settings import LANGUAGES, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, LANGUAGES, Seeded, setting, settings
 from clickbridge.skernel.click_kernel import CLICK_KERNELS
 from clickbridge.skernel.document_kernel import DocumentKernel, document_rows
 from clickbridge.skernel.families import Family, family
@@ -36,19 +37,29 @@ from clickbridge.types import Explanation, Ranking
 class KernelSettings(Seeded):
     preference: str = setting(
         "auto",
-        "which shown document was preferred to which: auto looks at whether clicks care for the place",
+        "which document of a page was preferred to which; auto looks at whether the order of pages matters",
         choices=("auto", "skip-above", "skip-next", "last-click", "clicked", "counts"),
     )
-    query_kernel: str = setting("auto", "k_Q: weights of click, word, char, latent, as click:1,word:1; auto: hold_back")
-    click_kernel: str = setting("pearson", "k_Q: how clicks of two queries are compared", choices=CLICK_KERNELS)
+    query_kernel: str = setting(
+        "auto",
+        "likeness of queries: weights of click, word, char, latent, as click:1,word:1; auto chooses on held-back "
+        "clicks",
+    )
+    click_kernel: str = setting(
+        "pearson", "how the clicks of two queries are compared", choices=CLICK_KERNELS, group=ADVANCED
+    )
     doc_kernel: str = setting(
         "auto",
-        "k_D: titles, words, base (the base model's images) or views, as word:title,char; auto: hold_back",
+        "likeness of documents: titles, words, base (the base model's vectors) or views, as word:title,char; auto "
+        "chooses on held-back clicks",
+        group=ADVANCED,
     )
-    n_neighbours: str = setting("auto", "kernel models: how many similar queries teach; auto: hold_back")
-    n_pairs: int = setting(200, "kernel models: how many of their preferences", 1, 10_000)
-    ridge: str = setting("auto", "kernel models: lambda, the weight of the norm; auto: hold_back")
-    loss: str = setting("hinge", "kernel models: the loss of a preference", choices=tuple(LOSSES))
+    n_neighbours: str = setting("auto", "how many similar queries are asked; auto chooses on held-back clicks")
+    n_pairs: int = setting(200, "the most preferences taken from them", 1, 10_000, group=ADVANCED)
+    ridge: str = setting(
+        "auto", "lambda, the weight of the regulariser; auto chooses on held-back clicks", group=ADVANCED
+    )
+    loss: str = setting("hinge", "loss of a preference", choices=tuple(LOSSES), group=ADVANCED)
     language: str = setting("english", "stemmer and stop words; none switches both off", choices=LANGUAGES)
 
 
@@ -68,6 +79,20 @@ class FittedKernel(Fitted):
     doc_rows: sparse.csr_array | None
     """Unit rows that documents are compared by; None where those of a part serve."""
     documents: DocumentKernel = field(init=False, repr=False)
+
+    def check_stored(self) -> None:
+        super().check_stored()
+        n, training = len(self.queries), self.training
+        if len(self.kernel.features) != n or len(training.has_pairs) != n:
+            raise ValueError("preferences of other queries")
+        n_docs = self.kernel.features.clicks.shape[1]
+        if n_docs > len(self.catalogue) or (self.doc_rows is not None and self.doc_rows.shape[0] != n_docs):
+            raise ValueError("clicks on other documents")
+        expect("documents of points", training.point_doc, (None,), "iu", n_docs)
+        base: Any = getattr(self, "base_scores", None)
+        if base is not None and len(base.points) != len(training.point_doc):
+            raise ValueError("scores of other points")
+
     family: Family = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -248,23 +273,25 @@ class KernelModel(Model):
         """The models inside, of those that have any."""
         return ()
 
-    def material(self, study: Study, choice: Choice) -> KernelData:
+    def material(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> KernelData:
         s: KernelSettings = self.settings
-        return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed)
+        base = parts[0] if parts else None
+        return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed, base)
 
-    def query_kernel_of(self, study: Study, choice: Choice) -> QueryKernel:
-        return QueryKernel(self.material(study, choice).features, choice.query_weights, self.settings.click_kernel)
+    def query_kernel_of(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> QueryKernel:
+        features = self.material(study, choice, parts).features
+        return QueryKernel(features, choice.query_weights, self.settings.click_kernel)
 
     def assembled(self, study: Study, choices: KernelChoices, parts: tuple[Any, ...]) -> FittedKernel:
         """The fitted value, out of what the study gives and the parts have learned."""
         choice = choices.choice
-        material = self.material(study, choice)
+        material = self.material(study, choice, parts)
         said = [note for part in parts for note in part.notes]
         kind: Any = self.fitted_type
         fitted: FittedKernel = kind(
             model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices,
             queries=material.queries, notes=(*said, *choices.notes, f"{self.spec}: {material.note}"),
-            kernel=self.query_kernel_of(study, choice), training=material.training,
+            kernel=self.query_kernel_of(study, choice, parts), training=material.training,
             doc_rows=self.document_rows(study, choice.doc_kernel), **self.more_fields(parts, material),
         )  # fmt: skip
         return fitted

@@ -40,7 +40,17 @@ class FittedPairwise(FittedKernel):
 
 
 class Pairwise(KernelModel):
-    """(11) without BM25: what was preferred for similar queries, nothing else."""
+    """What was preferred for similar queries, and nothing else: the pairwise kernel, a baseline of 11R.
+
+    At query time a small ranking model is trained on the preferences of the most similar queries.
+
+    Examples
+    --------
+    >>> from clickbridge import Pairwise, example_graph
+    >>> model = Pairwise().fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['rooms', 'hotels', 'slice']
+    """
 
     name = "pairwise"
     about = "pairwise kernel: preferences of similar queries alone"

@@ -19,14 +19,14 @@ from scipy import sparse
 from clickbridge.errors import SettingError
 from clickbridge.io.values import stored
 from clickbridge.models.algebra import FittedSum
-from clickbridge.models.candidates import Query
+from clickbridge.models.candidates import Query, behind
 from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper
 from clickbridge.models.fitted import Array, Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.sfunction import FittedSFunction
 from clickbridge.models.study import Study
 from clickbridge.search.index import Found, Index
-from clickbridge.settings import setting, settings
+from clickbridge.settings import ADVANCED, setting, settings
 from clickbridge.skernel.base_scores import BaseScores, above_zero, image_blocks, references, score_points
 from clickbridge.skernel.document_kernel import DocumentKernel
 from clickbridge.skernel.families import FAMILIES
@@ -40,19 +40,30 @@ BASE = "base"
 """The document kernel that is the cosine of the base model's own images."""
 POOL, POOL_FACTOR, OTHERS, EACH = 100, 5, 10, 20
 """Candidates of a search: of the query, and of its nearest neighbours."""
+LONG_LIST = 200
+"""A list of more documents is a collection to be searched, not a page to be re-ranked."""
 
 
 @settings
 class RobustSettings(KernelSettings):
-    epsilon: str = setting("auto", "robust: what a score of 0 counts, in mean scores; auto: hold_back")
+    epsilon: str = setting(
+        "auto",
+        "what a base score of 0 counts, as a multiple of the mean score; auto chooses on held-back clicks",
+        group=ADVANCED,
+    )
     family: str = setting(
         "auto",
-        "robust: the family of the S-kernel; product is eq. (8); auto: hold_back",
+        "family of the S-kernel; product is equation (8); auto chooses on held-back clicks",
         choices=("auto", *FAMILIES),
+        group="11R",
     )
-    rho: str = setting("auto", "robust: how much likeness counts against the base itself; auto: hold_back")
+    rho: str = setting(
+        "auto", "how much likeness counts against the base model itself; auto chooses on held-back clicks"
+    )
     prior: str = setting(
-        "auto", "robust: how much of the base the learned function corrects; 0 is the paper's; auto: hold_back"
+        "auto",
+        "weight of the uncorrected base model; the paper has 0; auto chooses on held-back clicks",
+        group="11R",
     )
 
 
@@ -96,6 +107,25 @@ class FittedRobust(FittedKernel, FittedWrapper):
 
     # --- using -----------------------------------------------------------------------------------
 
+    def falls_back(self, query: str) -> bool:
+        return not self.choices.corrects or super().falls_back(query)
+
+    def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
+        """A long list is searched: what is worth scoring comes first, all else after it in the base's order."""
+        if not self.choices.corrects:
+            return self.base.score_items(query, items)
+        if len(items) <= LONG_LIST:
+            return super().score_items(query, items)
+        found = self.neighbourhood(query, np.empty(0, dtype=np.int64))
+        if found is None:
+            return self.without_neighbours(query, items)
+        near = np.isin(items, self.worth_scoring(query, found, LONG_LIST))
+        first = self.score_within(found.scoring(self.documents, items[near]), query, items[near])
+        return behind(near, first, self.base.score_items(query, items))
+
+    def search(self, query: Query, k: int) -> Found:
+        return super().search(query, k) if self.choices.corrects else self.base.search(query, k)
+
     def without_neighbours(self, query: Query, items: Array) -> Array:
         return self.base.score_items(query, items)
 
@@ -114,7 +144,18 @@ class FittedRobust(FittedKernel, FittedWrapper):
 
 
 class Robust(KernelModel, Wrapper):
-    """A base S-function corrected by what was preferred for similar queries: `Robust([BM25()])`."""
+    """A model corrected by what was preferred for similar queries: `Robust([BM25()])`, robust-bm25 for short.
+
+    At query time a small ranking model is trained on the preferences of the most similar queries; it multiplies the
+    base model's score. A query without a similar one gets the base model's answer.
+
+    Examples
+    --------
+    >>> from clickbridge import BM25, Robust, example_graph
+    >>> model = Robust([BM25()]).fit(example_graph())
+    >>> model.rerank("where to sleep", ["slice", "hotels", "rooms"]).doc_ids
+    ['hotels', 'rooms', 'slice']
+    """
 
     name = "robust"
     about = "any S-function, corrected by preferences of similar queries (Robust BM25)"

@@ -1,0 +1,108 @@
+"""The options of reading logs and documents, which verbs share, and what they say about what was read."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clickbridge.cli.console import out, pairs_of, say, visible
+
+if TYPE_CHECKING:
+    from clickbridge.graph.clickgraph import ClickGraph
+    from clickbridge.log.documents import DocumentReader
+    from clickbridge.log.readers import LogReader
+
+Logs = Annotated[list[str], typer.Argument(help="Log files; - is standard input.", show_default=False)]
+Docs = Annotated[list[str], typer.Option(help="Documents: JSON, CSV, TSV or Parquet with an id.")]
+Format = Annotated[str, typer.Option(help="auto, sessions, triples, shown, events, trec-session, ubi, metarank, …")]
+Columns = Annotated[list[str], typer.Option(help="The log's columns: ours=theirs, as time=click_time.")]
+DocColumns = Annotated[list[str], typer.Option(help="The documents' columns: doc_id=SKU,title=Product Name.")]
+TimeUnit = Annotated[str | None, typer.Option(help="Unit of numeric times: s, ms, us, ns.")]
+TimeFormat = Annotated[str | None, typer.Option(help="How times are written, as %d.%m.%Y %H:%M.")]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of text files, as latin-1 or utf-16.")]
+Delimiter = Annotated[str | None, typer.Option(help="Mark between columns: comma, semicolon, pipe, tab, or itself.")]
+Dedupe = Annotated[bool, typer.Option("--dedupe", help="Leave out records that repeat an earlier one.")]
+MaxRejects = Annotated[str, typer.Option(help="Share of unusable lines above which nothing is written.")]
+Rejects = Annotated[Path | None, typer.Option(help="Also keep the unusable lines here.")]
+UNSHARED = {"--encoding", "--delimiter"}
+_PAIR = re.compile(r'((?:[^,"]|"(?:[^"]|"")*")+)(?:,|$)')
+
+
+def renames(columns: Sequence[str], option: str = "--columns") -> dict[str, str]:
+    """`time=click_time,title="Name, long"`, repeatable."""
+    words = [pair for text in columns for pair in _PAIR.findall(text)]
+    found = pairs_of(words, f"{option} takes ours=theirs, as time=click_time")
+    return {ours: _unquoted(theirs) for ours, theirs in found.items()}
+
+
+def _unquoted(name: str) -> str:
+    if len(name) > 1 and name[0] == name[-1] == '"':
+        return name[1:-1].replace('""', '"')
+    return name[1:-1] if len(name) > 1 and name[0] == name[-1] == "'" else name
+
+
+@contextmanager
+def guesses_told(json: bool, *readers: LogReader | DocumentReader) -> Iterator[None]:
+    """Says in one line what was guessed about the files and the options that say the same, once they are read or
+    refused. The line is on standard output or, where that is JSON, on standard error."""
+    try:
+        yield
+    finally:
+        if line := guessed_line(*readers):
+            say(line) if json else out.print(visible(line))
+
+
+def guessed_line(*readers: LogReader | DocumentReader) -> str:
+    """What was guessed, as options; empty where nothing was."""
+    from clickbridge.log.recognise import guesses_in_words, said_for_all
+
+    common = said_for_all(layout for reader in readers for layout in reader.layouts.values())
+    parts = []
+    for reader in readers:
+        for files, options in guesses_in_words(reader.layouts.values()):
+            # What differs from file to file cannot be said by one option; it is found again.
+            found = [value for option, value in options.items() if option in UNSHARED - common]
+            words = [f"{name} {shlex.quote(value)}" for name, value in options.items() if name not in UNSHARED - common]
+            own = f" ({', '.join(found)})" if found else ""
+            parts.append(f"{files}{own}" + (f": {' '.join(words)}" if words else ""))
+    return f"guessed, as these options would say it: {'; '.join(parts)}" if parts else ""
+
+
+def tell_about(graph: ClickGraph | None, log: LogReader, documents: DocumentReader, rejects: Path | str | None) -> None:
+    """Lines about what is odd in what was read, with counts."""
+    for note in log.notes:
+        say(note)
+    if log.repeated:
+        left_out = "an earlier one and were left out"
+        counted = "the one before, its time too, and count again: --dedupe leaves such out"
+        say(f"{log.repeated:,} records repeat {left_out if log.reading.dedupe else counted}")
+    if documents.ignored:
+        say(f"fields that are not text were left out: {', '.join(sorted(documents.ignored))}")
+    if documents.with_html:
+        say(f"HTML was taken out of the text of {documents.with_html:,} documents")
+    for lost, what in ((documents.rejects, "documents"), (log.rejects, "lines")):
+        if lost.count:
+            where = f": see {rejects}" if rejects else ""
+            say(f"{lost.count:,} of {lost.lines:,} {what} left out ({lost.first[0].reason}, …){where}")
+    if graph is not None:
+        _tell_about_graph(graph)
+
+
+def _tell_about_graph(graph: ClickGraph) -> None:
+    from clickbridge.graph.unmatched_ids import unmatched_ids
+
+    summary: dict[str, Any] = graph.summary
+    if summary["repeated_documents"]:
+        say(f"{summary['repeated_documents']:,} documents repeat an id; the first of each counts")
+    if summary["clicks_outside_results"]:
+        outside, clicks = summary["clicks_outside_results"], summary["clicks"]
+        say(f"{outside:,} of {clicks:,} clicks are on documents that their page did not show")
+    unmatched = unmatched_ids(graph)
+    if unmatched is not None and unmatched.clicks:
+        say(str(unmatched))

@@ -1,0 +1,118 @@
+"""The verb that takes new clicks and documents into a model: update."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress, say
+from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
+from clickbridge.cli.inputs import (
+    Columns,
+    Dedupe,
+    Delimiter,
+    DocColumns,
+    Encoding,
+    Format,
+    MaxRejects,
+    TimeFormat,
+    TimeUnit,
+    guesses_told,
+    renames,
+    tell_about,
+)
+from clickbridge.engines.base import Engine
+from clickbridge.errors import InputError, SettingError
+
+
+def update(
+    model: ModelPath,
+    logs: Annotated[list[str] | None, typer.Argument(help="New log files.", show_default=False)] = None,
+    docs: Annotated[list[str], typer.Option(help="New or changed documents.")] = [],  # noqa: B006
+    remove_docs: Annotated[Path | None, typer.Option(help="File with ids of documents to remove, one a line.")] = None,
+    format: Format = "auto",
+    columns: Columns = [],  # noqa: B006
+    doc_columns: DocColumns = [],  # noqa: B006
+    time_unit: TimeUnit = None,
+    time_format: TimeFormat = None,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    dedupe: Dedupe = False,
+    max_rejects: MaxRejects = "1%",
+    again: Annotated[bool, typer.Option("--again", help="Take in a log that was taken in before.")] = False,
+    store: Annotated[str | None, typer.Option("--from", help="Take in the events of a service's store.")] = None,
+    engine: EngineName = "local",
+    threads: Threads = 0,
+    memory: Memory = "0",
+    json: Json = False,
+) -> None:
+    """Take new clicks and documents into a model without learning from scratch."""
+    from clickbridge.io.artifact import file_sha256, kept_for_writing
+    from clickbridge.log.documents import read_docs
+    from clickbridge.log.readers import read_log
+    from clickbridge.log.rejects import RejectLog
+    from clickbridge.models.model_folder import KIND, load
+
+    runs_on = engine_of(engine, threads, memory)
+    if store is not None:
+        if logs or docs or remove_docs:
+            raise SettingError("update takes in a store by itself: give either --from or files")
+        update_from(model, store, runs_on, json)
+        return
+    if not (logs or docs or remove_docs):
+        raise SettingError("update needs a log, --docs, --remove-docs or --from")
+    keep_apart([], docs)
+    if "-" in (logs or []):
+        raise SettingError("update must know a log again by its bytes: give a file, not standard input")
+    for path in logs or []:
+        if not Path(path).is_file():
+            raise InputError(f"no file {path}: check the path")
+    # From reading to writing: of two updates at once, one would lose what the other has taken in.
+    with kept_for_writing(model, KIND):
+        opened = load(model)
+        hashes = [file_sha256(Path(path)) for path in logs or []]
+        for path, digest in zip(logs or [], hashes, strict=True):
+            if digest in opened.applied_ and not again:
+                raise InputError(f"{path} was taken into {model} before: give a new log, or --again")
+        text: dict[str, Any] = {"encoding": encoding, "delimiter": delimiter}
+        times: dict[str, Any] = {"time_unit": time_unit, "time_format": time_format, "dedupe": dedupe}
+        lost, lost_docs = RejectLog(max_rejects), RejectLog(max_rejects)
+        log = read_log(*(logs or []), format=format, columns=renames(columns), **times, **text, rejects=lost)
+        own = renames(doc_columns, "--doc-columns")
+        documents = read_docs(*docs, columns=own, **text, rejects=lost_docs, id_name=lambda: log.id_name)
+        gone = remove_docs.read_text(encoding="utf8", errors="replace").split() if remove_docs else []
+        if set(opened.doc_ids_) <= {*gone}:
+            raise InputError(f"{remove_docs} names every document of {model}: a model needs at least one")
+        unknown = len({*gone} - {*opened.doc_ids_})
+        if unknown:
+            say(f"{unknown:,} ids in {remove_docs} are not in the model")
+        with guesses_told(json, log, documents), progress() as report:
+            report(f"updating {opened.spec}", 0)
+            opened.update(log, documents, gone, engine=runs_on, applied=hashes)
+            opened.save(model)
+    tell_about(None, log, documents, None)
+    summary = {"model": opened.spec, "documents": len(opened.doc_ids_), "logs_taken_in": len(opened.applied_)}
+    if json:
+        print_json(summary)
+    else:
+        print_table(f"{model}", ("", "value"), [(name.replace("_", " "), value) for name, value in summary.items()])
+
+
+def update_from(model: Path, store: str, engine: Engine, json: bool) -> None:
+    """Takes in what a service has kept."""
+    from clickbridge.cli.serving import serving_extra
+
+    with serving_extra():
+        from clickbridge.serve.folding import fold
+        from clickbridge.serve.store import Store
+
+    with progress() as report:
+        report(f"updating {model}", 0)
+        folded = fold(model, Store(store), engine)
+    summary = {"model": folded.spec, "events_read": folded.events, "pages_taken_in": folded.pages}
+    if json:
+        print_json(summary)
+    else:
+        print_table(f"{model}", ("", "value"), [(name.replace("_", " "), value) for name, value in summary.items()])

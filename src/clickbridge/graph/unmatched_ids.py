@@ -1,0 +1,59 @@
+"""Clicks on ids that no document has: a common fault of a log and its documents, which nothing else shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.parts import Array
+
+TRIED = 1000
+
+
+@dataclass(frozen=True)
+class UnmatchedIds:
+    """How many of the clicks, and of the clicked documents, are on ids without a document. `example` is such an id,
+    `meant` the id of a document that differs from it in case, zeros or `.0` alone."""
+
+    clicks: int
+    all_clicks: int
+    documents: int
+    all_documents: int
+    example: str = ""
+    meant: str = ""
+
+    def __str__(self) -> str:
+        line = f"{self.clicks:,} of {self.all_clicks:,} clicks are on ids that no document has, as {self.example!r}"
+        return f"{line}; the documents have {self.meant!r}" if self.meant else line
+
+
+def unmatched_ids(graph: ClickGraph) -> UnmatchedIds | None:
+    """Compares clicked ids with the documents that have text; None where none has."""
+    has_text = np.zeros(graph.n_docs, dtype=bool)
+    for name in graph.field_names:
+        has_text |= np.asarray(graph.docs[name].is_valid())
+    if not has_text.any():
+        return None
+    clicks = np.zeros(graph.n_docs)
+    np.add.at(clicks, graph.pairs.doc, graph.pairs.clicks)
+    clicked, missing = clicks > 0, (clicks > 0) & ~has_text
+    strange = np.flatnonzero(missing)
+    strange = strange[np.argsort(-clicks[strange], kind="stable")][:TRIED]
+    example, meant = _likely_meant(graph.doc_ids, strange.tolist(), has_text)
+    counts = int(clicks[missing].sum()), int(clicks.sum()), int(missing.sum()), int(clicked.sum())
+    return UnmatchedIds(*counts, example, meant)
+
+
+def _likely_meant(ids: list[str], strange: list[int], has_text: Array) -> tuple[str, str]:
+    """An id without a document and, if there is one, the document that differs from it as exports do."""
+    if not strange:
+        return "", ""
+    known = {_folded(ids[number]): ids[number] for number in np.flatnonzero(has_text).tolist()}
+    pairs = ((ids[number], known.get(_folded(ids[number]), "")) for number in strange)
+    return next((pair for pair in pairs if pair[1]), (ids[strange[0]], ""))
+
+
+def _folded(doc_id: str) -> str:
+    return doc_id.casefold().removesuffix(".0").lstrip("0")

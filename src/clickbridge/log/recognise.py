@@ -1,0 +1,260 @@
+"""What a file of records means: its format, and which of its columns is which. One place, for logs and documents.
+
+`ingest`, `split`, `update` and whatever else reads a log come here. What the user said is certain; what is missing is
+guessed from names and first values, and reported as the options that would say it. What cannot be guessed is refused
+once, with the columns that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from clickbridge.errors import InputError, SettingError, shown_names
+from clickbridge.io.encodings import check_encoding
+from clickbridge.log.clean import time_scale
+from clickbridge.log.column_names import nested_value, usual_columns
+from clickbridge.log.event_formats import event_format
+from clickbridge.log.page_rows import is_flag, is_id, is_id_list, is_marked, is_number
+from clickbridge.log.searches import event_kind
+from clickbridge.log.source import Source
+from clickbridge.log.tables import DELIMITERS, check_delimiter
+from clickbridge.log.time_formats import check_time_format, guess_format, guess_unit
+
+EVENT_LOGS = ("ubi", "metarank", "algolia", "meilisearch", "typesense")
+"""Formats with readers of their own, told by their first records in `event_formats.py`."""
+FORMATS = ("auto", "sessions", "triples", "shown", "events", "trec-session", *EVENT_LOGS)
+FIELDS = ("query", "query_id", "doc_id", "user", "session", "time", "results", "clicks", "impressions", "search_id",
+          "position", "event")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a user says about files; what is None or missing is guessed."""
+
+    format: str = "auto"
+    columns: Mapping[str, str] = field(default_factory=dict)
+    time_unit: str | None = None
+    time_format: str | None = None
+    encoding: str | None = None
+    delimiter: str | None = None
+    dedupe: bool = False
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise SettingError(f"--format must be one of {', '.join(FORMATS)}; got {self.format!r}")
+        if self.time_unit is not None:
+            time_scale(self.time_unit)
+        for check, value in (
+            (check_time_format, self.time_format),
+            (check_encoding, self.encoding),
+            (check_delimiter, self.delimiter),
+        ):
+            if value is not None:
+                check(value)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one file is read. `columns` maps our names to the file's."""
+
+    path: str
+    format: str
+    columns: Mapping[str, str]
+    time_unit: str = "s"
+    time_format: str | None = None
+    container: str = "json"
+    guessed: Mapping[str, str] = field(default_factory=dict)
+    """The options that say what was guessed, by name; none where nothing was."""
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        """Columns that have another name than ours."""
+        return {ours: theirs for ours, theirs in self.columns.items() if ours != theirs}
+
+
+def recognise_log(source: Source, given: Reading) -> Layout:
+    """The layout of a log."""
+    for name in given.columns:
+        if name not in FIELDS:
+            raise SettingError(f"--columns renames {', '.join(FIELDS)}; got {name!r}")
+    if given.format == "trec-session" or source.container == "xml":
+        return Layout(source.path, "trec-session", {})
+    own = event_format(source.first) if source.container == "json" and source.first else None
+    if given.format in EVENT_LOGS or (given.format == "auto" and own):
+        return Layout(source.path, given.format if given.format != "auto" else str(own), {})
+    _check_named(source, given.columns)
+    values = _Values(source)
+    found = usual_columns("log", source.names, given.columns, FIELDS, values.can_be)
+    kind = given.format if given.format != "auto" else _format(source, found, values)
+    columns = _needed(source, found, kind, values)
+    layout = Layout(source.path, kind, columns, given.time_unit or "s", given.time_format)
+    return _with_guesses(_with_times(layout, given, values), source, given, "--columns")
+
+
+def recognise_documents(source: Source, given: Reading, id_name: str | None = None) -> Layout:
+    """The layout of a file of documents; `id_name` is what the log calls their ids."""
+    _check_named(source, given.columns)
+    columns = dict(given.columns)
+    if "doc_id" not in columns and "doc_id" not in source.names and id_name in source.names:
+        columns["doc_id"] = str(id_name)
+    values = _Values(source)
+    columns = usual_columns("document", source.names, columns, ("doc_id", "title"), values.can_be)
+    if "doc_id" not in columns and (source.names or source.container != "json"):
+        word = "column" if source.container != "json" else "key"
+        raise InputError(
+            f"{source.path}: a {word} doc_id is needed; there are {shown_names(list(source.names))}: name it with "
+            + ("--doc-columns doc_id=..." if source.container != "frame" else 'columns={"doc_id": ...}')
+        )
+    return _with_guesses(Layout(source.path, "documents", columns), source, given, "--doc-columns")
+
+
+class _Values:
+    """The first values of a file's columns, and what they can be."""
+
+    def __init__(self, source: Source) -> None:
+        self._first = source.first
+        self._nested = source.container != "table"
+
+    def of(self, name: str) -> list[Any]:
+        """Those that are there."""
+        found = [nested_value(row, name) if self._nested else row.get(name) for row in self._first]
+        return [value for value in found if value is not None and value != ""]
+
+    def can_be(self, ours: str, theirs: str) -> bool:
+        """Whether the values of a column can be those of a field; a column without values can be any."""
+        checks: dict[str, Callable[[Any], bool]] = {
+            "doc_id": is_id,
+            "results": is_id_list,
+            "clicks": lambda value: is_number(value) or is_flag(value) or is_id_list(value),
+            "impressions": is_number,
+            "position": is_number,
+            "time": lambda value: any(char.isdigit() for char in str(value)),
+            "query": lambda value: type(value) is str,
+            "title": lambda value: type(value) is str,
+        }
+        values = self.of(theirs)
+        if ours == "event":
+            return any(event_kind(name) == "click" for name in set(map(str, values)))
+        if ours == "clicks" and theirs != "clicks" and any(type(value) is str and is_id(value) for value in values):
+            # A column `clicked` may name the document; a flag or a count does not.
+            return all(is_number(value) or is_flag(value) or is_id_list(value) for value in values)
+        check = checks.get(ours, lambda value: not isinstance(value, dict | list))
+        return sum(map(check, values)) >= 0.9 * len(values)
+
+
+def _format(source: Source, found: Mapping[str, str], values: _Values) -> str:
+    """sessions: a row is a page; shown: a shown result; events: an event; triples: a click, or a count of clicks."""
+    if "event" in found and ("doc_id" in found or "results" in found):
+        return "events"
+    if "results" in found:
+        return "sessions"
+    if "doc_id" not in found:
+        return "sessions" if source.container == "json" or "clicks" in found else "triples"
+    clicks = values.of(found["clicks"]) if "clicks" in found else []
+    if clicks and any(type(value) is list for value in clicks):
+        return "sessions"
+    flags = all(is_flag(value) for value in clicks) and any(not _is_set(value) for value in clicks)
+    tells = found["clicks"] != "clicks" or "position" in found or "search_id" in found if clicks else False
+    return "shown" if flags and tells and "impressions" not in found else "triples"
+
+
+def _is_set(value: Any) -> bool:
+    return str(value).strip().lower() in ("1", "1.0", "true", "t", "yes", "y")
+
+
+def _needed(source: Source, found: Mapping[str, str], kind: str, values: _Values) -> dict[str, str]:
+    """The columns that the format uses; refuses a file without those that it needs."""
+    used = {
+        "sessions": ("query", "query_id", "results", "clicks", "doc_id", "user", "session", "time"),
+        "triples": ("query", "query_id", "doc_id", "clicks", "impressions", "user", "session", "time"),
+        "shown": ("query", "query_id", "doc_id", "clicks", "user", "session", "time", "search_id", "position"),
+        "events": FIELDS,
+    }[kind]
+    columns = {ours: theirs for ours, theirs in found.items() if ours in used}
+    if kind == "sessions" and "clicks" in columns:
+        columns.pop("doc_id", None)
+    known = set(columns)
+    third = {"sessions": {"clicks", "doc_id"}, "events": {"doc_id", "results"}}.get(kind, {"doc_id"})
+    if kind == "sessions" and any(is_marked(value) for value in values.of(found.get("results", ""))):
+        third.add("results")
+    if (known & {"query", "query_id"} and known & third) or (source.container == "json" and not source.names):
+        return columns
+    second = "clicks" if kind == "sessions" else "doc_id"
+    word = "columns" if source.container != "json" else "keys"
+    option = f"--columns query=...,{second}=..."
+    raise InputError(
+        f"{source.path} needs {word} query and {second}; it has {shown_names(list(source.names))}: name them with "
+        + (option if source.container != "frame" else f'columns={{"query": ..., "{second}": ...}}')
+    )
+
+
+def _check_named(source: Source, columns: Mapping[str, str]) -> None:
+    if source.container == "json" and not source.names:
+        return  # no record could be read: every line is a reject
+    word = "key" if source.container == "json" else "column"
+    for ours, theirs in columns.items():
+        if theirs not in source.names:
+            has = shown_names(list(source.names))
+            raise InputError(f"{source.path} has no {word} {theirs!r} for {ours}; it has {has}")
+
+
+def _with_times(layout: Layout, given: Reading, values: _Values) -> Layout:
+    """The layout with what the times look like, where the user did not say it."""
+    if "time" not in layout.columns or given.time_unit or given.time_format:
+        return layout
+    times = values.of(layout.columns["time"])
+    unit = guess_unit(times)
+    form = None if unit else guess_format(times, layout.path)
+    return replace(layout, time_unit=unit or "s", time_format=form)
+
+
+def _with_guesses(layout: Layout, source: Source, given: Reading, option: str) -> Layout:
+    """The layout with the options that say what was not said."""
+    guessed: dict[str, str] = {}
+    usual = {"json": ("sessions",), "table": ("triples",)}.get(source.container, ("sessions", "triples"))
+    if layout.format not in ("documents", *usual) and given.format == "auto":
+        guessed["--format"] = layout.format
+    if source.encoding not in ("utf-8", "ascii") and given.encoding is None:
+        guessed["--encoding"] = source.encoding
+    mark = source.dialect.delimiter
+    if source.container == "table" and mark not in ",\t" and given.delimiter is None:
+        guessed["--delimiter"] = next(name for name, sign in DELIMITERS.items() if sign == mark)
+    said = {ours: theirs for ours, theirs in layout.renamed.items() if given.columns.get(ours) != theirs}
+    if said:
+        # The user's own go in too: the line is to be copied.
+        guessed[option] = column_option({**given.columns, **said})
+    if layout.time_unit != "s" and given.time_unit is None:
+        guessed["--time-unit"] = layout.time_unit
+    if layout.time_format and given.time_format is None:
+        guessed["--time-format"] = layout.time_format
+    return replace(layout, container=source.container, guessed=guessed)
+
+
+def column_option(columns: Mapping[str, str]) -> str:
+    """`--columns` as it is written; a name with a comma or a quote in it is quoted."""
+    return ",".join(f"{ours}={_quoted(theirs)}" for ours, theirs in columns.items())
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if any(char in name for char in ',"') else name
+
+
+def guesses_in_words(layouts: Iterable[Layout]) -> list[tuple[str, dict[str, str]]]:
+    """What was guessed, with the files that it was guessed for; equal guesses are said once."""
+    out: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for layout in layouts:
+        if layout.guessed:
+            out.setdefault(tuple(layout.guessed.items()), []).append(layout.path)
+    return [(", ".join(paths[:3]) + (", …" if len(paths) > 3 else ""), dict(key)) for key, paths in out.items()]
+
+
+def said_for_all(layouts: Iterable[Layout]) -> set[str]:
+    """The options `--encoding` and `--delimiter` that may be said: one option is for all files, so they must agree."""
+    every = list(layouts)
+    concerned = {
+        "--encoding": [layout for layout in every if layout.container in ("json", "table")],
+        "--delimiter": [layout for layout in every if layout.container == "table"],
+    }
+    return {option for option, own in concerned.items() if len({layout.guessed.get(option) for layout in own}) == 1}

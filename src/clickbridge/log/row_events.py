@@ -1,0 +1,161 @@
+"""Tables of shown results, and plain event logs, as searches and actions: `event_join.py` makes result pages of them.
+
+A row names the search it belongs to, or it does not; then rows of one person, session and query are one page until a
+document comes again, a position does not rise or, where there are no positions, the time changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from clickbridge.log.clean import RecordError, clean_id, clean_ids, clean_query, clean_user, event_time, time_scale
+from clickbridge.log.page_rows import flag, page_row
+from clickbridge.log.recognise import Layout
+from clickbridge.log.searches import Action, Search, event_kind
+from clickbridge.log.time_formats import read_time
+from clickbridge.types import OPAQUE
+
+MOST_OPEN = 100_000
+"""Pages that may go on: of rows that are further apart, a page becomes two."""
+
+
+@dataclass
+class _Page:
+    """A page that may go on."""
+
+    key: str
+    query: str
+    time: float | None
+    place: float = float("-inf")
+    documents: set[str] = field(default_factory=set)
+
+
+class RowEvents:
+    """Makes searches and actions of rows, which come in the order of the log. `others` counts events of kinds that say
+    nothing about a result."""
+
+    def __init__(self, layout: Layout, lists_as_text: bool) -> None:
+        self._events = layout.format == "events"
+        self._scale, self._form = time_scale(layout.time_unit), layout.time_format
+        self._lists_as_text = lists_as_text
+        self._has_places = "position" in layout.columns
+        self._open: OrderedDict[tuple[str, str, str], _Page] = OrderedDict()
+        self._last: OrderedDict[str, _Page] = OrderedDict()
+        self._pages = 0
+        self.others: Counter[str] = Counter()
+
+    def read(self, row: dict[str, Any]) -> Iterator[Search | Action]:
+        """What a row says: nothing, one event, or a shown result and a click on it."""
+        if not self._events:
+            action = self._action(row, "shown")
+            yield action
+            if flag(row.get("clicks")):
+                yield Action(**{**_fields(action), "kind": "click"})
+            return
+        kind = event_kind(row.get("event"))
+        if kind is None:
+            self.others[str(row.get("event"))[:40]] += 1
+        elif kind == "search":
+            yield self._search(row)
+        else:
+            yield self._action(row, "click" if kind == "click" else "shown")
+
+    def _search(self, row: dict[str, Any]) -> Search:
+        query, user, time = _query(row), clean_user(row), self._time(row)
+        results = page_row(row, self._lists_as_text).get("results")
+        page = self._new_page(query, time)
+        named = _named(row)
+        if named:
+            page.key = named
+        if who := _who(row):
+            self._last[who] = page
+            self._open[query, str(row.get("user")), str(row.get("session"))] = page
+            self._forget()
+        return Search(page.key, query, None if results is None else clean_ids(results, "results"), user, time)
+
+    def _action(self, row: dict[str, Any], kind: str) -> Action:
+        doc_id, user, time = clean_id(row.get("doc_id"), "doc_id"), clean_user(row), self._time(row)
+        place = _place(row.get("position"))
+        key, query = _named(row), _query(row, needed=False)
+        if key is None:
+            page = self._page(row, query, doc_id, place, time, kind)
+            key, query = page.key, query or page.query
+        ordinal = None if place is None else int(place)
+        return Action("click" if kind == "click" else "shown", key, doc_id, query, user, time, ordinal)
+
+    def _page(
+        self, row: dict[str, Any], query: str, doc_id: str, place: float | None, time: float | None, kind: str
+    ) -> _Page:
+        """The page that a row without the id of its search belongs to."""
+        who = _who(row)
+        last = self._last.get(who) if who else None
+        if last is not None and (not query or last.query == query):
+            return last
+        if not query:
+            raise RecordError(f"a {kind} without a query, and no search before it has its session or user")
+        name = (query, str(row.get("user")), str(row.get("session")))
+        page = self._open.get(name)
+        if page is None or (kind == "shown" and self._begins(page, doc_id, place, time)):
+            page = self._open[name] = self._new_page(query, time)
+            self._forget()
+        self._open.move_to_end(name)
+        if kind == "shown":
+            page.documents.add(doc_id)
+            page.place = page.place if place is None else place
+        return page
+
+    def _begins(self, page: _Page, doc_id: str, place: float | None, time: float | None) -> bool:
+        """Whether a shown result is the first of another page."""
+        if doc_id in page.documents or (place is not None and place <= page.place):
+            return True
+        return not self._has_places and time != page.time
+
+    def _new_page(self, query: str, time: float | None) -> _Page:
+        self._pages += 1
+        return _Page(f"\x1f{self._pages}", query, time)
+
+    def _forget(self) -> None:
+        for pages in (self._open, self._last):
+            if len(pages) > MOST_OPEN:
+                pages.popitem(last=False)
+
+    def _time(self, row: dict[str, Any]) -> float | None:
+        value = row.get("time")
+        return event_time(value, self._scale) if self._form is None else event_time(read_time(value, self._form), 1.0)
+
+
+def _query(row: dict[str, Any], needed: bool = True) -> str:
+    """The text of a query; its id, marked as such, where it has none."""
+    if not needed and not row.get("query") and not row.get("query_id"):
+        return ""
+    text, query_id = clean_query(row)
+    return text or OPAQUE + str(query_id)
+
+
+def _named(row: dict[str, Any]) -> str | None:
+    value = row.get("search_id")
+    return None if value is None or value == "" else clean_id(value, "search_id")
+
+
+def _who(row: dict[str, Any]) -> str | None:
+    value = next((row[name] for name in ("session", "user") if row.get(name) not in (None, "")), None)
+    return None if value is None else str(value)
+
+
+def _place(value: Any) -> float | None:
+    if value is None or value == "":
+        return None
+    try:
+        place = float(value)
+    except (TypeError, ValueError):
+        place = -1.0
+    if not 0 <= place < 2**31:
+        raise RecordError(f"position must be a number from 0 on, got {value!r:.80}")
+    return place
+
+
+def _fields(action: Action) -> dict[str, Any]:
+    return {name: getattr(action, name) for name in Action.__slots__}

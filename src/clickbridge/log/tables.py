@@ -1,0 +1,261 @@
+"""Rows of a CSV, TSV or Parquet file: how its columns are told apart, and each row as a dict with its line number."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from clickbridge.errors import InputError, SettingError
+from clickbridge.io.streams import MAX_LINE, lines
+from clickbridge.log.rejects import RejectLog
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DELIMITERS = {"comma": ",", "semicolon": ";", "pipe": "|", "tab": "\t"}
+Cells = list[str] | None
+"""None for a line that could not be read."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text table is written. A tab separates values without quotes, unless the header has quotes."""
+
+    delimiter: str = ","
+    quote: str | None = '"'
+    escape: str | None = None
+    skip: int = 0
+    """Lines before the header: `sep=;` of spreadsheets, and comments."""
+
+
+def check_delimiter(text: str) -> str:
+    """One character, or the name of one."""
+    found = DELIMITERS.get(text.lower(), text.replace("\\t", "\t"))
+    if len(found) != 1 or found in "\"'\r\n" or found.isalnum():
+        raise SettingError(f"--delimiter is one character, or {', '.join(DELIMITERS)}; got {text!r}")
+    return found
+
+
+def find_dialect(head: str, delimiter: str | None, known: Sequence[str] = ()) -> Dialect:
+    """How a table is written, by its first lines: the mark that cuts its header into most columns, and the others into
+    as many. `known` are names of columns that a user gave: a mark that shows them goes before others."""
+    rows = head.splitlines()
+    skip = 0
+    while skip < len(rows) and _before_header(rows[skip]):
+        if rows[skip].lower().startswith("sep=") and len(rows[skip]) == 5:
+            delimiter = delimiter or rows[skip][4]
+        skip += 1
+    rows = [row for row in rows[skip : skip + 20] if row]
+    header = rows[0] if rows else ""
+    marks = [delimiter] if delimiter else sorted(DELIMITERS.values(), key=lambda mark: _merit(rows, mark, known))
+    mark = marks[-1]
+    first = header.split(mark)[0].strip()
+    quote = "'" if len(first) > 1 and first[0] == first[-1] == "'" else '"'
+    if mark == "\t" and not (len(first) > 1 and first[0] == first[-1] == quote):
+        return Dialect(mark, None, skip=skip)
+    plain = Dialect(mark, quote, skip=skip)
+    escaped = replace(plain, escape="\\")
+    marked = any(f"\\{quote}" in row for row in rows)
+    return escaped if marked and _even(rows, escaped) and not _even(rows, plain) else plain
+
+
+def _even(rows: list[str], dialect: Dialect) -> bool:
+    """Whether the lines have as many cells as the header when they are read like this."""
+    try:
+        return len({len(cells) for cells in _reader([row + "\n" for row in rows], dialect)}) == 1
+    except csv.Error:
+        return False
+
+
+def _reader(text: Iterable[str], dialect: Dialect) -> Any:
+    return csv.reader(
+        text,
+        delimiter=dialect.delimiter,
+        quotechar=dialect.quote,
+        escapechar=dialect.escape,
+        doublequote=dialect.escape is None,
+        strict=True,
+    )
+
+
+def _before_header(line: str) -> bool:
+    return line.lower().startswith("sep=") or (
+        line.startswith("#") and not any(mark in line for mark in DELIMITERS.values())
+    )
+
+
+def _merit(rows: list[str], mark: str, known: Sequence[str]) -> tuple[int, int, int, int]:
+    """How well a mark separates columns: the user's own names found, rows of equal length, columns; a comma goes
+    before the others."""
+    if not rows:
+        return 0, 0, 0, mark == ","
+    cut = list(csv.reader(rows, delimiter=mark)) if mark != "\t" else [row.split(mark) for row in rows]
+    names = {name.strip() for name in cut[0]}
+    width = len(cut[0])
+    same = sum(len(row) == width for row in cut) if width > 1 else 0
+    return len(names & set(known)), same, width, mark == ","
+
+
+def header_of(rows: Iterator[tuple[int, Cells]], path: str) -> list[str]:
+    """The names of the columns; blanks around them and columns without a name at the end are dropped."""
+    header = next(rows, None)
+    if header is None or header[1] in ([], [""]):
+        raise InputError(f"{path} is empty, or its first line is: a header line with column names is needed")
+    if header[1] is None:
+        raise InputError(f"{path} has a first line that is not UTF-8 or not CSV: a header line is needed")
+    names = [name.strip() for name in header[1]]
+    while len(names) > 1 and not names[-1]:
+        names.pop()
+    return names
+
+
+def text_rows(
+    stream: BinaryIO, path: str, dialect: Dialect, rejects: RejectLog
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows under the header's names."""
+    rows = cells_of(stream, path, dialect)
+    names = header_of(rows, path)
+    width = len(names)
+    for number, cells in rows:
+        if cells == [""] or cells == []:
+            continue
+        rejects.lines += 1
+        while cells is not None and len(cells) > width and not cells[-1]:
+            cells.pop()  # a delimiter at the end of the line
+        if cells is None:
+            rejects.add(path, number, "not UTF-8 or not CSV")
+        elif len(cells) != width:
+            rejects.add(path, number, f"{len(cells)} columns, the header has {width}")
+        else:
+            yield number, dict(zip(names, cells, strict=True))
+
+
+def cells_of(stream: BinaryIO, path: str, dialect: Dialect) -> Iterator[tuple[int, Cells]]:
+    """The cells of each line, with its number; the lines before the header are left out."""
+    whole = lines(stream, path, ends=dialect.quote is not None)
+    for _ in range(dialect.skip):
+        next(whole, None)
+    return _quoted(whole, path, dialect) if dialect.quote else _plain(whole, dialect)
+
+
+def _plain(whole: Iterator[bytes], dialect: Dialect) -> Iterator[tuple[int, Cells]]:
+    for number, line in enumerate(whole, 1 + dialect.skip):
+        try:
+            yield number, line.decode().split(dialect.delimiter)
+        except UnicodeDecodeError:
+            yield number, None
+
+
+def _quoted(whole: Iterator[bytes], path: str, dialect: Dialect) -> Iterator[tuple[int, Cells]]:
+    csv.field_size_limit(MAX_LINE)  # a document's text may be longer than the library's 128 KiB
+    text = _RecordLines(path, whole)
+    reader = _reader(text, dialect)
+    skip = dialect.skip
+    while True:
+        before, text.size = reader.line_num, 0
+        try:
+            cells = next(reader)
+        except StopIteration:
+            break
+        except csv.Error:
+            # A quote left open swallows lines: each of them is lost, so each of them counts.
+            for number in range(before + 1, reader.line_num + 1):
+                yield number + skip, None
+            continue
+        bad = any("\udc80" <= ch <= "\udcff" for cell in cells if not cell.isascii() for ch in cell)
+        yield reader.line_num + skip, None if bad else cells
+
+
+class _RecordLines:
+    """Lines for the csv module, which asks for more of them as long as a quote is open: up to a limit."""
+
+    def __init__(self, path: str, whole: Iterator[bytes]) -> None:
+        self._path = path
+        # A lone carriage return ends a line too.
+        self._lines = (part for line in whole for part in line.splitlines(keepends=True))
+        self.size = 0
+        """Bytes of the record that is being read."""
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.size += len(line)
+        if self.size > MAX_LINE:
+            raise InputError(f"{self._path} has a row over {MAX_LINE >> 20} MiB: is a quote left open?")
+        # Undecodable bytes become lone surrogates, so that one bad row does not end the file.
+        return line.decode("utf-8", "surrogateescape")
+
+
+def parquet_rows(
+    stream: BinaryIO, path: str, rejects: RejectLog | None = None, most: int | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows of a Parquet file under its names; the first `most` of them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source: Any = path if path != "-" else pa.BufferReader(stream.read())
+    try:
+        with pq.ParquetFile(source) as file:
+            names = list(file.schema_arrow.names)
+            number = 0
+            for batch in file.iter_batches(batch_size=min(65536, most or 65536)):
+                columns = [_values(column) for column in batch.columns]
+                for cells in zip(*columns, strict=True):
+                    number += 1
+                    if rejects is not None:
+                        rejects.lines += 1
+                    yield number, dict(zip(names, cells, strict=True))
+                    if number == most:
+                        return
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path} is not a sound Parquet file ({reason}): fetch or write it again") from None
+
+
+def parquet_names(stream: BinaryIO, path: str) -> list[str]:
+    """The names of the columns of a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return list(pq.read_schema(path if path != "-" else pa.BufferReader(stream.read())).names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path} is not a sound Parquet file ({reason}): fetch or write it again") from None
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Python values; times in nanoseconds lose what a datetime cannot hold (without pandas PyArrow refuses)."""
+    import pyarrow as pa
+
+    try:
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+        values: list[Any] = column.to_pylist()
+    except UnicodeDecodeError:
+        raise
+    except (ValueError, OverflowError, ImportError, pa.ArrowException):
+        # Python has no such time (the year 10000, nanoseconds of a day): those alone become what no field takes.
+        values = [_value(scalar) for scalar in column]
+    return values
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError, ImportError):
+        return _Unreadable(str(scalar.type))
+
+
+class _Unreadable:
+    """A value that Python cannot hold; whoever needs it rejects the row."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __repr__(self) -> str:
+        return f"of type {self.kind}, out of range,"

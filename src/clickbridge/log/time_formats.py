@@ -1,0 +1,128 @@
+"""How the times of a log are written, told from the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import product
+
+from clickbridge.errors import InputError, SettingError, shown
+from clickbridge.log.clean import END_OF_TIME, FIRST_LOGS, TIME_UNITS, RecordError
+
+_DATES = (
+    "%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%Y.%m.%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d/%m/%y",
+    "%m/%d/%y", "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%d/%b/%Y",
+    "%a, %d %b %Y", "%a %b %d %Y", "%Y-%m-%d", "%Y%m%d",
+)  # fmt: skip
+_CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%I:%M %p", "%I:%M:%S %p", "%H%M%S", "%H.%M", "%Hh%M")
+_ZONES = ("", "%z", " %z", " UTC", " GMT", "Z")
+
+
+def check_time_format(text: str) -> str:
+    """Refuses a format that names no day, as `%H:%M`, or that Python does not know."""
+    try:
+        days = {datetime.strptime(moment.strftime(text), text).date() for moment in _TRIAL}
+    except ValueError:
+        days = set()
+    if days != {moment.date() for moment in _TRIAL}:
+        raise SettingError(f'--time-format says how days are written, as "%d.%m.%Y %H:%M"; got {text!r}')
+    return text
+
+
+_TRIAL = (datetime(2023, 1, 31, tzinfo=UTC), datetime(2024, 11, 5, tzinfo=UTC))
+
+
+def read_time(value: object, form: str) -> float | None:
+    """Seconds since 1970 of a time in a format; no zone means UTC."""
+    text = str(value).strip() if value is not None else ""
+    if not text:
+        return None
+    try:
+        moment = datetime.strptime(text, form)
+    except ValueError:
+        raise RecordError(f"time {shown(text)} is not of the form {form}") from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def guess_unit(values: Sequence[object]) -> str | None:
+    """The unit of times that are numbers; None where they are not, or where seconds do."""
+    numbers = [_number(value) for value in values]
+    if not numbers or None in numbers:
+        return None
+    fits = [
+        unit for unit, size in TIME_UNITS.items()
+        if 2 * sum(FIRST_LOGS <= n * size < END_OF_TIME for n in numbers if n is not None) > len(numbers)
+    ]  # fmt: skip
+    return fits[0] if fits and "s" not in fits else None
+
+
+def _number(value: object) -> float | None:
+    try:
+        return None if isinstance(value, bool) else float(str(value))
+    except ValueError:
+        return None
+
+
+def guess_format(values: Sequence[object], path: str) -> str | None:
+    """The format of times that are neither ISO 8601 nor seconds; None where they are, or where no format fits.
+
+    Refuses days that may be months.
+    """
+    plain = all(_is_plain(value) for value in values)
+    texts = list(dict.fromkeys(str(value).strip() for value in values if isinstance(value, str | int)))[:500]
+    if plain or not texts:
+        return None
+    forms = [form for form in _forms(texts[0]) if all(_fits(text, form) for text in texts)]
+    if len(forms) > 1 and any("%d" in a and a.replace("%d", "%m") == b.replace("%d", "%m") for a, b in [forms[:2]]):
+        rising = [form for form in forms if _rises(values, form)]
+        if len(rising) == 1:
+            return rising[0]
+        raise InputError(
+            f"{path}: time {shown(texts[0])} may be a day and a month or a month and a day: "
+            f'give --time-format "{forms[0]}" or "{forms[1]}"'
+        )
+    return forms[0] if forms else None
+
+
+def _is_plain(value: object) -> bool:
+    """ISO 8601, or a number that is no day without dashes; a day of ISO 8601 as text needs none."""
+    text = str(value).strip()
+    if _number(text) is not None:
+        days = ("%Y%m%d",) if isinstance(value, int) else ()
+        return not (
+            text.isdigit() and any(_fits(text, form) for form in (*days, "%Y%m%d%H%M%S") if len(text) in (8, 14))
+        )
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return not isinstance(value, str)
+    return True
+
+
+def _forms(text: str) -> list[str]:
+    """Formats that fit one text."""
+    found = [day for day in (*_DATES, "%Y%m%d%H%M%S") if _fits(text, day)]
+    joints = [joint for joint in (" ", "T", ", ", ":", " - ") if joint in text]
+    for day, joint, clock, zone in product(_DATES, joints, _CLOCKS, _ZONES):
+        if _looks_like(text, day) and _fits(text, form := day + joint + clock + zone):
+            found.append(form)
+    return found
+
+
+def _looks_like(text: str, day: str) -> bool:
+    """Whether the marks between the parts of the day are those of the text: saves trying most formats."""
+    marks = [char for char in day if not char.isalpha() and char != "%"]
+    return all(char in text for char in marks)
+
+
+def _fits(text: str, form: str) -> bool:
+    try:
+        return 1970 <= datetime.strptime(text, form).year < 2200
+    except ValueError:
+        return False
+
+
+def _rises(values: Sequence[object], form: str) -> bool:
+    """Whether the log is in the order of time under this format, as logs are; not one day alone."""
+    times = [datetime.strptime(str(value).strip(), form).replace(tzinfo=None) for value in values if value]
+    return len({time.date() for time in times}) > 1 and (times == sorted(times) or times == sorted(times)[::-1])

@@ -1,0 +1,90 @@
+"""What people did, as the store keeps it: one result page and its clicks, or the undoing of one.
+
+An event knows no more of a person than a hash. A page is checked and normalised before it becomes an event, so that
+whatever is kept can be learned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from clickbridge.errors import InputError
+from clickbridge.io.secret import Secret
+from clickbridge.log.clean import RecordError, clean_session
+from clickbridge.types import Impression
+
+UNDO = "\x1fundo "
+"""Prefix of the id of an undo: no id that comes from outside can begin like this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    event_id: str
+    query: str = ""
+    query_id: str | None = None
+    """The id of a query without text."""
+    results: tuple[str, ...] | None = None
+    clicks: tuple[str, ...] = ()
+    user: int = 0
+    """A hash; 0 where nobody is known."""
+    time: float | None = None
+    undoes: str | None = None
+    """The id of the event that this one takes back."""
+    page: str | None = None
+    """The answer that was shown, where the service made it."""
+    seq: int = 0
+    """Its place among all events, from 1, once it is stored."""
+
+    def to_json(self) -> bytes:
+        """What has no column of its own."""
+        values = {"r": self.results, "c": self.clicks, "t": self.time, "i": self.query_id, "p": self.page}
+        return orjson.dumps({name: value for name, value in values.items() if value is not None})
+
+    @classmethod
+    def from_row(cls, seq: int, event_id: str, query: str, user: int, body: bytes) -> Event:
+        values = orjson.loads(body)
+        results = values.get("r")
+        return cls(
+            event_id=event_id,
+            query=query,
+            query_id=values.get("i"),
+            results=None if results is None else tuple(results),
+            clicks=tuple(values.get("c", ())),
+            user=user % (1 << 64),
+            time=values.get("t"),
+            undoes=event_id.removeprefix(UNDO) if event_id.startswith(UNDO) else None,
+            page=values.get("p"),
+            seq=seq,
+        )
+
+    @property
+    def impression(self) -> Impression:
+        """The page, as logs have it."""
+        results = None if self.results is None else list(self.results)
+        return Impression(self.query, results, list(self.clicks), self.query_id, time=self.time)
+
+
+def page_event(event_id: str, record: dict[str, Any], secret: Secret, page: str | None = None) -> Event:
+    """A page as it came in, cleaned by the rules that logs are cleaned by, its user hashed; InputError with the reason
+    where it is none."""
+    try:
+        clean = clean_session(record)
+    except RecordError as error:
+        raise InputError(str(error)) from None
+    return Event(
+        event_id=event_id,
+        query=clean.query,
+        query_id=None if clean.query else clean.query_id,
+        results=None if clean.results is None else tuple(clean.results),
+        clicks=tuple(clean.clicks),
+        user=secret.user(clean.user) if clean.user else 0,
+        time=clean.time,
+        page=page,
+    )
+
+
+def undo_event(event_id: str) -> Event:
+    return Event(event_id=UNDO + event_id, undoes=event_id)

@@ -1,0 +1,20 @@
+"""How much of anything one request may bring. Every input has a limit, so that no request can take the service down."""
+
+MAX_BODY = 2 << 20
+"""Bytes of a body."""
+DRAINED = 16 << 20
+"""A longer body is read and dropped up to here, so that the client hears why it was refused."""
+MAX_EVENTS = 1_000
+MAX_DOCUMENTS = 1_000
+MAX_REQUESTS = 100
+"""Lists in one batch of `/rank`; together they have at most `MAX_BATCH` documents."""
+MAX_BATCH = 10_000
+MAX_K = 1_000
+MAX_TEXT = 100_000
+"""Characters of one field of a document."""
+MAX_FIELDS = 50
+MAX_ID = 512
+MAX_INPUTS = 512
+"""Texts in one request for embeddings."""
+MAX_NUMBERS = 4_000_000
+"""Numbers in one answer with embeddings."""

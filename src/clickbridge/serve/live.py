@@ -1,0 +1,126 @@
+"""The models that answer now. A swap is one assignment; whoever ranks with the old one finishes with it.
+
+Events reach the models in the store's order, whichever process wrote them: after each commit, and every moment for
+those of other workers. So all workers come to the same state.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clickbridge.errors import ClickbridgeError
+from clickbridge.serve.events import Event
+from clickbridge.serve.refusals import Refused
+from clickbridge.serve.served import Served, version_of
+from clickbridge.serve.store import Store
+
+
+class Live:
+    def __init__(self, paths: Mapping[str, Path], store: Store) -> None:
+        self.paths, self.store = dict(paths), store
+        self.models: dict[str, Served] = {}
+        self.refused: dict[str, str] = {}
+        """Versions that did not load, by model: they are not tried again and again."""
+        self._turn = threading.RLock()
+        """Held while events are taken in or a model is put in place."""
+        self._stamps: dict[str, tuple[int, ...]] = {}
+
+    @property
+    def ready(self) -> bool:
+        return len(self.models) == len(self.paths)
+
+    @property
+    def first(self) -> str:
+        return next(iter(self.paths))
+
+    def get(self, name: str | None) -> Served:
+        """A model by its name; the first without one."""
+        found = self.models.get(self.first if name is None else name)
+        if found is None:
+            raise Refused(404, "unknown_model", f"no model {name!r}; there are {', '.join(self.paths)}", "model")
+        return found
+
+    def get_or_first(self, name: str | None) -> Served:
+        """For protocols whose clients must name some model of their own."""
+        return self.get(name if name in self.models else None)
+
+    def states(self) -> list[dict[str, Any]]:
+        return [{"name": m.name, "spec": m.spec, "version": m.version, "events": m.seq} for m in self.models.values()]
+
+    # --- loading and swapping --------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Loads what is not loaded yet."""
+        for name in self.paths:
+            if name not in self.models:
+                self.load(name)
+
+    def load(self, name: str) -> Served:
+        """Loads a model aside, has it take in the store, and puts it in place. One that does not verify raises, and the
+        old one stays."""
+        path = self.paths[name]
+        self._stamps[name] = stamp(path)
+        fresh = Served(name, path, self.store)
+        fresh.catch_up()
+        with self._turn:
+            fresh.catch_up()
+            # In the order that the models were given, whichever is loaded first.
+            self.models = {
+                n: fresh if n == name else self.models[n] for n in self.paths if n == name or n in self.models
+            }
+        self.refused.pop(name, None)
+        return fresh
+
+    def changed(self) -> list[str]:
+        """Models whose folder holds another version than the one that answers."""
+        out = []
+        for name, served in self.models.items():
+            now = stamp(self.paths[name])
+            if now == self._stamps.get(name):
+                continue
+            self._stamps[name] = now
+            try:
+                version = version_of(self.paths[name])
+            except ClickbridgeError as error:
+                self.refused[name] = str(error)
+                continue
+            if version != served.version:
+                out.append(name)
+        return out
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def learn(self, events: Sequence[Event]) -> None:
+        """Takes in events that were just stored; where others came between, those too."""
+        if not events:
+            return
+        with self._turn:
+            for served in self.models.values():
+                if served.learns and events[0].seq != served.seq + 1:
+                    served.catch_up()
+                else:
+                    served.learn(events)
+
+    def catch_up(self) -> None:
+        """Takes in what other workers stored."""
+        with self._turn:
+            last = self.store.last()
+            for served in self.models.values():
+                if served.seq < last:
+                    served.catch_up()
+
+    def paused(self) -> threading.RLock:
+        """Nothing is learned while it is held."""
+        return self._turn
+
+
+def stamp(path: Path) -> tuple[int, ...]:
+    """Changes whenever the manifest is replaced."""
+    try:
+        found = (path / "manifest.json").stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_ino, found.st_size

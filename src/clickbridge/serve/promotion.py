@@ -1,0 +1,122 @@
+"""Retraining aside, and promotion with care: `serve --update-every 1h` runs this as a process of its own.
+
+The latest fifth of the new pages is the jury. A candidate learns the others; only if it orders the jury's pages at
+least as well as the model that answers now does a model that learned them all take its place. The old one stays beside
+it, as `MODEL.previous`, for a rollback. After a rollback nothing is promoted until someone updates the model by hand.
+
+Clicks fall on what the live model shows first, so the comparison leans to its side: what is promoted has earned it.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import orjson
+
+from clickbridge.errors import ClickbridgeError
+from clickbridge.io.artifact import kept_for_writing
+from clickbridge.models.candidates import Labelled
+from clickbridge.models.fitted import Fitted
+from clickbridge.models.model_folder import KIND, load, save
+from clickbridge.online.online import Online
+from clickbridge.serve.config import Config
+from clickbridge.serve.events import Event
+from clickbridge.serve.folding import fold, learned
+from clickbridge.serve.served import taken_in
+from clickbridge.serve.store import Store
+from clickbridge.types import ResultList
+
+JURY = 0.2
+"""Share of the new pages, the latest, that judge."""
+FEWEST = 20
+"""Pages that a jury has at least."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a candidate: `promoted`, `worse`, `too few`, `nothing new` or `rolled back`."""
+
+    outcome: str
+    pages: int = 0
+    live: float | None = None
+    candidate: float | None = None
+    """nDCG@5 on the jury's pages."""
+
+
+def previous_of(path: Path) -> Path:
+    """Where the model is that answered before."""
+    return path.with_name(path.name + ".previous")
+
+
+def retrain(path: Path, store: Store) -> Verdict:
+    """Learns what is new, aside, and puts it in place if it does not lose."""
+    with kept_for_writing(path, KIND):
+        model = load(path)
+        if isinstance(model, Online):  # it has learned already: what is saved is what answers
+            return Verdict("promoted" if fold(path, store).pages else "nothing new")
+        before, last = taken_in(model.fitted.applied, store.id), store.last()
+        if was_rolled_back(path, before, store):
+            return Verdict("rolled back")
+        pages = list(store.pages_after(before, last))
+        jury = judged(pages)
+        if not pages:
+            return Verdict("nothing new")
+        if len(jury) < FEWEST:
+            return Verdict("too few", len(jury))
+        live = model.fitted
+        first = {page.event_id for page in jury}
+        candidate = learned(load(path), [page for page in pages if page.event_id not in first], store, last)
+        scores = [quality(fitted, jury) for fitted in (live, candidate.fitted)]
+        if scores[1] < scores[0]:
+            return Verdict("worse", len(jury), *scores)
+        final = learned(model, pages, store, last)
+        save(live, previous_of(path))
+        save(final.fitted, path)
+        return Verdict("promoted", len(jury), *scores)
+
+
+def judged(pages: list[Event]) -> list[Event]:
+    """The latest pages with clicks on some of their results, but not on all."""
+    usable = [p for p in pages if p.results and p.query and 0 < len({*p.clicks} & {*p.results}) < len(p.results)]
+    return usable[len(usable) - round(JURY * len(usable)) :] if round(JURY * len(usable)) else []
+
+
+def quality(fitted: Fitted, jury: list[Event]) -> float:
+    """Mean nDCG@5 of the jury's pages, in the model's order."""
+    lists = [
+        ResultList(p.event_id, p.query, list(p.results or ()), [float(d in p.clicks) for d in p.results or ()])
+        for p in jury
+    ]
+    labelled = Labelled(lists, fitted.catalogue, fitted.queries)
+    return labelled.ndcg(fitted.scores(labelled.candidates))
+
+
+def was_rolled_back(path: Path, read_up_to: int, store: Store) -> bool:
+    """Whether the model that answered before had read more than the one that answers now."""
+    previous = previous_of(path)
+    return previous.exists() and taken_in(load(previous).fitted.applied, store.id) > read_up_to
+
+
+def roll_back(path: Path) -> None:
+    """Puts the previous model in place, and the present one where that was: a second call takes the first one back."""
+    previous = previous_of(path)
+    with kept_for_writing(path, KIND):
+        old, now = load(previous).fitted, load(path).fitted
+        save(now, previous)
+        save(old, path)
+
+
+def main() -> None:
+    """One model of the service that the environment describes, by name; prints the verdict."""
+    config = Config.from_environment()
+    try:
+        verdict = asdict(retrain(Path(config.models[sys.argv[1]]), Store(config.store)))
+    except ClickbridgeError as error:
+        verdict = {"outcome": "refused", "error": str(error)}
+    sys.stdout.buffer.write(orjson.dumps(verdict))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""What a running service does from time to time: drop what is too old, and retrain."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import Any
+
+import orjson
+
+from clickbridge.errors import ClickbridgeError
+from clickbridge.models.model_folder import save
+from clickbridge.serve.config import VARIABLE, Config
+from clickbridge.serve.gate import write_log
+from clickbridge.serve.live import Live
+from clickbridge.serve.metrics import Metrics
+from clickbridge.serve.served import Served
+from clickbridge.serve.store import Store
+
+SWEEP = 60.0
+"""Seconds between two looks at what is too old."""
+
+
+class Upkeep:
+    def __init__(self, config: Config, store: Store, live: Live, metrics: Metrics) -> None:
+        self.config, self.store, self.live, self.metrics = config, store, live, metrics
+        self._swept = 0.0
+        self._retrained = time.monotonic()
+
+    def run(self) -> None:
+        """Called every moment; does what is due."""
+        now = time.monotonic()
+        if now - self._swept >= SWEEP:
+            self._swept = now
+            self.sweep()
+        if self.config.update_every and now - self._retrained >= self.config.update_every:
+            self._retrained = now
+            for name in list(self.live.models):
+                self.retrain(name)
+
+    # --- retention -------------------------------------------------------------------------------
+
+    def sweep(self) -> int:
+        """Drops answers and events that are too old. An `online:` model is first saved with what they taught."""
+        now = time.time()
+        self.store.purge_shown(now - max(self.config.click_window, SWEEP))
+        if not self.config.keep:
+            return 0
+        upto = self.store.last_before(now - self.config.keep)
+        if not upto:
+            return 0
+        for served in list(self.live.models.values()):
+            if served.learns and served.folded < upto:
+                self.save_learned(served)
+        dropped = self.store.purge(now - self.config.keep, upto)
+        if dropped:
+            write_log({"at": round(now, 3), "events dropped": dropped, "kept from": upto + 1})
+        return dropped
+
+    def save_learned(self, served: Served) -> None:
+        """Writes what an `online:` model has learned into its folder."""
+        with self.live.paused():
+            value, seq = served.folded_value(), served.seq
+        save(value, served.path)
+        served.folded = seq
+
+    # --- retraining ------------------------------------------------------------------------------
+
+    def retrain(self, name: str) -> dict[str, Any]:
+        """In a process of its own, so that requests do not wait; the changed folder is then swapped in."""
+        line = [sys.executable, "-P", "-m", "clickbridge.serve.promotion", name]
+        environment = {**os.environ, VARIABLE: self.config.to_json()}
+        done = subprocess.run(line, capture_output=True, env=environment, check=False)
+        if done.returncode:
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
+            raise ClickbridgeError(f"retraining {name} failed: {lines[-1] if lines else done.returncode}")
+        verdict: dict[str, Any] = orjson.loads(done.stdout)
+        self.metrics.promotions.labels(name, verdict["outcome"]).inc()
+        write_log({"at": round(time.time(), 3), "model": name, "retrained": verdict})
+        return verdict

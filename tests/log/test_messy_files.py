@@ -1,0 +1,276 @@
+"""Files as people have them: what is guessed, that options say the same, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clickbridge import ClickGraph, Impression, PairCount, read_docs, read_log
+from clickbridge.cli.inputs import guessed_line, renames
+from clickbridge.errors import InputError, SettingError
+from clickbridge.graph.unmatched_ids import unmatched_ids
+from clickbridge.log.json_objects import json_objects
+from clickbridge.log.plain_text import without_html
+from clickbridge.log.rejects import RejectLog
+from clickbridge.log.time_formats import guess_format
+from log.messy import CLICKED, DOCUMENTS, LOGS, QUERIES, products_csv, write_all
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    write_all(tmp_path)
+    return tmp_path
+
+
+def said(options: str) -> dict[str, Any]:
+    """Options of the command line as arguments of `read_log`."""
+    words = shlex.split(options)
+    pairs = dict(zip(words[::2], words[1::2], strict=True))
+    columns = {"columns": renames([pairs.pop("--columns", "")])}
+    return columns | {name.removeprefix("--").replace("-", "_"): value for name, value in pairs.items()}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_what_is_guessed_is_what_the_options_say(home: Path, name: str) -> None:
+    path, options = str(home / name), LOGS[name][1]
+    log = read_log(path)
+    records = list(log)
+    line = guessed_line(log)
+    assert line.removeprefix(f"guessed, as these options would say it: {path}: ") == options
+    again = read_log(path, **said(options))
+    assert list(again) == records
+    assert guessed_line(again) == ""
+    assert not log.rejects.count
+
+
+@pytest.mark.parametrize("name", sorted(set(LOGS) - {"german.csv", "pipes.txt", "shown.csv", "repeated.csv"}))
+def test_every_file_says_the_same(home: Path, name: str) -> None:
+    records = list(read_log(str(home / name)))
+    assert [r.query for r in records] == QUERIES  # type: ignore[union-attr]
+    clicked = [r.clicks if isinstance(r, Impression) else [r.doc_id] for r in records]  # type: ignore[union-attr]
+    assert clicked == [[doc] for doc in CLICKED]
+    if isinstance(records[0], Impression):
+        assert all(r.results == ["d1", "d2", "d3"] for r in records)  # type: ignore[union-attr]
+
+
+def test_times_of_messy_files(home: Path) -> None:
+    day = 86400.0
+    for name, first, step in (("shop.csv", 1704103200.0, day), ("german.csv", 1704103200.0, day + 60)):
+        times = [record.time for record in read_log(str(home / name))]  # type: ignore[union-attr]
+        assert times == [first + i * step for i in range(20)]
+    assert next(iter(read_log(str(home / "excel.txt")))).time == 1704115800.0 + 0  # type: ignore[union-attr]
+    assert next(iter(read_log(str(home / "triples.jsonl")))).time == 1_700_000_000.0  # type: ignore[union-attr]
+
+
+def test_rows_of_shown_results_become_pages(home: Path) -> None:
+    pages = list(read_log(str(home / "shown.csv")))
+    assert pages.count(Impression("ny pizza", ["d1", "d2", "d3"], ["d2"], user="u1")) == 2
+    assert len(pages) == 16
+
+
+def test_shown_results_without_anything_that_tells_pages_are_counts(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("query,doc_id,clicked\na,1,0\na,2,1\n")
+    assert list(read_log(str(path))) == [PairCount("a", "1", 0, 1), PairCount("a", "2", 1, 1)]
+
+
+def test_shown_results_with_the_id_of_their_search(tmp_path: Path) -> None:
+    """Rows in any order; positions tell the order, and the query stands in one of them alone."""
+    path = tmp_path / "log.csv"
+    path.write_text("search_id,query,doc_id,rank,is_click\ns1,a,3,3,0\ns2,b,9,1,1\ns1,,1,1,1\ns1,a,2,2,0\n")
+    assert list(read_log(str(path))) == [Impression("a", ["1", "2", "3"], ["1"]), Impression("b", ["9"], ["9"])]
+
+
+def test_repeated_records(home: Path) -> None:
+    log = read_log(str(home / "repeated.csv"))
+    assert (len(list(log)), log.repeated) == (40, 20)
+    once = read_log(str(home / "repeated.csv"), dedupe=True)
+    assert (len(list(once)), once.repeated) == (20, 20)
+    assert len(list(once)) == 20  # again
+
+
+def test_documents_of_a_shop(home: Path) -> None:
+    docs = read_docs(str(home / "products.csv"))
+    first, second, third = docs
+    assert guessed_line(docs).endswith(DOCUMENTS)
+    assert first.fields["description"] == "The big apple, a city of pizza & bagels"
+    assert second.fields == {
+        "title": "Pizza", "description": "New York style pizza by the slice, jalapeños", "price": "4,00"
+    }  # fmt: skip
+    assert third.fields["description"] == "Baked with big apples"
+    assert docs.with_html == 3
+    named = read_docs(str(home / "products.csv"), columns={"doc_id": "SKU", "title": "Description"})
+    assert next(iter(named)).fields["title"].startswith("The big apple")
+
+
+def test_the_log_tells_which_column_of_documents_is_the_id(tmp_path: Path) -> None:
+    (tmp_path / "docs.csv").write_text("id,sku,name\n1,A,Pizza\n")
+    (tmp_path / "log.csv").write_text("q,sku\npizza,A\n")
+    log = read_log(str(tmp_path / "log.csv"))
+    graph = ClickGraph.build(log, read_docs(str(tmp_path / "docs.csv"), id_name=lambda: log.id_name))
+    assert graph.doc_ids == ["A"]
+
+
+def test_files_that_differ_cannot_be_said_by_one_option(home: Path) -> None:
+    log, docs = read_log(str(home / "pipes.txt")), read_docs(str(home / "products.csv"))
+    list(log), list(docs)
+    line = guessed_line(log, docs)
+    assert "pipes.txt (pipe): --columns" in line
+    assert "products.csv (cp1252, semicolon): --doc-columns" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        ("weight;height\n1;2\n", "needs columns query and doc_id; it has weight, height: name them with --columns"),
+        ('{"a": 1, "b": {"c": 2}}\n', "needs keys query and clicks; it has a, b, b.c: name them with --columns"),
+        ("query,doc_id,time\na,1,03/04/2024\n", r'may be a day and a month .*"%d/%m/%Y" or "%m/%d/%Y"'),
+        ('[{"query": "a", "clicks": ["1"]}, {"query": "b"', "is cut short: its last bracket is never closed"),
+    ],
+)
+def test_what_cannot_be_guessed_is_refused_once(tmp_path: Path, text: str, refusal: str) -> None:
+    path = tmp_path / "log"
+    path.write_text(text)
+    with pytest.raises(InputError, match=refusal) as found:
+        list(read_log(str(path)))
+    assert "\n" not in str(found.value)
+
+
+def test_a_mistyped_key_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"query": "a", "clicks": ["1"], "when": 5}\n')
+    with pytest.raises(InputError, match="has no key 'wehn' for time; it has query, clicks, when"):
+        list(read_log(str(path), columns={"time": "wehn"}))
+
+
+@pytest.mark.parametrize(
+    "options", [{"encoding": "klingon"}, {"delimiter": "ab"}, {"time_format": "%H:%M"}, {"time_format": "day"}]
+)
+def test_refused_options(options: dict[str, str]) -> None:
+    with pytest.raises(SettingError, match="--"):
+        read_log("x", **options)  # type: ignore[arg-type]
+
+
+def test_a_time_format_is_taken_at_its_word(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("query,doc_id,time\na,1,03/04/2024\nb,1,31/12/2024\n")
+    log = read_log(str(path), time_format="%m/%d/%Y", rejects=RejectLog(1.0))
+    assert [record.time for record in log] == [1709510400.0]  # type: ignore[union-attr]
+    assert log.rejects.first[0].reason == "time '31/12/2024' is not of the form %m/%d/%Y"
+
+
+@pytest.mark.parametrize(
+    ("times", "form"),
+    [
+        (["2024-01-31T10:00:00Z", "1706695200"], None),
+        (["31.01.2024", "1.2.2024"], "%d.%m.%Y"),
+        (["01/31/2024 10:15", "02/01/2024 11:00"], "%m/%d/%Y %H:%M"),
+        (["01/02/2024", "02/02/2024", "01/03/2024"], "%d/%m/%Y"),  # a log is in the order of time
+        (["31-Jan-2024 10:15:00", "01-Feb-2024 10:15:00"], "%d-%b-%Y %H:%M:%S"),
+        (["31/Jan/2024:10:15:00 +0000"], "%d/%b/%Y:%H:%M:%S %z"),
+        (["Jan 31, 2024 10:15 PM"], "%b %d, %Y %I:%M %p"),
+        ([20240131, 20240201], "%Y%m%d"),
+        (["20240131101500"], "%Y%m%d%H%M%S"),
+        (["2024/01/31 10:15:00.250"], "%Y/%m/%d %H:%M:%S.%f"),
+        (["soon", "later"], None),
+    ],
+)
+def test_formats_of_times(times: list[Any], form: str | None) -> None:
+    assert guess_format(times, "log") == form
+
+
+def test_a_frame_is_recognised_like_a_file() -> None:
+    log = pa.table({"search_term": ["ny pizza"], "sku": ["d2"], "ts": [1_700_000_000_000]})
+    docs = pa.table({"sku": ["d2"], "product_title": ["<b>Pizza</b>"]})
+    graph = ClickGraph.from_frame(log, docs)
+    assert graph.field("title") == ["Pizza"]
+    assert graph.clicks is not None
+    assert graph.clicks.time[0] == 1_700_000_000
+
+
+@pytest.mark.parametrize(
+    ("clicked", "known", "meant"),
+    [("A1", "a1", "a1"), ("9713872.0", "9713872", "9713872"), ("0042", "42", "42"), ("x", "y", "")],
+)
+def test_ids_that_match_no_document(clicked: str, known: str, meant: str) -> None:
+    docs = pa.table({"doc_id": [known], "title": ["Pizza"]})
+    graph = ClickGraph.from_frame(pa.table({"query": ["a"], "doc_id": [clicked]}), docs)
+    found = unmatched_ids(graph)
+    assert found is not None
+    assert (found.clicks, found.all_clicks, found.example, found.meant) == (1, 1, clicked, meant)
+    assert f"1 of 1 clicks are on ids that no document has, as {clicked!r}" in str(found)
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.lists(st.integers(), max_size=3), max_size=3)
+    ),
+    st.integers(1, 9),
+)
+@settings(max_examples=60)
+def test_arrays_are_cut_into_their_objects(records: list[dict[str, Any]], chunk: int) -> None:
+    """However the bytes come, and whatever brackets and quotes the texts hold."""
+    import json
+
+    class Slow(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            return super().read(chunk)
+
+    data = json.dumps(records, indent=1).encode()
+    assert [json.loads(part) for part in json_objects(Slow(data), "x", 1)] == records
+
+
+@given(st.text(alphabet="<>/pbascript&;!- \"'=x\n", max_size=80))
+@settings(max_examples=100)
+def test_any_text_survives_the_search_for_html(text: str) -> None:
+    assert isinstance(without_html(text), str)
+    if "<" not in text and "&" not in text:
+        assert without_html(text) == text
+
+
+def test_html_of_all_sorts() -> None:
+    page = "<!DOCTYPE html><style>p {}</style><script>alert('<p>')</script><p class='a'>One<br/>two<!-- no --></p>"
+    assert without_html(page) == "One two"
+    assert without_html("List<String> &lt; <stdin>") == "List<String> < <stdin>"
+    assert without_html("<script>never closed") == "<script>never closed"
+    assert len(without_html("<script" * 100_000)) > 0  # and soon
+
+
+def test_escaped_quotes_and_single_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text('query,doc_id\n"15\\" tv, black",1\nplain,2\n')
+    assert [r.query for r in read_log(str(path))] == ['15" tv, black', "plain"]  # type: ignore[union-attr]
+    path.write_text("'query';'doc_id'\n'a;b';'1'\n")
+    assert [r.query for r in read_log(str(path))] == ["a;b"]  # type: ignore[union-attr]
+
+
+def test_a_table_in_memory_is_never_needed(tmp_path: Path) -> None:
+    """More rows than are looked at; the last one counts too."""
+    path = tmp_path / "log.csv"
+    with path.open("w") as file:
+        rows = csv.writer(file, delimiter=";")
+        rows.writerow(["Search Term", "SKU"])
+        rows.writerows([f"query {i} ü", f"d{i}"] for i in range(30_000))
+    records = list(read_log(str(path)))
+    assert (len(records), records[-1]) == (30_000, PairCount("query 29999 ü", "d29999"))
+
+
+def test_the_file_of_documents_is_what_it_claims() -> None:
+    assert products_csv().decode("latin-1").count("\r\n") == 3
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_page_shows_what_is_guessed(name: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "messy-files.md").read_text(encoding="utf8")
+    section = page.partition(f"### {name}\n")[2].partition("\n### ")[0]
+    assert f"$ clickbridge ingest {name} --out graph" in section
+    options = LOGS[name][1]
+    assert not options or f"    guessed, as these options would say it: {name}: {options}\n" in section
