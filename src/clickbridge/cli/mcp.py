@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from clickbridge.cli.models import ModelPath
+from clickbridge.cli.console import ModelPath
 from clickbridge.errors import ClickbridgeError, InputError, MissingPart
 
 MOST = 100
@@ -39,24 +39,22 @@ def make_server(model: Any) -> Any:
     @server.tool()
     def search(query: str, k: int = 10) -> list[dict[str, Any]]:
         """The best documents for a query: rank, doc_id, score and title."""
-        return told(lambda: model.rank(query, _few(k)).rows())  # type: ignore[no-any-return]
+        return told(lambda: model.rank(query, _few(k)).rows())
 
     @server.tool()
     def rerank(query: str, doc_ids: list[str]) -> list[dict[str, Any]]:
         """The given documents, best first; those the model cannot score keep their order, last, with no score."""
-        return told(lambda: [_plain(row) for row in model.rerank(query, doc_ids).rows()])  # type: ignore[no-any-return]
+        return told(lambda: [_plain(row) for row in model.rerank(query, doc_ids).rows()])
 
     @server.tool()
     def similar_queries(query: str, k: int = 5) -> list[dict[str, Any]]:
         """Known queries that mean nearly the same, with their similarity."""
-        return told(  # type: ignore[no-any-return]
-            lambda: [{"query": text, "similarity": s} for text, s in model.similar_queries(query, _few(k))]
-        )
+        return told(lambda: [{"query": text, "similarity": s} for text, s in model.similar_queries(query, _few(k))])
 
     @server.tool()
     def explain(query: str, doc_id: str) -> dict[str, Any]:
         """Which words of the query met which words of the document, and the queries that taught it."""
-        return told(lambda: asdict(model.explain(query, doc_id, 6)))  # type: ignore[no-any-return]
+        return told(lambda: asdict(model.explain(query, doc_id, 6)))
 
     return server
 

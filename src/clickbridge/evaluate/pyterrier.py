@@ -18,7 +18,7 @@ from clickbridge.types import Ranking
 OWN = ("docno", "score", "rank")
 
 
-class Retriever(pt.Transformer):  # type: ignore[misc]
+class Retriever(pt.Transformer):
     """Searches the whole collection for each query."""
 
     def __init__(self, model: Any, k: int = 1000) -> None:
@@ -36,7 +36,7 @@ class Retriever(pt.Transformer):  # type: ignore[misc]
         return _results(topics.drop(columns=[c for c in OWN if c in topics]), rankings)
 
 
-class Reranker(pt.Transformer):  # type: ignore[misc]
+class Reranker(pt.Transformer):
     """Scores the given documents of each query. Ties, and documents the model cannot score, keep their order."""
 
     def __init__(self, model: Any) -> None:
