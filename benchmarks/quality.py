@@ -174,9 +174,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("CLICKBRIDGE_DATA"), help="folder of the data sets")
     parser.add_argument("--sets", default=SETS, help="data sets, separated by commas")
-    parser.add_argument(
-        "--models", default=SPECS, help="specs, separated by commas; bm25 first"
-    )
+    parser.add_argument("--models", default=SPECS, help="specs, separated by commas; bm25 first")
     parser.add_argument("--page", type=Path, help="also write the table here, as Markdown")
     options = parser.parse_args()
     if options.data is None:

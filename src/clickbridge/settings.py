@@ -184,9 +184,9 @@ class Counting(Settings):
     min_clicks: int = setting(1, "least clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
     response: str = setting(
         "clicks",
-        "what a pair's clicks are worth: the count, log(1 + count), or debiased: a click counts more at ranks that "
-        "are seldom looked at (needs result pages)",
-        choices=("clicks", "log", "debiased"),
+        "what a pair's clicks are worth: the count, log(1 + count), or the count less what the rank did: coec, pbm or "
+        "ips (need result pages); debiased is another name of pbm",
+        choices=("clicks", "log", "coec", "pbm", "ips", "debiased"),
     )
     half_life: float = setting(0.0, "days after which a click counts half; 0 is never (needs times in the log)", 0, 1e6)
     max_clicks_per_user: int = setting(

@@ -13,6 +13,7 @@ from clickbridge import ClickGraph
 from clickbridge.errors import InputError, MissingPart
 from clickbridge.graph.parts import Impressions
 from clickbridge.graph.responses import responses, weighed_clicks, without_robots
+from clickbridge.log.bias import position_based
 from clickbridge.types import Impression, PairCount
 
 DAY = 86400.0
@@ -156,19 +157,50 @@ def test_half_life_where_every_time_is_unknown() -> None:
     assert weighed_clicks(rest, 3.0).tolist() == [1.0]
 
 
-def test_debiased_clicks_count_more_further_down() -> None:
+@pytest.mark.parametrize("response", ["coec", "pbm", "ips"])
+def test_clicks_count_more_further_down(response: str) -> None:
     first, third = (Impression("q", ["a", "b", "c"], [doc], time=t * DAY) for doc, t in (("a", 0), ("c", 1)))
     graph = ClickGraph.build([first] * 6 + [third] * 2)
-    found = entries(graph, response="debiased")
+    found = entries(graph, response=response)
     assert sum(found.values()) == pytest.approx(8)
-    assert found["q", "c"] / 2 > 2 * found["q", "a"] / 6
-    faded = entries(graph, response="debiased", half_life=1.0)
-    assert faded == pytest.approx({("q", "a"): found["q", "a"] / 2, ("q", "c"): found["q", "c"]})
+    assert found["q", "c"] / 2 > 1.5 * found["q", "a"] / 6
+    if response == "ips":
+        faded = entries(graph, response=response, half_life=1.0)
+        assert faded == pytest.approx({("q", "a"): found["q", "a"] / 2, ("q", "c"): found["q", "c"]})
 
 
-def test_debiased_clicks_need_pages() -> None:
-    with pytest.raises(MissingPart, match="response debiased needs result pages"):
-        responses(plain(), response="debiased")
+def test_debiased_is_pbm() -> None:
+    graph = ClickGraph.build([Impression("q", ["a", "b"], ["a"]), Impression("q", ["b", "a"], ["b"])])
+    assert entries(graph, response="debiased") == entries(graph, response="pbm")
+
+
+@pytest.mark.parametrize("response", ["coec", "pbm", "ips", "debiased"])
+def test_without_pages_it_says_that_it_cannot(response: str) -> None:
+    found = responses(plain(), response=response)
+    assert (found.matrix != responses(plain()).matrix).nnz == 0
+    assert "the log has no result pages, so clicks count" in found.notes[0]
+
+
+@pytest.mark.parametrize("response", ["coec", "pbm", "ips"])
+def test_the_curve_is_said(response: str) -> None:
+    graph = ClickGraph.build([Impression("q", ["a", "b"], ["a"])] * 3)
+    assert "chance of a look at ranks 1 to 2, over rank 1: 1.00 0.00" in responses(graph, response=response).notes[-1]
+
+
+@pytest.mark.parametrize(("n_pages", "most"), [(1_000, 0.12), (10_000, 0.05), (60_000, 0.03)])
+def test_known_propensities_are_recovered(n_pages: int, most: float) -> None:
+    """Pages of ten in random order, clicked by the position-based model: the curve comes back, the better the larger
+    the log."""
+    rng = np.random.default_rng(1)
+    truth = 1.0 / np.arange(1, 11)
+    attract = rng.uniform(0.05, 0.9, size=(50, 10))
+    query = rng.integers(50, size=n_pages)
+    order = np.argsort(rng.random((n_pages, 10)), axis=1)
+    clicked = rng.random((n_pages, 10)) < truth * attract[query[:, None], order]
+    found = position_based(
+        np.arange(0, 10 * n_pages + 1, 10), clicked.ravel(), (query[:, None] * 10 + order).ravel(), 10
+    ).examined
+    assert np.abs(found - truth).max() < most
 
 
 @pytest.mark.parametrize("most", [1, 5, 12, 10_000])

@@ -39,6 +39,7 @@ from clickbridge.cli.inputs import (
     renames,
     tell_about,
 )
+from clickbridge.cli.pulls import Pulled, local_logs
 from clickbridge.errors import InputError, SettingError
 
 Redact = Annotated[
@@ -86,6 +87,7 @@ def ingest(
     min_users: MinUsers = None,
     response: Response = None,
     redact: Redact = "shown",
+    pulled: Pulled = None,
     json: Json = False,
 ) -> None:
     """Read click logs and documents into a GRAPH; documents alone are enough for models of text."""
@@ -98,7 +100,7 @@ def ingest(
     from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
 
-    logs = logs or []
+    logs = local_logs(logs or [], pulled or out.with_name(f"{out.name}.pulled"))
     if not logs and not docs:
         raise SettingError("ingest needs a log, --docs, or both")
     keep_apart([out, rejects], [*logs, *docs])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Logs = Annotated[list[str], typer.Argument(help="Log files; - is standard input.", show_default=False)]
 Docs = Annotated[list[str], typer.Option(help="Documents: JSON, CSV, TSV or Parquet with an id.")]
-Format = Annotated[str, typer.Option(help="auto, sessions, triples, shown, events, trec-session, ubi or metarank.")]
+Format = Annotated[str, typer.Option(help="auto, sessions, triples, shown, events, trec-session, ubi, metarank, …")]
 Columns = Annotated[list[str], typer.Option(help="The log's columns: ours=theirs, as time=click_time.")]
 DocColumns = Annotated[list[str], typer.Option(help="The documents' columns: doc_id=SKU,title=Product Name.")]
 TimeUnit = Annotated[str | None, typer.Option(help="Unit of numeric times: s, ms, us, ns.")]

@@ -14,9 +14,11 @@ from clickbridge.errors import InputError, MissingPart
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.parts import Array, Pairs, time_or_nan
 from clickbridge.graph.sums import pair_keys
-from clickbridge.log.bias import inverse_examination
+from clickbridge.log.bias import LEAST_EXAMINED, expected_clicks, position_based, ranks
 
 DAY = 86400.0
+UNBIASED = ("coec", "pbm", "ips")
+"""Responses that take the rank's part out of clicks."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,16 @@ def responses(
     pairs = graph.pairs
     keep, dropped = kept_pairs(pairs, min_clicks, min_users)
     notes += dropped
-    debias = response == "debiased"
-    values = weighed_clicks(graph, half_life, debias) if half_life or debias else pairs.clicks.astype(np.float64)
+    response = "pbm" if response == "debiased" else response
+    if response in UNBIASED and graph.impressions is None:
+        cannot = f"response {response} cannot tell the rank from the document"
+        notes.append(f"{cannot}: the log has no result pages, so clicks count")
+        response = "clicks"
+    if response in UNBIASED:
+        values, said = unbiased_clicks(graph, response, half_life)
+        notes.append(said)
+    else:
+        values = weighed_clicks(graph, half_life) if half_life else pairs.clicks.astype(np.float64)
     # log(1 + t), not log t: a single click must not count for nothing.
     values = np.log1p(values) if response == "log" else values
     return Responses(graph.matrix(rows="queries", values=np.where(keep, values, 0.0)), notes)
@@ -95,21 +105,19 @@ def without_robots(graph: ClickGraph, max_clicks: int) -> tuple[ClickGraph, str]
     return graph.with_events(pages, singles), f"{len(robots):,} users over {max_clicks} clicks left out as robots"
 
 
-def weighed_clicks(graph: ClickGraph, half_life: float = 0.0, debias: bool = False) -> Array:
-    """For each pair, the sum over its clicks of 2^-(age in days / half_life), where the newest event has age 0,
-    and, debiased, of 1 / P(examined | rank)."""
+def weighed_clicks(graph: ClickGraph, half_life: float = 0.0, worth: Array | None = None) -> Array:
+    """For each pair, the sum over its clicks of 2^-(age in days / half_life), where the newest event has age 0. `worth`
+    says what each shown result counts instead of its click."""
     events: list[tuple[Array, Array, Array]] = []
     pages, singles = graph.impressions, graph.clicks
     if half_life and not graph.has_times:
         raise MissingPart("half_life needs times in the log: ingest one that has them, or leave --half-life out")
-    if debias and pages is None:
-        raise MissingPart("response debiased needs result pages in the log: ingest one that has them, or use clicks")
     if pages is not None:
-        on = pages.clicked.astype(bool)
+        counts = pages.clicked.astype(np.float64) if worth is None else worth
+        on = counts > 0
         length = pages.lists.lengths
         key = pair_keys(np.repeat(pages.query, length), pages.doc)
-        worth = inverse_examination(pages.indptr, on, key)[on] if debias else np.ones(np.count_nonzero(on))
-        events.append((key[on], np.repeat(time_or_nan(pages), length)[on], worth))
+        events.append((key[on], np.repeat(time_or_nan(pages), length)[on], counts[on]))
     if singles is not None:
         events.append((pair_keys(singles.query, singles.doc), time_or_nan(singles), singles.clicks.astype(np.float64)))
     keys, times, counts = (np.concatenate(column) for column in zip(*events, strict=True))
@@ -120,6 +128,44 @@ def weighed_clicks(graph: ClickGraph, half_life: float = 0.0, debias: bool = Fal
     # A click of unknown time counts in full.
     age = np.where(np.isfinite(times), newest - times, 0.0) / DAY
     return np.bincount(place, weights=counts * np.exp2(-age / half_life), minlength=n_pairs)
+
+
+def unbiased_clicks(graph: ClickGraph, response: str, half_life: float = 0.0) -> tuple[Array, str]:
+    """What the clicks of each pair are worth when the rank's part is taken out, and a line that shows the rank's part.
+
+    - `coec`: clicks over expected clicks, the sum of what its ranks are clicked on average; one expected click more, so
+      that a lucky pair is not worth much.
+    - `pbm`: the pages on which the document drew the user, by the position-based model: its clicks, and the pages
+      where it may have been good and not looked at.
+    - `ips`: every click over P(examined | rank), ten times at most.
+
+    Each is scaled so that the sum stays the number of clicks.
+    """
+    pages = graph.impressions
+    assert pages is not None
+    clicked, indptr = pages.clicked.astype(bool), pages.indptr
+    key = pair_keys(np.repeat(pages.query, pages.lists.lengths), pages.doc)
+    longest = int(np.diff(indptr).max(initial=1))
+    model = position_based(indptr, clicked, key, longest)
+    if response == "ips":
+        worth = np.where(clicked, 1.0 / np.maximum(model.examined, LEAST_EXAMINED)[ranks(indptr)], 0.0)
+    elif response == "pbm":
+        known = np.isin(key, key[clicked])
+        worth = np.where(known, model.attracted, 0.0)
+    else:
+        worth = clicked.astype(np.float64)
+    total = float(worth.sum())
+    values = weighed_clicks(graph, half_life, worth * (np.count_nonzero(clicked) / total) if total else worth)
+    if response == "coec":
+        expected = expected_clicks(indptr, clicked, longest)
+        place = np.searchsorted(pair_keys(graph.pairs.query, graph.pairs.doc), key)
+        place = np.minimum(place, len(graph.pairs) - 1)
+        mine = pair_keys(graph.pairs.query, graph.pairs.doc)[place] == key
+        due = np.bincount(place[mine], expected[mine], minlength=len(graph.pairs))
+        values = values / (due + 1.0)
+        values *= float(graph.pairs.clicks.sum()) / (float(values.sum()) or 1.0)
+    curve = " ".join(f"{share:.2f}" for share in model.examined[:10])
+    return values, f"response {response}: chance of a look at ranks 1 to {min(longest, 10)}, over rank 1: {curve}"
 
 
 @dataclass(frozen=True)

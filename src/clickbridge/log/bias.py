@@ -8,6 +8,7 @@ P(click) = P(examined | rank) P(attracted | query, document).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ STRENGTH = 20.0
 """Pages' worth of belief that the rate at rank r falls as 1 / r."""
 LEAST_EXAMINED = 0.1
 """A click counts ten times at most for the rank it came from: the inverse of a small chance is mostly noise."""
-MOST_ROUNDS, LEAST_CHANGE = 200, 1e-4
+MOST_ROUNDS, LEAST_CHANGE = 300, 1e-4
+USUAL_PAGES = 3.0
+"""Pages' worth of belief that a document draws users as often as any other. Fewer: small logs err more."""
 LEAST_FALL = 0.1
 """Even where the log shows no difference, a rank counts at least r^-LEAST_FALL less: the engine had a reason."""
 
@@ -67,39 +70,49 @@ def expected_clicks(indptr: Array, clicked: Array, longest: int) -> Array:
     return rates[rank]
 
 
-def examination(indptr: Array, clicked: Array, pair: Array, longest: int) -> Array:
-    """P(examined | rank) of the position-based model, over that of rank 1, by EM; falling. `pair` tells which shown
-    results are of one query and document. A log that shows every pair at one rank only cannot tell rank from
-    document: EM then stays where it starts, at the rates by rank."""
+@dataclass(frozen=True)
+class PositionBased:
+    """The position-based model of a log."""
+
+    examined: Array
+    """P(examined | rank) over that of rank 1; falling. All queries and documents share it."""
+    attracted: Array
+    """For each shown result, how likely it is that the document drew the user: 1 where it was clicked; elsewhere it may
+    have been good and not looked at."""
+
+
+def position_based(indptr: Array, clicked: Array, pair: Array, longest: int) -> PositionBased:
+    """The position-based model by EM. `pair` tells which shown results are of one query and document. A log that shows
+    every pair at one rank only cannot tell rank from document: EM then stays near its start, the rates by rank."""
     rank = np.minimum(ranks(indptr), longest - 1)
     number = np.unique(pair, return_inverse=True)[1]
     shown, times = np.bincount(rank, minlength=longest), np.bincount(number)
     hits = np.bincount(rank, clicked, minlength=longest)
     if not hits.any():
-        return np.ones(longest)
+        return PositionBased(np.ones(longest), np.zeros(len(clicked)))
     seen = hits / np.maximum(shown, 1)
     seen = seen / seen.max()
-    # One more page of every pair, clicked as often as the rest: a pair shown once is neither all nor nothing.
+    # A few more pages of every pair, clicked as often as the rest: a pair shown once is neither all nor nothing.
     usual = min(float(clicked.mean() / seen[rank].mean()), 0.99)
     drawn = np.full(len(times), usual)
     for _ in range(MOST_ROUNDS):
         t, a = seen[rank], drawn[number]
         miss = np.maximum(1.0 - t * a, 1e-12)
-        drawn = (np.bincount(number, np.where(clicked, 1.0, a * (1 - t) / miss)) + usual) / (times + 1)
+        better = np.bincount(number, np.where(clicked, 1.0, a * (1 - t) / miss)) + USUAL_PAGES * usual
+        better /= times + USUAL_PAGES
         looked = np.bincount(rank, np.where(clicked, 1.0, t * (1 - a) / miss), minlength=longest)
         fresh = looked / np.maximum(shown, 1)
-        change = float(np.abs(fresh - seen).max())
-        seen = fresh
+        # Both: where all documents are alike at first, the ranks alone are at rest from the start.
+        change = max(float(np.abs(fresh - seen).max()), float(np.abs(better - drawn).max()))
+        seen, drawn = fresh, better
         if change < LEAST_CHANGE:
             break
     seen = falling(seen, np.maximum(shown, 1e-9))
-    return seen / seen[0]
+    t, a = seen[rank], drawn[number]
+    attracted = np.where(clicked, 1.0, a * (1 - t) / np.maximum(1.0 - t * a, 1e-12))
+    return PositionBased(seen / seen[0], attracted)
 
 
-def inverse_examination(indptr: Array, clicked: Array, pair: Array) -> Array:
-    """What a click on each shown result counts for: 1 / P(examined | rank), scaled so that all clicks together count
-    as many as they are."""
-    seen = examination(indptr, clicked, pair, int(np.diff(indptr).max(initial=1)))
-    worth = 1.0 / np.maximum(seen, LEAST_EXAMINED)[ranks(indptr)]
-    total = float(worth[clicked].sum())
-    return worth * (np.count_nonzero(clicked) / total) if total else worth
+def examination(indptr: Array, clicked: Array, pair: Array, longest: int) -> Array:
+    """P(examined | rank) of the position-based model, over that of rank 1; falling."""
+    return position_based(indptr, clicked, pair, longest).examined

@@ -5,14 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from clickbridge.log.hosted_search import (
+    is_algolia,
+    is_meilisearch,
+    is_typesense,
+    read_algolia,
+    read_meilisearch,
+    read_typesense,
+)
 from clickbridge.log.metarank import is_metarank, read_metarank
 from clickbridge.log.searches import Action, Search
 from clickbridge.log.ubi import is_ubi, read_ubi
 from clickbridge.types import Document
 
 Event = Search | Action | Document | None
-READ: dict[str, Callable[[Any], Event]] = {"ubi": read_ubi, "metarank": read_metarank}
-_IS: dict[str, Callable[[Mapping[str, Any]], bool]] = {"metarank": is_metarank, "ubi": is_ubi}
+READ: dict[str, Callable[[Any], Event | list[Search | Action]]] = {
+    "ubi": read_ubi, "metarank": read_metarank, "algolia": read_algolia, "meilisearch": read_meilisearch,
+    "typesense": read_typesense,
+}  # fmt: skip
+_IS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+    "metarank": is_metarank, "ubi": is_ubi, "algolia": is_algolia, "meilisearch": is_meilisearch,
+    "typesense": is_typesense,
+}  # fmt: skip
 
 
 def event_format(records: Sequence[Mapping[str, Any]]) -> str | None:

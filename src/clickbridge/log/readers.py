@@ -172,7 +172,7 @@ def event_reader(layout: Layout, lists_as_text: bool) -> tuple[Callable[[Any], I
     """A function from a record to its events, and the events of other kinds that it has counted."""
     if layout.format in EVENT_LOGS:
         own = READ[layout.format]
-        return lambda record: (own(record),), Counter()
+        return lambda record: found if isinstance(found := own(record), list) else (found,), Counter()
     rows = RowEvents(layout, lists_as_text)
     return lambda row: rows.read(renamed_row(checked_row(row), layout.renamed)), rows.others
 

@@ -22,7 +22,7 @@ from clickbridge.log.source import Source
 from clickbridge.log.tables import DELIMITERS, check_delimiter
 from clickbridge.log.time_formats import check_time_format, guess_format, guess_unit
 
-EVENT_LOGS = ("ubi", "metarank")
+EVENT_LOGS = ("ubi", "metarank", "algolia", "meilisearch", "typesense")
 """Formats with readers of their own, told by their first records in `event_formats.py`."""
 FORMATS = ("auto", "sessions", "triples", "shown", "events", "trec-session", *EVENT_LOGS)
 FIELDS = ("query", "query_id", "doc_id", "user", "session", "time", "results", "clicks", "impressions", "search_id",

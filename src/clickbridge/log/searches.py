@@ -15,7 +15,7 @@ from clickbridge.log.clean import MAX_QUERY, RecordError, clean_id, event_time, 
 
 CLICKS = frozenset(
     ("click", "select", "add_to_cart", "cart", "purchase", "order", "buy", "checkout", "conversion", "watch", "play",
-     "download", "like", "bookmark")
+     "download", "like", "bookmark", "addtocart")
 )  # fmt: skip
 """Actions that say a person wanted the document. A document counts once for each search, whatever was done to it."""
 SHOWN = frozenset(("impression", "view"))

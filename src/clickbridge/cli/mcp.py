@@ -1,0 +1,70 @@
+"""`clickbridge mcp`: a model as tools of the Model Context Protocol, over standard input and output."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from clickbridge.cli.console import ModelPath
+from clickbridge.errors import ClickbridgeError, InputError, MissingPart
+
+MOST = 100
+
+
+def mcp(model: ModelPath) -> None:
+    """Serve a model to assistants: search, rerank, similar queries and explain, over stdio."""
+    from clickbridge.models.model_folder import load
+
+    make_server(load(model)).run("stdio")
+
+
+def make_server(model: Any) -> Any:
+    """The tools of a model. What is wrong with a call is the text of its error."""
+    try:
+        from mcp.server.mcpserver import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
+    except ImportError:
+        raise MissingPart("mcp needs the protocol's SDK: pip install 'clickbridge[mcp]'") from None
+
+    server = MCPServer(
+        "clickbridge", instructions=f"Search learned from clicks ({model.spec}, {len(model.doc_ids_):,} documents)."
+    )
+
+    def told(work: Any) -> Any:
+        try:
+            return work()
+        except ClickbridgeError as error:
+            raise ToolError(str(error)) from None
+
+    @server.tool()
+    def search(query: str, k: int = 10) -> list[dict[str, Any]]:
+        """The best documents for a query: rank, doc_id, score and title."""
+        return told(lambda: model.rank(query, _few(k)).rows())
+
+    @server.tool()
+    def rerank(query: str, doc_ids: list[str]) -> list[dict[str, Any]]:
+        """The given documents, best first; those the model cannot score keep their order, last, with no score."""
+        return told(lambda: [_plain(row) for row in model.rerank(query, doc_ids).rows()])
+
+    @server.tool()
+    def similar_queries(query: str, k: int = 5) -> list[dict[str, Any]]:
+        """Known queries that mean nearly the same, with their similarity."""
+        return told(lambda: [{"query": text, "similarity": s} for text, s in model.similar_queries(query, _few(k))])
+
+    @server.tool()
+    def explain(query: str, doc_id: str) -> dict[str, Any]:
+        """Which words of the query met which words of the document, and the queries that taught it."""
+        return told(lambda: asdict(model.explain(query, doc_id, 6)))
+
+    return server
+
+
+def _few(k: int) -> int:
+    if not 1 <= k <= MOST:
+        raise InputError(f"k must be from 1 to {MOST}; got {k}")
+    return k
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: a document without a score has none."""
+    return row | {"score": None} if row["score"] == float("-inf") else row
