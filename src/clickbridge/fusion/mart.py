@@ -7,7 +7,7 @@ rest and score the fold's lists; the trees learn from those. Then the components
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -18,7 +18,7 @@ import numpy as np
 
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.fusion.crossfit import Block, Fold, crossfit
-from clickbridge.fusion.features import GraphTexts, ListFeatures
+from clickbridge.fusion.features import Columns, GraphTexts, ListFeatures
 from clickbridge.fusion.fixed_arrays import check
 from clickbridge.fusion.forest import Forest, damaged
 from clickbridge.fusion.pool import FittedPooling, ranked_high, scored, summed
@@ -30,7 +30,7 @@ from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper, i
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.sfunction import FittedSFunction
 from clickbridge.models.study import Study
-from clickbridge.settings import ADVANCED, Seeded, Text, setting, settings
+from clickbridge.settings import ADVANCED, Printed, Seeded, Text, setting, settings
 from clickbridge.types import ResultList
 
 ROWS_AT_ONCE = 100_000
@@ -44,7 +44,9 @@ GRADES = 4
 
 
 @settings
-class MartSettings(Text, Seeded):
+class MartSettings(Printed, Text, Seeded):
+    printed: ClassVar[Mapping[str, Any]] = {"objective": "regression", "features": "scores", "feature_share": 1.0}
+
     objective: str = setting(
         "lambdarank",
         "learn the order of lists (lambdarank), or each grade by regression, as 13 does",
@@ -61,6 +63,10 @@ class MartSettings(Text, Seeded):
     max_lists: int = setting(
         20_000, "the most lists that trees learn from; of more, so many are drawn at random", 50, 1e9, group=ADVANCED
     )
+    features: str = setting(
+        "all", "the parts' scores with text and clicks, or the scores alone, as 13 does", choices=("all", "scores"),
+        group="13",
+    )  # fmt: skip
 
 
 @stored
@@ -133,7 +139,7 @@ class FittedMart(FittedPooling, FittedWrapper):
 
     def _ordered(self, candidates: Candidates, own: dict[str, Array], whole: dict[str, Array]) -> Array:
         if self.forest is not None:
-            scores = self.forest.predict(self.features.matrix(candidates, own, whole)[1])
+            scores = self.forest.predict(self._matrix(candidates, own, whole)[1])
         else:
             return summed(candidates.lists, own)
         return np.where(scored(own), scores, -np.inf)
@@ -141,7 +147,12 @@ class FittedMart(FittedPooling, FittedWrapper):
     def columns(self, lists: Sequence[ResultList]) -> tuple[list[str], Array]:
         """Names of the features and their values, one row for each document of each list."""
         candidates = Candidates.of(lists, self.catalogue, self.queries)
-        return self.features.matrix(candidates, *part_columns(self.parts, candidates))
+        return self._matrix(candidates, *part_columns(self.parts, candidates))
+
+    def _matrix(self, candidates: Candidates, own: Columns, whole: Columns) -> tuple[list[str], Array]:
+        if self.settings.features == "scores":
+            return scores_alone(own)
+        return self.features.matrix(candidates, own, whole)
 
     def write_letor(self, path: str | Path, lists: Sequence[ResultList]) -> None:
         """The features of labelled lists as a LETOR file, for other learners."""
@@ -234,7 +245,10 @@ class Mart(Wrapper):
             return []
         candidates = Candidates.of(lists, fold.rest.catalogue, fold.rest.clicked().queries)
         columns = part_columns(parts, candidates)
-        names, x = features.matrix(candidates, *columns, fold.rest.engine)
+        if s.features == "scores":
+            names, x = scores_alone(columns[0])
+        else:
+            names, x = features.matrix(candidates, *columns, fold.rest.engine)
         labels = np.array([label for r in lists for label in r.labels or ()])
         return [Block(names, x, labels, candidates.lists.lengths, fold.held.times_asked(lists))]
 
@@ -347,6 +361,12 @@ def part_columns(parts: Sequence[Any], candidates: Candidates) -> tuple[dict[str
             normalised.append(scores[-1] / part.normaliser(image))
         own[name], whole[f"{name} over the query"] = np.concatenate(scores), np.concatenate(normalised)
     return own, whole
+
+
+def scores_alone(own: Columns) -> tuple[list[str], Array]:
+    """The parts' scores and nothing else; NaN where a part has none."""
+    columns = np.stack([np.where(np.isfinite(column), column, np.nan) for column in own.values()], axis=1)
+    return list(own), columns.astype(np.float32)
 
 
 def part_names(parts: Sequence[Any]) -> list[str]:

@@ -36,7 +36,7 @@ from clickbridge.models.sfunction import (
 from clickbridge.models.study import Known, Study
 from clickbridge.numerics.row import Row, as_matrix, gathered, row_of
 from clickbridge.search.index import Index, StackedIndex, make_index
-from clickbridge.settings import Counting, Fields, Seeded, setting, settings
+from clickbridge.settings import Counting, Fields, Printed, Seeded, setting, settings
 from clickbridge.types import Document, Explanation
 
 PATIENCE = 3
@@ -45,7 +45,7 @@ FEW_EPOCHS = 5
 
 
 @settings
-class FactorSettings(Counting, Fields, Seeded):
+class FactorSettings(Printed, Counting, Fields, Seeded):
     dim: int = setting(100, "dimensions of the latent space", 1, 100_000)
     views: str = setting("auto", "kinds of features, as word,char:title,click; auto takes what suits the GRAPH")
     epochs: int = setting(30, "the most passes over the clicks; held-back clicks say when to stop", 1, 10_000)

@@ -19,6 +19,7 @@ from clickbridge.io.values import expect, stored
 from clickbridge.models.candidates import Candidates, Query
 from clickbridge.models.catalogue import Catalogue, KnownQueries
 from clickbridge.models.change import Change
+from clickbridge.models.display import Display
 from clickbridge.search.index import Found
 from clickbridge.settings import Settings
 from clickbridge.types import Document, Explanation, Hit, Ranking, ResultList
@@ -75,6 +76,8 @@ class Fitted:
     queries: KnownQueries = field(default_factory=KnownQueries.none)
     notes: tuple[str, ...] = ()
     report: dict[str, Any] = field(default_factory=dict)
+    display: Display = field(default_factory=Display)
+    """For those who show results; only the whole model has it, not its parts."""
     applied: tuple[str, ...] = ()
     """SHA-256 of the logs that updates took in."""
 

@@ -15,6 +15,7 @@ from clickbridge.graph.dense import Encoder
 from clickbridge.io.artifact import Artifact, ArtifactWriter, PartWriter, open_artifact
 from clickbridge.io.values import expect, read_value, write_value
 from clickbridge.models.catalogue import Catalogue, KnownQueries
+from clickbridge.models.display import Display
 from clickbridge.models.fitted import Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.registry import model_class, model_home
@@ -135,6 +136,8 @@ def _check_sizes(values: dict[str, Any], n_docs: int) -> None:
     catalogue, queries = values["catalogue"], values.get("queries")
     if not 0 <= n_docs <= len(catalogue):
         raise ValueError(f"{n_docs} documents of {len(catalogue)}")
+    if isinstance(values.get("display"), Display):
+        values["display"].check(len(catalogue))
     if "scorable" in values:
         expect("scorable", values["scorable"], (n_docs,), "b")
     if isinstance(values.get("images"), np.ndarray):
