@@ -68,13 +68,9 @@ def record(kind: str, page: dict[str, Any], number: int) -> str:
             f'<click num="1"><rank>1</rank></click></clicked></interaction></session>'
         )
     if kind == "ubi":
-        what = {
-            "query_id": f"{number}",
-            "user_query": query,
-            "query_response_hit_ids": shown,
-            "client_id": page["user"],
-        }
-        did = {"action_name": "click", "query_id": f"{number}", "event_attributes": {"object": {"object_id": shown[0]}}}
+        same = {"query_id": f"{number}", "client_id": page["user"], "timestamp": "2024-01-31T10:00:00Z"}
+        what = {"user_query": query, "query_response_hit_ids": shown, **same}
+        did = {"action_name": "click", "event_attributes": {"object": {"object_id": shown[0]}}, **same}
         return json.dumps(what) + "\n" + json.dumps(did)
     if kind == "metarank":
         who = {"timestamp": str(1_700_000_000_000 + number), "user": page["user"], "session": page["user"]}
