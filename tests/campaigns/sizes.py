@@ -33,8 +33,8 @@ def peak():
 path, kind, out = sys.argv[1:]
 before = peak()
 if out == "-":
-    log = read_log(path, format=kind, rejects=RejectLog("100%", pathlib.Path(path + ".rejects")))
-    for record in read_docs(path, rejects=RejectLog("100%")) if kind == "documents" else log:
+    lost = RejectLog("100%", pathlib.Path(path + ".rejects"))
+    for record in read_docs(path, rejects=lost) if kind == "documents" else read_log(path, format=kind, rejects=lost):
         pass
 else:
     ClickGraph.build(read_log(path, format=kind), out=out)
