@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
-from running import Running
 from schemathesis.generation import GenerationMode
+
+from running import Running
 
 EXAMPLES = int(os.environ.get("CLICKBRIDGE_EXAMPLES", "15"))
 
