@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check lint bench docs release-check clean
+.PHONY: demo test check lint bench campaign docs release-check clean
 
 demo: $(VENV)/demo.done ## the whole path on built-in data
 	$(BIN)/clickbridge demo
@@ -20,6 +20,9 @@ check: lint test ## what a change must pass
 
 bench: $(VENV)/test.done ## make bench NAME=ingest
 	$(BIN)/python benchmarks/$(NAME).py
+
+campaign: $(VENV)/test.done ## make campaign NAME=flips COUNT=100000; no COUNT is the long form
+	PYTHONPATH=tests $(BIN)/python -P -m campaigns $(NAME) --count $(or $(COUNT),0)
 
 docs: $(VENV)/test.done ## the site, in build/site; a warning stops it
 	$(BIN)/python docs/make_site.py

@@ -91,7 +91,10 @@ def _merit(rows: list[str], mark: str, known: Sequence[str]) -> tuple[int, int, 
     before the others."""
     if not rows:
         return 0, 0, 0, mark == ","
-    cut = list(csv.reader(rows, delimiter=mark)) if mark != "\t" else [row.split(mark) for row in rows]
+    try:
+        cut = list(csv.reader(rows, delimiter=mark)) if mark != "\t" else [row.split(mark) for row in rows]
+    except csv.Error:  # a cell beyond all limits: the header alone says what it can
+        cut = [rows[0].split(mark)]
     names = {name.strip() for name in cut[0]}
     width = len(cut[0])
     same = sum(len(row) == width for row in cut) if width > 1 else 0
