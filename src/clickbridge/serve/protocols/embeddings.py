@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, StrictInt, StrictStr
-from scipy import sparse
 
 from clickbridge.serve.answers import text_document
 from clickbridge.serve.bodies import read_body, reply, taking
@@ -52,7 +51,7 @@ def embeddings_routes(service: Service) -> APIRouter:
         else:
             images = fitted.map_queries(texts)
         _check_width(images.shape[1], len(texts), asked.dimensions)
-        rows = images.toarray() if sparse.issparse(images) else np.asarray(images)
+        rows = images if isinstance(images, np.ndarray) else images.toarray()
         data = [
             {"object": "embedding", "index": i, "embedding": _encoded(row, asked.encoding_format)}
             for i, row in enumerate(rows.astype(np.float32))
