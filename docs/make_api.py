@@ -17,6 +17,7 @@ SECTIONS = {
     "Using models": "Model Fitted Ranking Hit Explanation load build_model register Local",
     "Evaluation": "evaluate Evaluation compare Comparison",
     "Learning online": "Learner Journal",
+    "The service": "Client ServedRanking ServiceError",
     "Errors": "ClickbridgeError InputError SettingError ArtifactError MissingPart NotFitted NotSupported",
 }
 PAGES = {"sum": "sums", "linear": "sums", "robust": "robust-bm25"}

@@ -30,8 +30,8 @@ LEVELS = [
     {"search"},
     {"models"},
     {"skernel", "online", "fusion"},
-    {"evaluate"},
-    {"serve"},
+    {"evaluate", "insight"},
+    {"export", "serve"},
     {"cli"},
     {"__main__"},
 ]

@@ -70,6 +70,9 @@ _HOME = {
     "build_model": "clickbridge.models.specs",
     "Learner": "clickbridge.online.learner",
     "Journal": "clickbridge.online.journal",
+    "Client": "clickbridge.serve.client",
+    "ServedRanking": "clickbridge.serve.client",
+    "ServiceError": "clickbridge.serve.client",
     "Local": "clickbridge.engines.local",
     "evaluate": "clickbridge.evaluate.single",
     "Evaluation": "clickbridge.evaluate.single",
@@ -145,6 +148,9 @@ if TYPE_CHECKING:
     from clickbridge.online.journal import Journal as Journal
     from clickbridge.online.learner import Learner as Learner
     from clickbridge.online.online import Online as Online
+    from clickbridge.serve.client import Client as Client
+    from clickbridge.serve.client import ServedRanking as ServedRanking
+    from clickbridge.serve.client import ServiceError as ServiceError
     from clickbridge.skernel.pairwise import Pairwise as Pairwise
     from clickbridge.skernel.robust import Robust as Robust
     from clickbridge.types import Document as Document

@@ -13,7 +13,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from clickbridge.errors import SettingError
 
@@ -135,8 +135,16 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        for name, declared in declared_in(type(self)).items():
-            object.__setattr__(self, name, declared.check(getattr(self, name)))
+        declared = declared_in(type(self))
+        for name, own in declared.items():
+            object.__setattr__(self, name, own.check(getattr(self, name)))
+        if getattr(self, "as_printed", False):
+            for name, value in self.printed.items():
+                if getattr(self, name) == declared[name].default:
+                    object.__setattr__(self, name, value)
+
+    printed: ClassVar[Mapping[str, Any]] = {}
+    """What a paper has instead of our defaults."""
 
 
 def declared_in(kind: type[Settings]) -> dict[str, Setting]:
@@ -151,6 +159,15 @@ def grouped(declared: Iterable[Setting]) -> list[str]:
     for found in sorted(declared, key=lambda s: (s.group != "", s.group != ADVANCED, s.group, s.name in shared)):
         groups.setdefault(found.heading, []).append(found)
     return ["\n".join([name, "-" * len(name), *(s.lines for s in own)]) for name, own in groups.items()]
+
+
+@settings
+class Printed(Settings):
+    """Of a model that a paper describes and that we have changed."""
+
+    as_printed: bool = setting(
+        False, "the algorithm, features and constants of the paper, nothing of ours; other settings that you give count"
+    )
 
 
 @settings

@@ -26,11 +26,12 @@ def preload() -> None:
 
     import clickbridge.cli.main
     import clickbridge.graph.build
-    import clickbridge.log.aggregate
     import clickbridge.models.model_folder
-    import clickbridge.models.specs
-    import clickbridge.online.journal
-    import clickbridge.online.online  # noqa: F401
+    import clickbridge.online.journal  # noqa: F401
+    from clickbridge.models.registry import MODELS, WRAPPERS, model_class
+
+    for name in (*MODELS, *WRAPPERS):
+        model_class(name)
 
 
 def verb(*words: object) -> Callable[[], None]:

@@ -42,7 +42,7 @@ def _flip(tally: Tally, kind: str, folder: Path, file: Path, rng: Random) -> Non
         open_artifact(folder, kind)
         tally.fault(f"{file.relative_to(folder.parent)}: bit {bit} of byte {place} passes")
     except ArtifactError:
-        tally.refused += 1
+        tally.hit += 1
     except Exception as error:
         tally.error(f"{file.name} byte {place} bit {bit}", error)
     finally:

@@ -11,8 +11,9 @@ MOST_KEPT = 20
 @dataclass
 class Tally:
     tried: int = 0
-    refused: int = 0
-    """Tries that ended in one of clickbridge's own errors: what a wrong input deserves."""
+    hit: int = 0
+    """Tries that met their mark: inputs that were refused with an error of ours, verbs that were struck before their
+    end, disks that were full before it."""
     found: int = 0
     faults: list[str] = field(default_factory=list)
     """The first things that were not as promised, each with a way to see it again."""
@@ -27,4 +28,4 @@ class Tally:
         self.fault(f"{where}: {type(error).__name__}: {str(error)[:200]} ({last.filename}:{last.lineno})")
 
     def line(self, name: str) -> str:
-        return f"{name}: {self.tried:,} tried, {self.refused:,} refused as they should be, {self.found:,} found"
+        return f"{name}: {self.tried:,} tried, {self.hit:,} refused or struck, {self.found:,} found"

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -299,18 +300,18 @@ def test_times_that_python_has_not(call: Run, tmp_path: Path) -> None:
         "at": pa.array([1, 2, 3], pa.time64("ns")),
         "when": pa.array([2**55, 1, 2], pa.timestamp("ms")),
     }
-    for name, time in (
+    for name, odd in (
         ("fine", {}),
         ("far", {"time": far}),
         ("lasting", {"time": more["lasted"]}),
         ("day", {"time": more["at"]}),
     ):
-        table = pa.table({"query": ["a", "b", "c"], "doc_id": ["1", "2", "3"], **more, **time})
+        table = pa.table({"query": ["a", "b", "c"], "doc_id": ["1", "2", "3"], **more, **odd})
         pq.write_table(table, tmp_path / f"{name}.parquet")
         done = call(
             "ingest", tmp_path / f"{name}.parquet", "--docs", tmp_path / f"{name}.parquet", "--out", tmp_path / name
         )
-        assert done.code == int(bool(time)), done.err
+        assert done.code == int(bool(odd)), done.err
         assert "Traceback" not in done.err
 
 
@@ -364,3 +365,32 @@ def test_a_letor_feature_without_end(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("1 qid:1 1000000000000:1\n")
     with pytest.raises(InputError, match="numbers up to 10,000"):
         read_letor(str(tmp_path / "x"))
+
+
+# --- the rest ----------------------------------------------------------------------------------------------
+
+
+def test_a_query_of_a_million_words_is_cut(tiny: Path) -> None:
+    model = load(tiny / "model")
+    start = time.process_time()
+    found = model.rank("pizza " * 1_000_000)
+    assert time.process_time() - start < 2
+    assert found.doc_ids[0] == "pizza"
+
+
+def test_a_terminated_compare_leaves_no_queries_behind(tiny: Path, tmp_path: Path) -> None:
+    """The temporary folder holds the lists, and a copy of the GRAPH where one is made."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    rows = [{"query": f"pizza {n}", "results": ["ny", "rome"], "labels": [0, 1]} for n in range(5)]
+    (tiny / "l.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    line = [COMMAND, "compare", str(tiny / "graph"), "--lists", str(tiny / "l.jsonl"), "--models", "bm25,pls,rmls"]
+    child = subprocess.Popen(line, env={**os.environ, "TMPDIR": str(temporary)}, stderr=subprocess.PIPE)
+    while not list(temporary.glob("clickbridge-*/lists.jsonl")):
+        assert child.poll() is None
+        time.sleep(0.01)
+    child.terminate()
+    _, err = child.communicate()
+    assert child.returncode == 143, err
+    assert b"Traceback" not in err
+    assert list(temporary.iterdir()) == []

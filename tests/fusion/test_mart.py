@@ -109,10 +109,10 @@ def test_no_component_sees_the_clicks_of_its_fold(by: str) -> None:
     seen: list[tuple[set[Any], list[ResultList]]] = []
 
     class Watching(Mart):
-        def _labelled(self, fold: Fold, parts: Sequence[Fitted]) -> list[ResultList]:
+        def _labelled(self, fold: Fold, parts: Sequence[Fitted], features: ListFeatures) -> list[ResultList]:
             memory: Any = parts[0]
             ids = memory.doc_ids
-            seen.append(({(key, ids[d]) for key, d in memory.known}, super()._labelled(fold, parts)))
+            seen.append(({(key, ids[d]) for key, d in memory.known}, super()._labelled(fold, parts, features)))
             return seen[-1][1]
 
     model = Watching([Memory()], **SMALL)
@@ -209,8 +209,8 @@ def test_a_log_without_pages_pools_what_the_parts_find() -> None:
     graph, labelled = movie_graph(pages=False), []
 
     class Watching(Mart):
-        def _labelled(self, fold: Fold, parts: Sequence[Fitted]) -> list[ResultList]:
-            labelled.append(super()._labelled(fold, parts))
+        def _labelled(self, fold: Fold, parts: Sequence[Fitted], features: ListFeatures) -> list[ResultList]:
+            labelled.append(super()._labelled(fold, parts, features))
             return labelled[-1]
 
     model = Watching([BM25(fields="title,body")], **SMALL).fit(graph)

@@ -150,7 +150,8 @@ def test_vectors_that_are_none(tmp_path: Path, vectors: object) -> None:
 
 
 def test_a_result_that_a_page_shows_twice_counts_once(tmp_path: Path) -> None:
+    """In its first place, with its best grade."""
     record = {"query_id": "1", "results": ["b", 1, "b", "1"], "labels": [1, 2, 3, 4], "scores": [4, 3, 2, 1]}
     (tmp_path / "lists.jsonl").write_text(orjson.dumps(record).decode())
     (found,) = read_lists(str(tmp_path / "lists.jsonl"))
-    assert (found.results, found.labels, found.scores) == (["b", "1"], [1.0, 2.0], [4.0, 3.0])
+    assert (found.results, found.labels, found.scores) == (["b", "1"], [3.0, 4.0], [4.0, 3.0])

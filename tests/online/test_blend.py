@@ -72,6 +72,13 @@ def test_the_gentlest_within_one_error() -> None:
     assert gentlest([Tried(far, 0.1, 0.2, 1.0)])[1] == 0.0
 
 
+def test_no_gain_below_is_paid_for_at_the_top() -> None:
+    """Mean rank falls by a third of a place while first clicks move from the first place to the second."""
+    tried = [Tried(Blend(1.0, 0.0, 1.0), 0.3, 0.1, 1.0, at_top=-0.01), Tried(Blend(0.5, 0.0, 1.0), 0.2, 0.1, 1.0)]
+    assert gentlest(tried)[0].latent == 0.5
+    assert gentlest(tried[:1])[1] == 0.0
+
+
 @pytest.mark.parametrize("text", ["", "1,2", "1,2,0", "a,b,c", "-1,0,1", "1,2,3,4", "nan,0,1"])
 def test_blends_that_are_none(text: str) -> None:
     with pytest.raises(SettingError, match=r"blend must be auto or latent,own,shrink"):

@@ -15,7 +15,8 @@ from clickbridge.views.word import BigramCounter, Vocabulary, WordCounter
 
 Array = np.ndarray[Any, Any]
 Columns = dict[str, Array]
-K1, B, HALF_LIFE, NEIGHBOURS, SHARPNESS = 1.2, 0.75, 7.0, 50, 3
+K1, B, NEIGHBOURS, SHARPNESS = 1.2, 0.75, 50, 3
+HALF_LIVES = {"just now": 2.0, "lately": 7.0, "this month": 30.0}
 
 
 def idf_of(counts: Array) -> Array:
@@ -98,11 +99,11 @@ class Oracle:
         asked = self.words(graph.query_texts) > 0
         self.known_words, self.clicks = asked[known], clicks[known]
         self.shares = over(self.clicks, self.clicks.sum(axis=1, keepdims=True))
-        self.lately = None
-        if graph.has_times:
-            lately[pairs.query, pairs.doc] = weighed_clicks(graph, HALF_LIFE)
-            self.lately = lately[known] / np.maximum(lately[known].sum(axis=1, keepdims=True), 1e-9) ** 0.5
-            self.clicks_lately = lately.sum(axis=0)
+        self.lately, self.clicks_lately = dict[str, Array](), dict[str, Array]()
+        for span, days in HALF_LIVES.items() if graph.has_times else ():
+            lately[pairs.query, pairs.doc] = weighed_clicks(graph, days)
+            self.lately[span] = lately[known] / np.maximum(lately[known].sum(axis=1, keepdims=True), 1e-9) ** 0.5
+            self.clicks_lately[span] = lately.sum(axis=0)
         self.shown = shown.sum(axis=0)
         holds = self.fields["all"] > 0
         kept, times = np.ones(len(self.terms)), np.full(len(self.terms), 2.0)
@@ -192,8 +193,8 @@ class Oracle:
         for space, rows in spaces.items():
             out |= {f"like the {how} by {space}": alike(rows, w) for how, w in weightings.items()}
         out |= self._plain(words, dots, numbers)
-        if self.lately is not None:
-            out["clicks lately"] = numbers(self.clicks_lately)
+        for span in reversed(self.clicks_lately):
+            out[f"clicks {span}"] = numbers(self.clicks_lately[span])
         clicks = self.clicks.sum(axis=0)
         out |= {"clicks": numbers(clicks), "shown": numbers(self.shown)}
         out["click rate"] = numbers((clicks + 1) / (np.maximum(self.shown, clicks) + 5))
@@ -230,8 +231,9 @@ class Oracle:
             "same query": dots(self.shares.T, same),
             "words that matter": over(matter, words @ self.matter),
         }
-        if self.lately is not None:
-            out["votes lately"], out["same query lately"] = dots(self.lately.T, by_chars), dots(self.lately.T, same)
+        for what, weights in (("votes", by_chars), ("same query", same)):
+            for span, shares in self.lately.items():
+                out[f"{what} {span}"] = dots(shares.T, weights)
         return out
 
     def _plain(self, words: Array, dots: Any, numbers: Any) -> Columns:

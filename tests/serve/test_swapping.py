@@ -21,7 +21,7 @@ from clickbridge.serve.folding import fold
 from clickbridge.serve.promotion import Verdict, previous_of, retrain
 from clickbridge.serve.store import Store
 from clickbridge.types import Impression
-from running import Running
+from running import Running, eventually
 
 IDS = ["bagel", "rome", "ny", "pizza", "blank"]
 
@@ -34,14 +34,6 @@ def copy(models: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]
         return Path(shutil.copytree(models(spec), tmp_path / "model"))
 
     return copied
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    for _ in range(200):
-        if holds():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not come about")
 
 
 def page(number: int, query: str, results: list[str], click: str, user: str | None = None) -> dict[str, Any]:

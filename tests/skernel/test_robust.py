@@ -18,7 +18,7 @@ from clickbridge.simulate.clicks import clicks_on_page
 from clickbridge.skernel import kernel_choices
 from clickbridge.skernel.robust import FittedRobust
 from clickbridge.skernel.training_data import KernelTraining, water_level
-from clickbridge.types import Document, Impression
+from clickbridge.types import Document, Impression, PairCount
 
 Array = np.ndarray[Any, Any]
 
@@ -330,3 +330,49 @@ def test_samples_are_even() -> None:
     assert training.sample(np.array([2, 0]), 6, own=True).tolist() == [3, 4, 5, 0, 1, 2]
     assert training.sample(np.array([0, 2]), 10, own=True).tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert training.has_pairs.tolist() == [True, False, True]
+
+
+# --- never below its base ----------------------------------------------------------------------------
+
+
+def shop(n: int = 400, helpful: bool = True) -> ClickGraph:
+    """Clicks without pages. People type a nickname that no title has, or the title; with `helpful=False` they type
+    titles and click anything until shortly before the end: what is learned from them misleads."""
+    rng = np.random.default_rng(3)
+    docs = [Document(f"d{i}", {"title": f"thing{i} part{i % 7}"}) for i in range(60)]
+    rows = []
+    for t in range(n):
+        i = int(rng.integers(60))
+        query = f"nick{i} part{i % 7}" if t % 2 and helpful else f"thing{i} please"
+        wanted = i if helpful or t > 0.88 * n else int(rng.integers(60))
+        rows.append(PairCount(query, f"d{wanted}", 1, time=1.7e9 + 3600.0 * t))
+    return ClickGraph.build(rows, docs)
+
+
+def test_without_pages_what_the_base_finds_is_what_was_passed_over() -> None:
+    fitted: Any = build_model("robust:bm25").fit(shop(1500)).fitted
+    assert any("clicked over what bm25 finds" in note for note in fitted.notes)
+    assert fitted.choices.corrects
+    assert fitted.rank("nick5 part5", 1).doc_ids == ["d5"], "no title has the word, similar queries know"
+
+
+def test_where_nothing_can_be_learned_the_base_stays() -> None:
+    graph = shop(1500, helpful=False)
+    robust, base = build_model("robust:bm25").fit(graph), build_model("bm25").fit(graph)
+    assert not robust.choices_.corrects
+    assert any("the order of bm25 stays" in note for note in robust.notes_)
+    ids = graph.doc_ids
+    for query in ("thing3 please", "nick8 part1", "part2"):
+        assert robust.rank(query, 9).doc_ids == base.rank(query, 9).doc_ids
+        assert robust.rerank(query, ids).doc_ids == base.rerank(query, ids).doc_ids
+        assert robust.falls_back(query)
+
+
+def test_a_long_list_is_searched() -> None:
+    """What a search would look at comes first, all else behind it in the base's order."""
+    docs = [Document(f"d{i:03d}", {"title": f"thing{i} part{i % 7} all"}) for i in range(400)]
+    clicks = [PairCount(f"nick{i % 80} all", f"d{i % 80:03d}", 1, time=1e9 + i) for i in range(400)]
+    model = build_model("robust:bm25", n_neighbours="10", epsilon="0.1").fit(ClickGraph.build(clicks, docs))
+    order = model.rerank("nick5 all", [d.doc_id for d in docs]).doc_ids
+    assert len(order) == 400
+    assert order[:5] == model.rank("nick5 all", 200).doc_ids[:5]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 
 import typer
 
@@ -13,6 +15,7 @@ from clickbridge.cli import (
     compare,
     data,
     demo,
+    export,
     forget,
     models,
     reproduce,
@@ -53,6 +56,7 @@ for verb in (
     runs.rank,
     runs.evaluate,
     compare.compare,
+    export.export,
     data.simulate,
     bounds.bounds,
     forget.forget,
@@ -63,6 +67,9 @@ for verb in (
 
 
 def main() -> None:
+    # As Ctrl-C, so that temporary folders, which may hold queries, go with the process.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         try:
             app()

@@ -68,6 +68,7 @@ def fit(
     min_users: MinUsers = None,
     response: Response = None,
     half_life: HalfLife = None,
+    filter_fields: Annotated[str | None, typer.Option(help="Fields to filter searches by, as category,stock.")] = None,
     set: Assignments = [],  # noqa: B006
     budget: Annotated[str | None, typer.Option(help="How long auto may try models, as 90s, 10m, 2h.")] = None,
     tune: Annotated[bool, typer.Option("--tune", help="Search the settings' grids through hold_back first.")] = False,
@@ -82,6 +83,7 @@ def fit(
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.graph.responses import responses
     from clickbridge.io.artifact import check_target
+    from clickbridge.models.display import check_fields
     from clickbridge.models.model_folder import KIND
     from clickbridge.models.specs import build_components, build_model, parse_spec
 
@@ -100,6 +102,8 @@ def fit(
     if out is not None:
         check_target(out, KIND)
     opened = ClickGraph.open(graph)
+    kept = [name.strip().lower() for name in filter_fields.split(",")] if filter_fields else []
+    check_fields(opened, kept)
     counting = {**opened.defaults, **counting}
     settings |= {name: v for name, v in counting.items() if name in known}
     built = build_model(model, settings)
@@ -125,6 +129,8 @@ def fit(
         built.fit(opened, engine=runs_on, watch=lambda line: report(line, 0))
         if trials is not None:
             built.fitted_ = built.fitted.noted(tuning=trials)
+        if kept:
+            built.keep_fields(opened, kept)
         built.save(out)
     for note in built.notes_:
         if note not in said:

@@ -33,6 +33,8 @@ def serve(
     update_every: Annotated[str, typer.Option(help="Retrain from the store this often, as 1h; 0 is never.")] = "0",
     keep: Annotated[str, typer.Option(help="Keep events this long, as 90d; 0 is for ever.")] = "0",
     click_window: Annotated[str, typer.Option(help="A click may name an answer this long after it.")] = "30m",
+    pins: Annotated[Path | None, typer.Option(help="Pinned and blocked documents, one rule a line.")] = None,
+    experiment: Annotated[str | None, typer.Option(help="Compare two models, as a,b, on interleaved pages.")] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer.")] = 1,
     cors: Annotated[list[str], typer.Option(help="Origin of web pages that may ask.")] = [],  # noqa: B006
     rate: Annotated[float, typer.Option(min=0, help="Requests a second of one caller; 0 is without limit.")] = 0,
@@ -42,7 +44,7 @@ def serve(
     """Rank, search and learn over HTTP."""
     with serving_extra():
         from clickbridge.serve.run import run
-    from clickbridge.serve.config import Config, default_store, named_models, seconds_of
+    from clickbridge.serve.config import Config, default_store, named_models, seconds_of, two_names
 
     named = named_models(models)
     for folder in named.values():
@@ -57,6 +59,8 @@ def serve(
         key_file=None if key_file is None else str(key_file.absolute()),
         min_users=min_users,
         page=not no_page,
+        pins=None if pins is None else str(pins.absolute()),
+        experiment=two_names(experiment) if experiment else None,
         update_every=seconds_of(update_every, "--update-every"),
         keep=seconds_of(keep, "--keep"),
         click_window=seconds_of(click_window, "--click-window"),

@@ -27,8 +27,8 @@ from clickbridge.numerics.ragged import Ragged
 
 PRIOR_CLICKS, PRIOR_SHOWN = 1.0, 5.0
 """A document never shown counts as clicked on once in five."""
-HALF_LIFE = 7.0
-"""Days after which a click counts half for what is asked lately."""
+HALF_LIVES = {"just now": 2.0, "lately": 7.0, "this month": 30.0}
+"""Days after which a click counts half for what is asked in each of these times: tastes of different length."""
 MOST_PAGES, MOST_RANKS = 100_000, 50
 """Pages that the lift is learned from, and ranks told apart."""
 NEIGHBOURS, SHARPNESS = 50, 3
@@ -41,8 +41,8 @@ MATTERS = 2
 @dataclass(frozen=True, eq=False, repr=False)
 class ClickSignals(Value):
     """Known queries are those with a click. The last row of what is known by document is for one that nobody knows, the
-    last number of `query_clicks` for other queries. Where the log has times, shares and clicks come a second time,
-    older clicks counting less."""
+    last number of `query_clicks` for other queries. Where the log has times, shares and clicks come again for each of
+    HALF_LIVES, older clicks counting less."""
 
     keys: tuple[str, ...]
     shares: FixedRows
@@ -69,16 +69,16 @@ class ClickSignals(Value):
         for name in ARRAYS:
             object.__setattr__(self, name, frozen(getattr(self, name), np.float32))
         self._check()
-        lately = self.shares.data.shape[1] > 1
+        spans = list(HALF_LIVES)[: self.shares.data.shape[1] - 1]
         ready = {
             "numbers": {key: number for number, key in enumerate(self.keys)},
-            "has_times": lately,
+            "has_times": bool(spans),
             "score_names": [
                 "click text", "votes by words", "votes by characters", "same query", "words that matter",
-                *(("votes lately", "same query lately") if lately else ()),
+                *(f"{what} {span}" for what in ("votes", "same query") for span in spans),
             ],
             "plain_names": [
-                *(("clicks lately",) if lately else ()), "clicks", "shown", "click rate", "lift", "query clicks",
+                *(f"clicks {span}" for span in spans[::-1]), "clicks", "shown", "click rate", "lift", "query clicks",
             ],
         }  # fmt: skip
         for name, value in ready.items():
@@ -93,7 +93,9 @@ class ClickSignals(Value):
             len(self.char_idf),
         )
         n_values = self.shares.data.shape[-1]
-        check(self.shares.fits(n_known, n_docs, several=True) and n_values in (1, 2), "shares of clicks")
+        check(
+            self.shares.fits(n_known, n_docs, several=True) and n_values in (1, 1 + len(HALF_LIVES)), "shares of clicks"
+        )
         check(self.together.fits(n_docs, n_known), "documents chosen together")
         check(self.clicktext.fits(n_docs, n_words), "words of clicks")
         check(self.by_word.fits(n_words, n_known) and self.by_char.fits(n_chars, n_known), "known queries")
@@ -136,8 +138,8 @@ class ClickSignals(Value):
         out[0] = dots(lists, terms.words.arrays, self.clicktext)
         out[1], out[2], out[3] = by_words[0], by_chars[0], same[0]
         out[4] = matches.shared[MATTERS, -1] / np.maximum(matches.asked[MATTERS], TINY)
-        if self.has_times:
-            out[5], out[6] = by_chars[1], same[1]
+        recent = len(by_chars) - 1
+        out[5 : 5 + recent], out[5 + recent :] = by_chars[1:], same[1:]
         return out
 
     def plain(self, lists: Candidates) -> Array:
@@ -153,6 +155,11 @@ class ClickSignals(Value):
         rows = (*self.together.arrays, 1, 0, 1)
         likeness(lists.lists.indptr, lists.items, *rows, NO_SCALE, NO_SCALE, weights, out)
         return out
+
+    def popular(self, n: int) -> Array:
+        """The documents clicked most, lately where there are times."""
+        column = self.plain_names.index("clicks lately" if self.has_times else "clicks")
+        return np.argsort(-self.documents[:-1, column], kind="stable")[:n]
 
     def _numbers(self, lists: Candidates) -> Array:
         """Of each list's query; -1 for an unknown one."""
@@ -178,11 +185,12 @@ ARRAYS = ("char_idf", "weights", "documents", "query_clicks")
 
 def clicked(graph: ClickGraph) -> tuple[Array, FixedRows]:
     """The numbers of the queries with a click, and rows of the documents clicked for them: clicks and, where there are
-    times, clicks of which older ones count less."""
+    times, clicks of which older ones count less, by each of HALF_LIVES."""
     pairs = graph.pairs
     kept = pairs.clicks > 0
     known, lengths = np.unique(pairs.query[kept], return_counts=True)
-    values = [pairs.clicks, weighed_clicks(graph, HALF_LIFE)] if graph.has_times else [pairs.clicks]
+    recent = [weighed_clicks(graph, days) for days in HALF_LIVES.values()] if graph.has_times else []
+    values = [pairs.clicks, *recent]
     return known, FixedRows(Ragged.of_lengths(lengths).indptr, pairs.doc[kept], np.stack(values, axis=1)[kept])
 
 
@@ -190,7 +198,7 @@ def shares_of(counts: FixedRows) -> FixedRows:
     """Clicks over the query's, and recent ones over the root of the query's: one of a hundred says more than one of
     one."""
     totals = np.add.reduceat(counts.data, counts.indptr[:-1], dtype=np.float64) if len(counts) else counts.data
-    power = np.array([1.0, 0.5])[: counts.data.shape[1]]
+    power = np.array([1.0, *[0.5] * len(HALF_LIVES)])[: counts.data.shape[1]]
     return counts.with_data(counts.data / (np.maximum(totals, TINY) ** power)[counts.owner])
 
 

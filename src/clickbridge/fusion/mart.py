@@ -7,8 +7,10 @@ rest and score the fold's lists; the trees learn from those. Then the components
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,22 +18,25 @@ import numpy as np
 
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.fusion.crossfit import Block, Fold, crossfit
-from clickbridge.fusion.features import GraphTexts, ListFeatures
+from clickbridge.fusion.features import Columns, GraphTexts, ListFeatures
 from clickbridge.fusion.fixed_arrays import check
 from clickbridge.fusion.forest import Forest, damaged
-from clickbridge.fusion.pool import FittedPooling
+from clickbridge.fusion.pool import FittedPooling, ranked_high, scored, summed
 from clickbridge.graph.hold_back import MIN_USABLE, POOL
 from clickbridge.io.letor import LetorRow, write_letor
 from clickbridge.io.values import stored
-from clickbridge.models.candidates import Candidates, Query, at_most
+from clickbridge.models.candidates import Candidates, Query, at_most, behind
 from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper, identity, joined_notes
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.sfunction import FittedSFunction
 from clickbridge.models.study import Study
-from clickbridge.settings import ADVANCED, Seeded, Text, setting, settings
+from clickbridge.settings import ADVANCED, Printed, Seeded, Text, setting, settings
 from clickbridge.types import ResultList
 
 ROWS_AT_ONCE = 100_000
+POPULAR = 20
+"""Where the log has no pages, so many of the documents clicked most lately are in every list: what people want who ask
+for what is not there."""
 STRANGERS = 10
 """Documents drawn at random into each pooled list, so that trees have seen what matches nothing."""
 GRADES = 4
@@ -39,7 +44,9 @@ GRADES = 4
 
 
 @settings
-class MartSettings(Text, Seeded):
+class MartSettings(Printed, Text, Seeded):
+    printed: ClassVar[Mapping[str, Any]] = {"objective": "regression", "features": "scores", "feature_share": 1.0}
+
     objective: str = setting(
         "lambdarank",
         "learn the order of lists (lambdarank), or each grade by regression, as 13 does",
@@ -56,6 +63,10 @@ class MartSettings(Text, Seeded):
     max_lists: int = setting(
         20_000, "the most lists that trees learn from; of more, so many are drawn at random", 50, 1e9, group=ADVANCED
     )
+    features: str = setting(
+        "all", "the parts' scores with text and clicks, or the scores alone, as 13 does", choices=("all", "scores"),
+        group="13",
+    )  # fmt: skip
 
 
 @stored
@@ -65,6 +76,8 @@ class MartChoices(PartsChoices):
 
     forest: Forest | None
     feature_names: tuple[str, ...]
+    popular: int = 0
+    """So many of the most clicked documents stand beside what the parts find."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,6 +102,11 @@ class FittedMart(FittedPooling, FittedWrapper):
     def feature_names(self) -> tuple[str, ...]:
         return self.choices.feature_names
 
+    @cached_property
+    def always(self) -> Array:
+        """Documents that are found whatever is asked."""
+        return np.sort(self.features.clicks.popular(self.choices.popular))
+
     @property
     def grown(self) -> bool:
         """Whether there are trees; without, parts count equally."""
@@ -102,18 +120,39 @@ class FittedMart(FittedPooling, FittedWrapper):
         return np.concatenate([np.empty(0), *parts])
 
     def _score(self, candidates: Candidates) -> Array:
+        """A long list is searched: trees order what some part ranks high there, all else follows by the parts."""
         own, whole = part_columns(self.parts, candidates)
+        near = ranked_high(candidates.lists, own)
+        near |= scored(own) & np.isin(candidates.items, self.always)
+        if near.all():
+            return self._ordered(candidates, own, whole)
+        first = self._ordered(
+            candidates.taking(near), *({name: column[near] for name, column in some.items()} for some in (own, whole))
+        )
+        together = summed(candidates.lists, own)
+        starts = np.concatenate([[0], np.cumsum(near)])[candidates.lists.indptr]
+        parts = [
+            behind(near[a:b], first[starts[n] : starts[n + 1]], together[a:b])
+            for n, (a, b) in enumerate(pairwise(candidates.lists.indptr.tolist()))
+        ]
+        return np.concatenate(parts)
+
+    def _ordered(self, candidates: Candidates, own: dict[str, Array], whole: dict[str, Array]) -> Array:
         if self.forest is not None:
-            scores = self.forest.predict(self.features.matrix(candidates, own, whole)[1])
+            scores = self.forest.predict(self._matrix(candidates, own, whole)[1])
         else:
-            scores = np.sum([candidates.lists.standardised(column) for column in own.values()], axis=0)
-        known = np.logical_or.reduce([np.isfinite(column) for column in own.values()])
-        return np.where(known, scores, -np.inf)
+            return summed(candidates.lists, own)
+        return np.where(scored(own), scores, -np.inf)
 
     def columns(self, lists: Sequence[ResultList]) -> tuple[list[str], Array]:
         """Names of the features and their values, one row for each document of each list."""
         candidates = Candidates.of(lists, self.catalogue, self.queries)
-        return self.features.matrix(candidates, *part_columns(self.parts, candidates))
+        return self._matrix(candidates, *part_columns(self.parts, candidates))
+
+    def _matrix(self, candidates: Candidates, own: Columns, whole: Columns) -> tuple[list[str], Array]:
+        if self.settings.features == "scores":
+            return scores_alone(own)
+        return self.features.matrix(candidates, own, whole)
 
     def write_letor(self, path: str | Path, lists: Sequence[ResultList]) -> None:
         """The features of labelled lists as a LETOR file, for other learners."""
@@ -200,16 +239,20 @@ class Mart(Wrapper):
     def block(self, fold: Fold, parts: Sequence[Fitted], texts: GraphTexts) -> list[Block]:
         """Features and labels of the fold's lists, the parts having seen only its rest; none without lists."""
         s: MartSettings = self.settings
-        lists = at_most(max(s.max_lists // s.folds, 1), self._labelled(fold, parts), s.seed)
+        features = texts.with_clicks(fold.held.graph)
+        lists = at_most(max(s.max_lists // s.folds, 1), self._labelled(fold, parts, features), s.seed)
         if not lists:
             return []
         candidates = Candidates.of(lists, fold.rest.catalogue, fold.rest.clicked().queries)
         columns = part_columns(parts, candidates)
-        names, x = texts.with_clicks(fold.held.graph).matrix(candidates, *columns, fold.rest.engine)
+        if s.features == "scores":
+            names, x = scores_alone(columns[0])
+        else:
+            names, x = features.matrix(candidates, *columns, fold.rest.engine)
         labels = np.array([label for r in lists for label in r.labels or ()])
         return [Block(names, x, labels, candidates.lists.lengths, fold.held.times_asked(lists))]
 
-    def _labelled(self, fold: Fold, parts: Sequence[Fitted]) -> list[ResultList]:
+    def _labelled(self, fold: Fold, parts: Sequence[Fitted], features: ListFeatures) -> list[ResultList]:
         """Held-back pages with a click; without pages, the parts' pooled best and what was clicked."""
         held = fold.held
         if held.shown is not None:
@@ -219,12 +262,14 @@ class Mart(Wrapper):
         keys = [held.graph.query_keys[int(i)] for i in np.unique(held.clicked.query)]
         ids = fold.rest.catalogue.doc_ids
         drawn = np.random.default_rng(self.settings.seed).integers(len(ids), size=(len(keys), STRANGERS)).tolist()
-        found = {key: {ids[i] for i in some} for key, some in zip(keys, drawn, strict=True)}
+        popular = features.clicks.popular(POPULAR).tolist()
+        found = {key: {ids[i] for i in (*some, *popular)} for key, some in zip(keys, drawn, strict=True)}
         for part in (part for part in parts if "search" in part.abilities):
             for key, ranking in zip(keys, part.rank_many(keys, POOL), strict=True):
                 found[key].update(ranking.doc_ids)
-        pooled = (found_only(r, found[r.query]) for r in held.lists([lambda some, _: [sorted(found[k]) for k in some]]))
-        return [r for r in pooled if r.labels and 0 < np.count_nonzero(r.labels) < len(r.labels)]
+        # A clicked document that nobody found would stand there only because it was clicked, and trees would learn that
+        # what matches nothing is what people want.
+        return held.lists([lambda some, _: [sorted(found[key]) for key in some]], missed=False)
 
     def grow(self, blocks: Sequence[Block]) -> tuple[Forest | None, tuple[str, ...], str]:
         """Trees from cross-fitted features, the names of those, and what to say of it."""
@@ -289,7 +334,8 @@ def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
         study.watch(f"growing trees of {mart.spec}")
         forest, names, note = mart.grow(own)
         parts_chosen = tuple(chosen[identity(part)] for part in mart.parts)
-        out.append(MartChoices(parts=parts_chosen, forest=forest, feature_names=names, notes=(note,)))
+        popular = POPULAR if study.graph.impressions is None else 0
+        out.append(MartChoices(parts=parts_chosen, forest=forest, feature_names=names, popular=popular, notes=(note,)))
     return out
 
 
@@ -317,18 +363,17 @@ def part_columns(parts: Sequence[Any], candidates: Candidates) -> tuple[dict[str
     return own, whole
 
 
+def scores_alone(own: Columns) -> tuple[list[str], Array]:
+    """The parts' scores and nothing else; NaN where a part has none."""
+    columns = np.stack([np.where(np.isfinite(column), column, np.nan) for column in own.values()], axis=1)
+    return list(own), columns.astype(np.float32)
+
+
 def part_names(parts: Sequence[Any]) -> list[str]:
     """Their specs; of parts that share one, the later ones with a number."""
     specs = [part.spec for part in parts]
     counts = [specs[:i].count(spec) for i, spec in enumerate(specs)]
     return [f"{spec} {n + 1}" if n else spec for spec, n in zip(specs, counts, strict=True)]
-
-
-def found_only(result: ResultList, found: set[str]) -> ResultList:
-    """The list without clicked documents that nobody found. They would stand there only because they were
-    clicked, and trees would learn that what matches nothing is what people want."""
-    kept = [(d, label) for d, label in zip(result.results, result.labels or [], strict=True) if d in found]
-    return ResultList(result.query_id, result.query, [d for d, _ in kept], [label for _, label in kept])
 
 
 def batches(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:

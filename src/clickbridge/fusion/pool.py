@@ -5,7 +5,7 @@ Candidates are the union of the top max(100, 5 k) of the parts that can search.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,21 +16,56 @@ from clickbridge.models.composite import FittedComposite
 from clickbridge.numerics.ragged import Ragged
 from clickbridge.search.index import Found
 
+Array = np.ndarray[Any, Any]
 LEAST_POOL, POOL_FACTOR = 100, 5
+LONG_LIST = 200
+"""A list of more documents is a collection to be searched, not a page to be re-ranked."""
 
 
-def pooled(parts: Sequence[Any], queries: Sequence[Query], depth: int) -> Candidates:
-    """For each query one list of candidates. Nothing was given in any order, so all were given alike: the
-    order of the numbers must not count."""
+def pooled(parts: Sequence[Any], queries: Sequence[Query], depth: int, always: Array) -> Candidates:
+    """For each query one list of candidates, those of `always` among them. Nothing was given in any order, so all were
+    given alike: the order of the numbers must not count."""
     found = [part.search_many(queries, depth) for part in parts]
-    pools = [np.unique(np.concatenate([items for items, _ in own])) for own in zip(*found, strict=True)]
+    pools = [np.unique(np.concatenate([always, *(items for items, _ in own)])) for own in zip(*found, strict=True)]
     items = np.concatenate([np.empty(0, dtype=np.int64), *pools])
     lists = Ragged.of_lengths([len(pool) for pool in pools])
     return Candidates(queries, lists, items, [[0.0] * len(pool) for pool in pools])
 
 
+def scored(own: Mapping[str, Array]) -> Array:
+    """Which documents some part has a score for."""
+    known: Array = np.logical_or.reduce([np.isfinite(column) for column in own.values()])
+    return known
+
+
+def summed(lists: Ragged, own: Mapping[str, Array]) -> Array:
+    """The parts' scores standardised over each list and added; -inf for what none of them knows."""
+    scores = np.sum([lists.standardised(column) for column in own.values()], axis=0)
+    return np.where(scored(own), scores, -np.inf)
+
+
+def ranked_high(lists: Ragged, own: Mapping[str, Array]) -> Array:
+    """Which documents a search of the list would find: all of a short one; of a long one those that some part ranks
+    among its best, above what matches nothing."""
+    near = lists.kept_rows(lists.lengths <= LONG_LIST)
+    if near.all():
+        return near
+    for column in own.values():
+        order = lists.order(np.where(np.isfinite(column), column, -np.inf))
+        high = np.zeros(lists.n_rows, dtype=bool)
+        high[order[lists.places < LEAST_POOL]] = True
+        finite = np.where(np.isfinite(column), column, np.inf)
+        near = near | (high & np.isfinite(column) & (column > lists.reduce(np.minimum, finite)[lists.owner]))
+    return near
+
+
 class FittedPooling(FittedComposite):
     """A model of parts that searches by re-ranking what they find."""
+
+    @property
+    def always(self) -> Array:
+        """Documents that are found whatever is asked."""
+        return np.empty(0, dtype=np.int64)
 
     @property
     def abilities(self) -> frozenset[str]:
@@ -45,7 +80,7 @@ class FittedPooling(FittedComposite):
         searching = self.searching
         if not searching:
             raise NotSupported(f"{self.spec} re-ranks given lists; none of its parts can search the collection")
-        candidates = pooled(searching, queries, max(LEAST_POOL, POOL_FACTOR * k))
+        candidates = pooled(searching, queries, max(LEAST_POOL, POOL_FACTOR * k), self.always)
         scores = candidates.split(self.scores(candidates))
         return [_best(items, own, k) for (_, items), own in zip(candidates.each(), scores, strict=True)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise, repeat
@@ -46,17 +45,19 @@ class HoldBack:
         pool: int = POOL,
         *,
         pages: bool = True,
+        missed: bool = True,
         at_most: int | None = None,
         seed: int = 0,
     ) -> list[ResultList]:
         """Labelled lists: held-back pages with a click as they were shown, labels 1 and 0; without pages (or
         with `pages=False`), for each query the rankers' pooled top documents plus the clicked ones, labels
-        by share of the most clicked one. A list carries the vectors that its query came with: the rest has
+        by share of the most clicked one. With `missed=False` a clicked document that no ranker found is left out, as it
+        would be in use. A list carries the vectors that its query came with: the rest has
         no click of that query, so models would not know it. Of more than `at_most` pages or queries so many are
         drawn, by the seed, before anything is searched or built."""
         if self.shown is not None and pages:
             return self._shown_lists(self.shown, at_most, seed)
-        return list(self._pooled_lists(rankers, pool, at_most, seed))
+        return list(self._pooled_lists(rankers, pool, missed, at_most, seed))
 
     def _shown_lists(self, shown: Impressions, at_most: int | None, seed: int) -> list[ResultList]:
         lists = shown.lists
@@ -99,25 +100,26 @@ class HoldBack:
         ]
 
     def _pooled_lists(
-        self, rankers: Sequence[Ranker], pool: int, at_most: int | None, seed: int
+        self, rankers: Sequence[Ranker], pool: int, missed: bool, at_most: int | None, seed: int
     ) -> Iterator[ResultList]:
         searches = self.searches(at_most, seed)
         found = _pooled([search.query for search in searches], rankers, pool)
         for search, others in zip(searches, found, strict=True):
-            results = sorted({*search.results, *others})
-            if len(results) > len(search.results):
-                labels = [0.0] * len(results)
-                for doc_id, grade in zip(search.results, search.labels or (), strict=True):
-                    labels[bisect_left(results, doc_id)] = grade
+            grades = dict(zip(search.results, search.labels or (), strict=True))
+            results = sorted({*grades, *others} if missed else {*others})
+            labels = [grades.get(doc_id, 0.0) for doc_id in results]
+            if 0 < np.count_nonzero(labels) < len(results):
                 yield ResultList(search.query_id, search.query, results, labels, vectors=search.vectors)
 
     def times_asked(self, lists: Sequence[ResultList]) -> Array:
         """How often each of `lists` was asked for: a page stands for itself, a pooled list for all held-back clicks of
-        its query."""
+        its query. Where only counts are known, one search may have clicked many documents, so the clicks on the most
+        clicked one are all that can be told."""
         if self.shown is not None or self.clicked is None:
             return np.ones(len(lists))
-        clicks = np.bincount(self.clicked.query, self.clicked.clicks)
-        return clicks[[int(self.clicked.query[int(result.query_id)]) for result in lists]].astype(np.float64)
+        held, count = self.clicked, np.zeros(self.graph.n_queries)
+        (np.maximum if self.graph.clicks is None else np.add).at(count, held.query, held.clicks)
+        return count[[int(held.query[int(result.query_id)]) for result in lists]]
 
     def _vectors(self, queries: Array) -> Iterator[dict[str, list[float]] | None]:
         """The vectors of each of the queries, by name."""

@@ -99,10 +99,15 @@ def _result_list(record: Any) -> ResultList:
     results = [_id(value) for value in _list(record, "results")]
     labels, scores = _numbers(record, "labels", len(results), 0.0), _numbers(record, "scores", len(results))
     if len(set(results)) != len(results):
-        # Logged pages do show a result twice; a ranking names it once, so its first place counts.
+        # Logged pages do show a result twice; a ranking names it once, so its first place counts, and its best grade.
         first = sorted({doc_id: place for place, doc_id in reversed(list(enumerate(results)))}.values())
+        if labels is not None:
+            best: dict[str, float] = {}
+            for doc_id, label in zip(results, labels, strict=True):
+                best[doc_id] = max(label, best.get(doc_id, label))
+            labels = [best[results[i]] for i in first]
         results = [results[i] for i in first]
-        labels, scores = (None if v is None else [v[i] for i in first] for v in (labels, scores))
+        scores = None if scores is None else [scores[i] for i in first]
     return ResultList(_id(query_id), query, results, labels, scores, _vectors(record))
 
 

@@ -121,6 +121,17 @@ def _read(artifact: Artifact, tree: Any) -> Any:
     return value
 
 
+def expect(what: str, values: Any, shape: tuple[int | None, ...], kinds: str = "f", below: int | None = None) -> None:
+    """For `check_stored`: an array of numbers of these kinds and this shape (None: any size); with `below`, of places
+    from 0 up to there. Says what is wrong with a ValueError."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in kinds:
+        raise ValueError(f"{what} is not made of such numbers")
+    if values.ndim != len(shape) or any(n is not None and n != m for n, m in zip(shape, values.shape, strict=True)):
+        raise ValueError(f"{what} has the shape {values.shape}")
+    if below is not None and values.size and not 0 <= int(values.min()) <= int(values.max()) < below:
+        raise ValueError(f"{what} names a place that is not there")
+
+
 def _check_ends(indptr: Any) -> None:
     whole = isinstance(indptr, np.ndarray) and indptr.ndim == 1 and indptr.dtype.kind in "iu" and len(indptr) > 0
     if not whole or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():

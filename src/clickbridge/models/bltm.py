@@ -23,7 +23,7 @@ from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Query
 from clickbridge.models.catalogue import heading_of
@@ -106,6 +106,14 @@ class FittedBLTM(Fitted):
         last = unigram.images[:, [unigram.images.shape[1] - 1]].toarray().ravel().astype(np.float64)
         counter = WordCounter(Analyzer(s.language, s.stop_words), words, frozen=True)
         self._derive(_counter=counter, _columns=columns, _collection_weights=last)
+
+    def check_stored(self) -> None:
+        super().check_stored()
+        n_topics = self.topics.mixture.size
+        expect("the mixture of topics", self.topics.mixture, (n_topics,))
+        for phi in (self.topics.phi_query, self.topics.phi_title):
+            expect("words of topics", phi, (len(self.vocabulary), n_topics))
+        expect("topics of documents", self.theta, (None, n_topics))
 
     @property
     def unigram(self) -> FittedLexical:

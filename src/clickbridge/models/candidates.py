@@ -78,6 +78,13 @@ class Candidates:
         items = self.items[indptr[0] : indptr[-1]]
         return Candidates(self.queries[start:stop], Ragged(indptr - indptr[0]), items, self.incoming[start:stop])
 
+    def taking(self, keep: Array) -> Candidates:
+        """The lists with those documents alone that `keep` marks."""
+        lengths = self.lists.sums(keep).astype(np.int64)
+        marked = zip(self.incoming, self.split(keep), strict=True) if self.incoming else ()
+        incoming = [None if own is None else np.asarray(own)[some].tolist() for own, some in marked]
+        return Candidates(self.queries, Ragged.of_lengths(lengths), self.items[keep], incoming)
+
     @property
     def keys(self) -> list[str]:
         return [query.key for query in self.queries]
@@ -153,3 +160,15 @@ def shuffled(result: ResultList) -> ResultList:
 def without_gaps(scores: Array, fill: float = 0.0) -> Array:
     """Scores with `fill` where there is none."""
     return np.where(np.isfinite(scores), scores, fill)
+
+
+def behind(near: Array, first: Array, others: Array) -> Array:
+    """One list's scores where `first` are those of the documents marked in `near`: all else comes after the last of
+    them, by the scores `others` of the whole list. What has no score has none."""
+    out = np.full(len(near), -np.inf)
+    out[near] = first
+    rest = ~near & np.isfinite(others)
+    if rest.any():
+        least = np.min(first, where=np.isfinite(first), initial=0.0)
+        out[rest] = least - 1.0 - (others[rest].max() - others[rest])
+    return out

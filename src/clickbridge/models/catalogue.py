@@ -13,7 +13,7 @@ import numpy as np
 from clickbridge.errors import InputError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.values import stored
-from clickbridge.log.clean import normalise_query
+from clickbridge.log.clean import MAX_QUERY, normalise_query
 from clickbridge.log.personal import looks_personal, redacted
 from clickbridge.types import OPAQUE, Document, edge_name
 from clickbridge.views.fields import HEADINGS
@@ -106,6 +106,8 @@ class KnownQueries:
         a query without text, that id. Ids are compared as they are."""
         if query.startswith(OPAQUE):
             return query
+        # No log holds a longer one, and a page of words must not take seconds.
+        query = query[:MAX_QUERY]
         key = normalise_query(query)
         by_id = OPAQUE + query.strip()
         return by_id if key not in self.numbers and by_id in self.numbers else key

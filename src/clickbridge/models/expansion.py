@@ -62,6 +62,12 @@ class FittedExpansion(FittedLexical):
     query_rows: sparse.csr_array
     """Known queries as unit rows of these views."""
 
+    def check_stored(self) -> None:
+        super().check_stored()
+        n = len(self.queries)
+        if len(self.added) != n or self.query_rows.shape != (n, self.q_views.width):
+            raise ValueError("known queries do not fit together")
+
     @property
     def weight(self) -> float:
         return self.choices.weight

@@ -7,6 +7,7 @@ sides; for a loss without biases its weights are 1, and it is an offset of the s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from scipy import sparse
 from clickbridge.engines.base import Engine
 from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.log.preference import Preferences, preferences
 from clickbridge.models.candidates import Labelled
 from clickbridge.models.fitted import Array
 from clickbridge.models.latent import Features
-from clickbridge.models.negative_samples import negative_samples
+from clickbridge.models.negative_samples import MOST, negative_samples
 from clickbridge.models.study import Known
 from clickbridge.numerics.csr import csr_times_dense
 from clickbridge.numerics.factors import Descent, Factors, Samples, random_factors
@@ -47,6 +49,10 @@ class Objective:
     rate: float
     negatives: int
     seed: int
+    pairs: str = "drawn"
+    """Where pairs come from: unclicked documents drawn for each click, or the preferences of the log."""
+    counts: bool = False
+    """Whether a single document's aim is the response of its pair instead of 1."""
 
 
 class Training:
@@ -60,6 +66,7 @@ class Training:
         self._translated = [sparse.csr_array(features.query_features @ match) for match in self.matches]
         self._rows = np.full(graph.n_queries, -1, dtype=np.int64)
         self._rows[known.clicked.numbers] = np.arange(len(known.clicked.numbers))
+        self._responses = known.clicked.matrix
         self._descent = self._start()
 
     def _start(self) -> Descent:
@@ -96,17 +103,39 @@ class Training:
         """For each click some documents that were shown with it and not clicked; where the log has no pages,
         documents drawn at random."""
         rng = np.random.default_rng([self.objective.seed, epoch])
-        query, positive, negative = negative_samples(self.graph, self.objective.negatives, rng)
+        query, positive, negative = self._pairs(rng)
         query = self._rows[query]
-        keep = query >= 0
-        query, positive, negative = query[keep], positive[keep], negative[keep]
+        worth = self._worth(query, positive)
+        keep = worth > 0
+        query, positive, negative, worth = query[keep], positive[keep], negative[keep], worth[keep]
         if self.objective.pairwise:
             difference = self._matched(query, positive) - self._matched(query, negative)
             return self._shuffled(query, positive, negative, np.ones(len(query)), difference, rng)
-        # Each clicked document once for each of its negatives, aim 1, and the negatives, aim 0.
+        # Each clicked document once for each of its negatives, aim 1 or its response, and the negatives, aim 0.
         query, docs = np.concatenate([query, query]), np.concatenate([positive, negative])
-        target = np.concatenate([np.ones(len(positive)), np.zeros(len(negative))])
+        aim = worth if self.objective.counts else np.ones(len(positive))
+        target = np.concatenate([aim, np.zeros(len(negative))])
         return self._shuffled(query, docs, np.full(len(docs), -1), target, self._matched(query, docs), rng)
+
+    def _pairs(self, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+        """(query, preferred, not preferred), numbers of the GRAPH."""
+        if self.objective.pairs == "drawn":
+            return negative_samples(self.graph, self.objective.negatives, rng)
+        found = self._preferences
+        some = slice(None) if len(found) <= MOST else np.sort(rng.choice(len(found), MOST, replace=False))
+        return found.query[some], found.better[some], found.worse[some]
+
+    @cached_property
+    def _preferences(self) -> Preferences:
+        pages = self.graph.impressions
+        return preferences(pages, self.graph.pairs, "counts" if pages is None else "skip-above")
+
+    def _worth(self, query: Array, doc: Array) -> Array:
+        """The response of each pair under the settings of counting; 0 for one that these leave out."""
+        responses, out = self._responses, np.zeros(len(query))
+        known = query >= 0
+        out[known] = np.asarray(responses[query[known], doc[known]]).ravel()
+        return out
 
     def _matched(self, query: Array, doc: Array) -> Array:
         """x_v' y_v of each pair, a column for each pair of matching views."""

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.graph.hold_back import MIN_USABLE, HoldBack
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Query
 from clickbridge.models.explain import Part, explanation, merge
@@ -36,7 +36,7 @@ from clickbridge.models.sfunction import (
 from clickbridge.models.study import Known, Study
 from clickbridge.numerics.row import Row, as_matrix, gathered, row_of
 from clickbridge.search.index import Index, StackedIndex, make_index
-from clickbridge.settings import Counting, Fields, Seeded, setting, settings
+from clickbridge.settings import Counting, Fields, Printed, Seeded, setting, settings
 from clickbridge.types import Document, Explanation
 
 PATIENCE = 3
@@ -45,7 +45,7 @@ FEW_EPOCHS = 5
 
 
 @settings
-class FactorSettings(Counting, Fields, Seeded):
+class FactorSettings(Printed, Counting, Fields, Seeded):
     dim: int = setting(100, "dimensions of the latent space", 1, 100_000)
     views: str = setting("auto", "kinds of features, as word,char:title,click; auto takes what suits the GRAPH")
     epochs: int = setting(30, "the most passes over the clicks; held-back clicks say when to stop", 1, 10_000)
@@ -84,6 +84,12 @@ class FittedFactors(FittedLatent):
         features = self.doc_features
         self._derive(blocks=self._doc_blocks(features), scorable=np.diff(features.indptr) > 0)
         super().__post_init__()
+
+    def _check_images(self) -> None:
+        """They were made of these."""
+        if self.match.shape != (self.q_views.width, self.d_views.width):
+            raise ValueError("features that match of other views")
+        expect("biases of documents", self.doc_bias, (self.d_views.width,))
 
     def _make_index(self) -> StackedIndex:
         return StackedIndex([make_index(block, self.scorable) for block in self.blocks], self.scorable)

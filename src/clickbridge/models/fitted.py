@@ -15,10 +15,11 @@ import numpy as np
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, NotSupported, SettingError
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.models.candidates import Candidates, Query
 from clickbridge.models.catalogue import Catalogue, KnownQueries
 from clickbridge.models.change import Change
+from clickbridge.models.display import Display
 from clickbridge.search.index import Found
 from clickbridge.settings import Settings
 from clickbridge.types import Document, Explanation, Hit, Ranking, ResultList
@@ -75,6 +76,8 @@ class Fitted:
     queries: KnownQueries = field(default_factory=KnownQueries.none)
     notes: tuple[str, ...] = ()
     report: dict[str, Any] = field(default_factory=dict)
+    display: Display = field(default_factory=Display)
+    """For those who show results; only the whole model has it, not its parts."""
     applied: tuple[str, ...] = ()
     """SHA-256 of the logs that updates took in."""
 
@@ -111,6 +114,10 @@ class Fitted:
     def describe(self) -> dict[str, object]:
         """What is worth reporting beyond seconds and memory."""
         return {}
+
+    def check_stored(self) -> None:
+        """Refuses with a ValueError what a file says and cannot be: compiled loops do not look where they read."""
+        expect("clicks of queries", self.queries.clicks, (len(self.queries.keys),), "iuf")
 
     def warm(self) -> None:
         """Goes the path of a query once, from text and ids on, so that the first real one finds everything loaded and

@@ -40,7 +40,7 @@ class Gain:
 class Jury:
     """`values` of two models can be compared search by search."""
 
-    def __init__(self, study: Study, seed: int = 0) -> None:
+    def __init__(self, study: Study, seed: int = 0, most: int = MOST_SEARCHES) -> None:
         self.held: HoldBack
         self.rest: Study
         self.held, self.rest = study.hold_back(seed=seed)
@@ -48,11 +48,11 @@ class Jury:
         self._lists: Labelled | None = None
         self._wanted: list[dict[int, float]] = []
         if self.pages:
-            found = self.held.lists(at_most=MOST_SEARCHES, seed=seed)
+            found = self.held.lists(at_most=most, seed=seed)
             self._lists = Labelled(found, study.catalogue, study.clicked().queries)
             self.candidates, self.weights = self._lists.candidates, np.ones(len(self._lists))
         else:
-            searches = self.held.searches(MOST_SEARCHES, seed)
+            searches = self.held.searches(most, seed)
             self.candidates = Candidates.of(searches, study.catalogue, study.clicked().queries)
             self.weights = self.held.times_asked(searches)
             wanted = zip(self.candidates.each(), searches, strict=True)

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from clickbridge.errors import InputError
 from clickbridge.graph.dense import Encoder, document_text, fill_vectors
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.models.candidates import Query, Vectors
 from clickbridge.models.explain import Part, explanation
 from clickbridge.models.fitted import Array, Choices
@@ -53,6 +53,17 @@ class Space:
     def dim(self) -> int:
         return len(self.singular_values)
 
+    def check_stored(self) -> None:
+        expect("singular values", self.singular_values, (None,))
+        for columns, maps in ((self.q_columns, self.l_x), (self.d_columns, self.l_y)):
+            expect("columns", columns, (None,), "iu", 2**31)
+            if (columns[1:] <= columns[:-1]).any():
+                raise ValueError("columns that do not rise")
+            if isinstance(maps, SparseRows):
+                maps.check((len(columns), self.dim))
+            else:
+                expect("a map", maps, (len(columns), self.dim))
+
 
 @stored
 @dataclass(frozen=True, eq=False)
@@ -68,6 +79,15 @@ class Features:
     responses: sparse.csr_array
     query_slots: Array
     doc_slots: Array
+
+    def check_stored(self) -> None:
+        n_queries, n_docs = self.responses.shape
+        sides = ((self.query_features, n_queries, self.q_views), (self.doc_features, n_docs, self.d_views))
+        for rows, n, views in sides:
+            if rows.shape != (n, views.width):
+                raise ValueError("features of other rows or views")
+        for slots, n in ((self.query_slots, n_queries), (self.doc_slots, n_docs)):
+            expect("slots", slots + 1 if slots.dtype.kind in "iu" else slots, (n,), "iu", 2**31)
 
 
 @stored
@@ -98,6 +118,19 @@ class FittedLatent(FittedImages):
     cells: SearchCells = field(default_factory=SearchCells)
     encode: Mapping[str, Encoder] = field(default_factory=dict, metadata={"stored": False})
     """Functions of texts that make the vectors of `dense:NAME` views, by name; never saved."""
+
+    def check_stored(self) -> None:
+        super().check_stored()
+        if self.responses.shape[0] != len(self.queries) or not self.spaces:
+            raise ValueError("features of other queries")
+        for space in self.spaces:
+            expect("columns of queries", space.q_columns, (None,), "iu", self.q_views.width)
+            expect("columns of documents", space.d_columns, (None,), "iu", self.d_views.width)
+        self._check_images()
+
+    def _check_images(self) -> None:
+        if self.images.shape[1] != sum(space.dim for space in self.spaces):
+            raise ValueError("images of other dimensions")
 
     # What tests and tools look at, by its old place.
     @property

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.models.ascent import bm25_field_weights, learn_field_weights
 from clickbridge.models.candidates import Query
 from clickbridge.models.change import Change
@@ -55,6 +55,15 @@ class FittedLexical(FittedImages):
     formula: Formula
     vocabulary: Vocabulary
     statistics: TermStatistics
+
+    def check_stored(self) -> None:
+        super().check_stored()
+        n = len(self.vocabulary)
+        if self.images.shape[1] != n + self.formula.extra_columns:
+            raise ValueError("images of other words")
+        for name in ("idf", "shares"):
+            expect(name, getattr(self.statistics, name), (n,))
+        expect("average lengths", self.statistics.average_lengths, (None,))
 
     @property
     def field_weights(self) -> dict[str, float]:

@@ -21,6 +21,7 @@ from clickbridge.errors import NotFitted, NotSupported, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.log.readers import LogRecord
 from clickbridge.models.change import Change
+from clickbridge.models.display import Display
 from clickbridge.models.fitted import Choices, Fitted, Mapped
 from clickbridge.models.study import Study, logged
 from clickbridge.settings import Setting, Settings, declared_in, grouped
@@ -188,7 +189,13 @@ class Model:
             fitted = self.learned(study, self.choose(study) if choices is None else choices)
             fitted.warm()
         seconds = round(time.perf_counter() - start, 3)
-        self.fitted_ = fitted._with(report={**fitted.report, "seconds": seconds})
+        display = Display.of(study.graph)
+        self.fitted_ = fitted._with(report={**fitted.report, "seconds": seconds}, display=display)
+        return self
+
+    def keep_fields(self, graph: ClickGraph, names: Sequence[str]) -> Self:
+        """Keeps fields of the documents with the model, so that searches can be filtered by them."""
+        self.fitted_ = self.fitted._with(display=self.fitted.display.with_fields(graph, names))
         return self
 
     @property
@@ -244,7 +251,8 @@ class Model:
         engine = engine or default_engine()
         with engine.at_work():
             after = fitted.updated(change, engine)
-        after = after._with(applied=(*fitted.applied, *applied), report=fitted.report)
+        display = fitted.display.changed(change)
+        after = after._with(applied=(*fitted.applied, *applied), report=fitted.report, display=display)
         after.warm()
         self.fitted_ = after
         return self

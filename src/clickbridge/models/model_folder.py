@@ -8,11 +8,14 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from clickbridge.errors import ArtifactError, ClickbridgeError, SettingError
 from clickbridge.graph.dense import Encoder
 from clickbridge.io.artifact import Artifact, ArtifactWriter, PartWriter, open_artifact
-from clickbridge.io.values import read_value, write_value
+from clickbridge.io.values import expect, read_value, write_value
 from clickbridge.models.catalogue import Catalogue, KnownQueries
+from clickbridge.models.display import Display
 from clickbridge.models.fitted import Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.registry import model_class, model_home
@@ -119,6 +122,7 @@ def _read(
             applied=applied,
             **values,
         )
+        fitted.check_stored()
     except (KeyError, TypeError, ValueError, IndexError) as error:
         if isinstance(error, ClickbridgeError):
             raise
@@ -132,6 +136,12 @@ def _check_sizes(values: dict[str, Any], n_docs: int) -> None:
     catalogue, queries = values["catalogue"], values.get("queries")
     if not 0 <= n_docs <= len(catalogue):
         raise ValueError(f"{n_docs} documents of {len(catalogue)}")
+    if isinstance(values.get("display"), Display):
+        values["display"].check(len(catalogue))
+    if "scorable" in values:
+        expect("scorable", values["scorable"], (n_docs,), "b")
+    if isinstance(values.get("images"), np.ndarray):
+        expect("images", values["images"], (n_docs, None))
     sizes = [("titles", len(catalogue.titles), len(catalogue))]
     sizes += [(n, len(values[n]), n_docs) for n in ("scorable", "theta") if n in values]
     sizes += [(n, values[n].shape[0], n_docs) for n in ("images",) if hasattr(values.get(n), "shape")]

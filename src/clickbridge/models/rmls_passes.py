@@ -5,9 +5,9 @@ From features and settings to maps, nothing kept: `fit`, early stopping, updates
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -33,7 +33,7 @@ from clickbridge.numerics.rmls import (
 )
 from clickbridge.numerics.rows import Maps, SparseRows, sparse_rows
 from clickbridge.numerics.svd import ProductOperator, randomised_svd
-from clickbridge.settings import ADVANCED, setting, settings
+from clickbridge.settings import ADVANCED, Printed, setting, settings
 
 MODES = {"absolute": ABSOLUTE, "relative": RELATIVE, "density": DENSITY}
 
@@ -42,7 +42,20 @@ PAPER = "12, 13"
 
 
 @settings
-class RMLSSettings(LatentSettings):
+class RMLSSettings(Printed, LatentSettings):
+    printed: ClassVar[Mapping[str, Any]] = {
+        "views": "word,click",
+        "shrink": "absolute",
+        # The least of the papers' grid: the .1 that they chose is on the scale of their log, and empties other maps.
+        "beta": 0.001,
+        "gamma": 0.001,
+        "decorrelate": 0.0,
+        "norm_power": 0.0,
+        "start": "ball",
+        "iterations": 10,
+        "early_stop": True,
+    }
+
     dim: int = setting(1000, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
     iterations: int = setting(3, "passes over both sides: the papers' T plus one", 1, 10_000)
     early_stop: bool = setting(
@@ -81,8 +94,9 @@ class RMLSSettings(LatentSettings):
     )
     start: str = setting(
         "random",
-        "the first map: random, or from a singular value decomposition",
-        choices=("random", "svd"),
+        "the first map: random, random with every row inside its ball (ball, the papers), or from a singular value "
+        "decomposition",
+        choices=("random", "ball", "svd"),
         group=ADVANCED,
     )
     tolerance: float = setting(
@@ -170,6 +184,8 @@ class Problem:
             wide[:, : found.shape[1]] = found
             return wide
         rng = np.random.default_rng(s.seed)
+        if s.start == "ball":
+            return _in_ball(rng, n, dim, s.theta_y)
         if s.shrink != "density":
             return rng.standard_normal((n, dim), dtype=np.float32)
         # As sparse as what follows: each row has its few numbers in random places.
@@ -180,6 +196,13 @@ class Problem:
         out = sparse.csr_array(parts, shape=(n, dim))
         out.sum_duplicates()
         return sparse_rows(out)
+
+
+def _in_ball(rng: np.random.Generator, n: int, dim: int, radius: float) -> Array:
+    """Rows drawn evenly from the ball of the constraint |l_u| <= theta."""
+    rows = rng.standard_normal((n, dim), dtype=np.float32)
+    lengths = radius * rng.random(n) ** (1.0 / max(dim, 1)) / np.maximum(np.linalg.norm(rows, axis=1), 1e-30)
+    return rows * lengths.astype(np.float32)[:, None]
 
 
 def passes(
@@ -199,7 +222,7 @@ def passes(
         l_x = _half(query_rows, l_y, s.beta, s.theta_x, width, s, dense, engine).maps
         made = _half(doc_rows, l_x, s.gamma, s.theta_y, width, s, dense, engine)
         l_y = made.maps
-        objective = float(made.alignment.sum())
+        objective = float(made.alignment.sum()) - _penalty(s, l_x, l_y)
         change = abs(objective - before) / max(abs(objective), 1e-300)
         before = objective
         maps = [m if isinstance(m, SparseRows) else sparse_rows(m) for m in (l_x, l_y)]
@@ -231,6 +254,14 @@ def _half(
     factor = theta / max(float(lengths.max(initial=0.0)), 1e-30)
     longest = maps.scaled(factor) if isinstance(maps, SparseRows) else maps * np.float32(factor)
     return Half(longest, half.alignment * factor)
+
+
+def _penalty(s: RMLSSettings, l_x: Maps, l_y: Maps) -> float:
+    """beta |L_x| + gamma |L_y| of the objective (4), where thresholds are the paper's."""
+    if s.shrink != "absolute":
+        return 0.0
+    sizes = (float(np.abs(m.data if isinstance(m, SparseRows) else m).sum(dtype=np.float64)) for m in (l_x, l_y))
+    return sum(weight * size for weight, size in zip((s.beta, s.gamma), sizes, strict=True))
 
 
 def _report(number: int, objective: float, l_x: SparseRows, l_y: SparseRows) -> dict[str, float]:

@@ -6,8 +6,25 @@ belong together, from clicked and unclicked documents and a margin: sum of max(0
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 from clickbridge.models.factor_training import Objective
 from clickbridge.models.factors import FactorModel, FactorSettings
+from clickbridge.settings import setting, settings
+
+
+@settings
+class SSISettings(FactorSettings):
+    printed: ClassVar[Mapping[str, Any]] = {"views": "word", "training_pairs": "preferences"}
+
+    training_pairs: str = setting(
+        "drawn",
+        "clicked over unclicked documents drawn at random, or the log's preferences, as 13 has it: skip-above on "
+        "pages, counts without",
+        choices=("drawn", "preferences"),
+        group="13",
+    )
 
 
 class SSI(FactorModel):
@@ -27,10 +44,12 @@ class SSI(FactorModel):
     name = "ssi"
     about = "supervised semantic indexing: margin ranking over pairs"
     paper = "13 6.1.1"
+    Settings: ClassVar[type[FactorSettings]] = SSISettings
 
     def objective(self) -> Objective:
-        s: FactorSettings = self.settings
+        s: SSISettings = self.settings
         return Objective(
             loss="hinge", pairwise=True, biases=False, matching=True, decay=0.0,
             dim=s.dim, rate=s.learning_rate, negatives=s.negatives, seed=s.seed,
+            pairs=s.training_pairs,
         )  # fmt: skip

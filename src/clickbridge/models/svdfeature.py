@@ -9,7 +9,8 @@ the same for all documents of a query, so it counts in pointwise losses and in n
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from clickbridge.models.factor_training import Objective
 from clickbridge.models.factors import FactorModel, FactorSettings
@@ -18,6 +19,13 @@ from clickbridge.settings import ADVANCED, setting, settings
 
 @settings
 class SVDFeatureSettings(FactorSettings):
+    printed: ClassVar[Mapping[str, Any]] = {
+        "views": "word,click",
+        "training": "squared",
+        "global_features": "none",
+        "targets": "counts",
+    }
+
     training: str = setting(
         "pairwise",
         "loss: logistic over pairs of documents, or squared or logistic over single ones",
@@ -29,6 +37,13 @@ class SVDFeatureSettings(FactorSettings):
         "features of a query and a document together: which features they share, or none",
         choices=("match", "none"),
         group=ADVANCED,
+    )
+    targets: str = setting(
+        "clicked",
+        "aim of a single document: 1 or 0 for clicked or not, or the clicks of the pair, as 13 has it "
+        "(training=squared)",
+        choices=("clicked", "counts"),
+        group="13",
     )
     decay: float = setting(0.01, "how strongly factors are drawn to 0", 0, 1000, group=ADVANCED)
 
@@ -58,4 +73,5 @@ class SVDFeature(FactorModel):
             loss="squared" if s.training == "squared" else "logistic",
             pairwise=s.training == "pairwise", biases=True, matching=s.global_features == "match", decay=s.decay,
             dim=s.dim, rate=s.learning_rate, negatives=s.negatives, seed=s.seed,
+            counts=s.targets == "counts" and s.training == "squared",
         )  # fmt: skip

@@ -33,6 +33,15 @@ class SparseRows:
     def shape(self) -> tuple[int, int]:
         return len(self.indptr) - 1, self.width
 
+    def check(self, shape: tuple[int, int]) -> None:
+        """Refuses places that are not there, with a ValueError: the loops below do not look."""
+        n, places = int(self.indptr[-1]), self.indices
+        whole = self.shape == shape and places.shape == self.data.shape == (n,)
+        if not whole or places.dtype.kind not in "iu" or self.data.dtype.kind != "f":
+            raise ValueError("rows that do not fit together")
+        if n and not 0 <= int(places.min()) <= int(places.max()) < self.width:
+            raise ValueError("a place that is not there")
+
     @property
     def nnz(self) -> int:
         return len(self.indices)

@@ -2,9 +2,10 @@
 
 The rate of a rank is how often a result there is clicked, whatever it is. A learned part is divided by its
 evidence plus `shrink`, so it starts at nothing, which leaves the engine's order, and takes over as clicks come.
-a, b and shrink are those with the least mean rank of held-back clicks. These clicks were made on the engine's
-order, which they favour: a gain measured on them is less than the true one, and where they show none, the
-engine's order stays.
+a, b and shrink are those with the least mean rank of held-back clicks, among those that do not lower its mean
+reciprocal: what is gained far down a page must not be paid for at its top, which is what people see. These clicks were
+made on the engine's order, which they favour: a gain measured on them is less than the true one, and where they show
+none, the engine's order stays.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def learn_blend(lists: ClickedLists, parts: dict[float, tuple[Array, Array]], fa
         f"{_words(best)}; mean rank of clicks {before:.3f} to {before - gain:.3f} on {n} held-back lists, "
         f"{len(alone)} of them of new queries"
     )
-    return LearnedParts(best, max(t.gain for t in tried), words)
+    return LearnedParts(best, max(t.gain for t in tried if t.at_top >= 0), words)
 
 
 def _weights(part: Array) -> list[float]:
@@ -138,21 +139,26 @@ class Tried(NamedTuple):
     error: float
     moved: float
     """Places that a result moves on average."""
+    at_top: float = 0.0
+    """The gain in mean reciprocal rank."""
 
 
 def _tried(lists: ClickedLists, blend: Blend, learned: Array) -> Tried:
     incoming, ranks = lists.ranks(lists.prior), lists.ranks(lists.prior + learned)
     gains = lists.of_clicks(incoming - ranks)
-    return Tried(blend, *lists.mean(gains), float(np.abs(ranks - incoming).mean()))
+    at_top, _ = lists.mean(lists.of_clicks(1 / ranks - 1 / incoming))
+    return Tried(blend, *lists.mean(gains), float(np.abs(ranks - incoming).mean()), at_top)
 
 
 def gentlest(tried: list[Tried]) -> tuple[Blend, float]:
     """Of the blends within one standard error of the best, the one that moves results least; none if even the
-    best gains no more than its error. Clicks do not show what a move costs: the engine had its reasons."""
-    best = max(tried, key=lambda t: t.gain)
-    if best.gain <= best.error:
+    best gains no more than its error, or each loses at the top. Clicks do not show what a move costs: the engine had
+    its reasons."""
+    allowed = [t for t in tried if t.at_top >= 0]
+    best = max(allowed, key=lambda t: t.gain, default=None)
+    if best is None or best.gain <= best.error:
         return Blend(0.0, 0.0, tried[0].blend.shrink), 0.0
-    found = min((t for t in tried if t.gain >= best.gain - best.error), key=lambda t: t.moved)
+    found = min((t for t in allowed if t.gain >= best.gain - best.error), key=lambda t: t.moved)
     return found.blend, found.gain
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from clickbridge.errors import NotSupported
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.search.index import DenseIndex, Found
 
 Array = np.ndarray[Any, Any]
@@ -49,6 +49,11 @@ class Cells:
 
     centres: Array
     of_item: Array
+
+    def check_stored(self) -> None:
+        expect("centres", self.centres, (None, None))
+        cells = self.of_item + 1 if self.of_item.dtype.kind == "i" else self.of_item
+        expect("cells of items", cells, (None,), "i", len(self.centres) + 1)
 
 
 def learn_cells(rows: Callable[[Array], Array], there: Array, seed: int) -> Cells:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -17,12 +18,12 @@ from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.serve.limits import MAX_TEXT
 from clickbridge.serve.refusals import Refused
 from clickbridge.serve.schemas import DocumentIn, RankRequest
-from clickbridge.serve.served import Served
 from clickbridge.types import Document
 
 EXPLAINED = 10
 """Results of one answer that are explained."""
 REASONS = 6
+Array = np.ndarray[Any, Any]
 Given = Sequence[Document | str]
 Ordered = list[tuple[str, float | None]]
 """Ids with their scores, best first."""
@@ -81,32 +82,48 @@ def scores_or_lowest(ordered: Ordered) -> list[tuple[str, float]]:
     return [(doc_id, min(lowest, 0.0) if score is None else score) for doc_id, score in ordered]
 
 
-def found(fitted: Fitted, query: str, k: int) -> Ordered:
-    """The k best of the collection."""
-    return [(hit.doc_id, known(hit.score)) for hit in fitted.rank(query, k)]
+def found(fitted: Fitted, query: str, k: int, allowed: Array | None = None, user: int = 0) -> Ordered:
+    """The k best of the collection; with `allowed`, of the documents that it marks."""
+    if user and isinstance(fitted, FittedOnline) and fitted.settings.per_user > 0:
+        depth = max(k, fitted.settings.list_length)
+        return ranked(fitted, query, [d for d, _ in found(fitted, query, depth, allowed)], user)[:k]
+    asked, ids = fitted.query(query), fitted.catalogue.doc_ids
+    depth = k if allowed is None else max(100, 4 * k)
+    while True:
+        items, scores = fitted.search(asked, depth)
+        enough = len(items) < depth or depth >= len(ids)
+        if allowed is not None:
+            passed = allowed[items]
+            items, scores = items[passed], scores[passed]
+        if allowed is None or enough or len(items) >= k:
+            return [(ids[i], known(s)) for i, s in zip(items[:k].tolist(), scores[:k].tolist(), strict=True)]
+        depth *= 8
 
 
-def answer(served: Served, query_id: str, started: float, ordered: Ordered) -> dict[str, Any]:
+def answer(model: str, version: str, query_id: str, started: float, ordered: Ordered) -> dict[str, Any]:
     return {
         "query_id": query_id,
-        "model": served.name,
-        "version": served.version,
+        "model": model,
+        "version": version,
         "took_ms": round((time.perf_counter() - started) * 1e3, 3),
         "results": [{"doc_id": d, "score": s, "rank": rank} for rank, (d, s) in enumerate(ordered, 1)],
     }
 
 
 def explanation(fitted: Fitted, query: str, doc_id: str) -> dict[str, Any]:
-    return asdict(fitted.explain(query, doc_id, REASONS))
+    out = asdict(fitted.explain(query, doc_id, REASONS))
+    for pair in out["pairs"]:
+        pair["taught_by"] = list(pair["taught_by"])
+    return out
 
 
-def explained(fitted: Fitted, query: str, results: list[dict[str, Any]]) -> None:
-    """Adds reasons to the first results, where the model can give some."""
-    for result in results[:EXPLAINED]:
-        try:
-            result["explanation"] = explanation(fitted, query, result["doc_id"])
-        except (NotSupported, InputError):
-            result["explanation"] = None
+def explanations(fitted: Fitted, query: str, doc_ids: Sequence[str]) -> list[dict[str, Any] | None]:
+    """Reasons for the first documents, where the model can give some."""
+    out: list[dict[str, Any] | None] = [None] * len(doc_ids)
+    for place, doc_id in enumerate(doc_ids[:EXPLAINED]):
+        with suppress(NotSupported, InputError):
+            out[place] = explanation(fitted, query, doc_id)
+    return out
 
 
 def translated(error: ClickbridgeError) -> Refused:

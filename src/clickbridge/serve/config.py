@@ -88,6 +88,14 @@ def seconds_of(text: str, option: str) -> float:
     return float(found[1]) * UNITS.get(found[2], 1)
 
 
+def two_names(text: str) -> tuple[str, str]:
+    """`a,b` of `--experiment`."""
+    names = [name.strip() for name in text.split(",")]
+    if len(names) != 2 or names[0] == names[1]:
+        raise SettingError(f"--experiment names two models, as a,b; got {text!r}")
+    return names[0], names[1]
+
+
 def default_store(models: dict[str, str]) -> str:
     """Beside the first model."""
     first = next(iter(models.values()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -11,9 +10,10 @@ from fastapi import APIRouter, Query, Request, Response
 
 from clickbridge.errors import ClickbridgeError
 from clickbridge.log.clean import MAX_QUERY
-from clickbridge.serve.answers import answer, documents_of, explained, explanation, found, new_query_id, ranked
+from clickbridge.serve.answers import explanation
 from clickbridge.serve.bodies import read_body, reply, taking
 from clickbridge.serve.limits import MAX_ID, MAX_K
+from clickbridge.serve.lists import rank_list, search_list
 from clickbridge.serve.refusals import Refused
 from clickbridge.serve.schemas import (
     BatchAnswer,
@@ -24,16 +24,17 @@ from clickbridge.serve.schemas import (
     RankRequest,
     decode,
     rank_requests,
+    readable,
 )
 from clickbridge.serve.served import Served
 from clickbridge.serve.service import Service
-from clickbridge.serve.store import Shown
 
 LARGE = 20_000
 """From so many documents on, a search runs in a thread of its own, so that other requests need not wait for it."""
 Q = Annotated[str, Query(max_length=MAX_QUERY, description="what was typed")]
 K = Annotated[int, Query(ge=1, le=MAX_K, description="how many")]
 Model = Annotated[str | None, Query(max_length=100, description="the first one by default")]
+Terms = Annotated[str | None, Query(max_length=1000, description="field:value|value,field:value")]
 User = Annotated[str | None, Query(max_length=MAX_ID)]
 DocId = Annotated[str, Query(min_length=1, max_length=MAX_ID)]
 
@@ -47,36 +48,36 @@ def native_routes(service: Service) -> APIRouter:
         """Puts documents in order for a query; `{"requests": [...]}` does several lists at once."""
         service.check_ready()
         requests, batch = rank_requests(decode(await read_body(request)))
-        answers = [rank_one(service, one) for one in requests]
-        request.state.notes.update(model=answers[0]["model"], lists=len(answers))
-        if service.config.log_queries:
-            request.state.notes["queries"] = [one.query for one in requests]
+        answers = [rank_list(service, one) for one in requests]
+        note(service, request, answers[0]["model"], [one.query for one in requests])
         return reply({"answers": answers} if batch else answers[0])
 
     @routes.get("/search", response_model=RankAnswer)
-    async def search(request: Request, q: Q, k: K = 10, model: Model = None, user: User = None) -> Response:
+    async def search(
+        request: Request, q: Q, k: K = 10, model: Model = None, filter: Terms = None, user: User = None
+    ) -> Response:
         """The best documents of the whole collection."""
         service.check_ready()
-        started, served = time.perf_counter(), live.get(model)
-        fitted, query = served.fitted, q
-        hits = await aside(len(fitted.catalogue) > LARGE, lambda: found(fitted, query, k))
-        out = answer(served, new_query_id(), started, hits)
-        for result in out["results"]:
-            result["title"] = fitted.title(result["doc_id"])
-            result["snippet"] = ""
-        service.note_query(served, query, any(s is not None for _, s in hits))
-        show(service, out, query)
-        request.state.notes.update(model=served.name)
-        if service.config.log_queries:
-            request.state.notes["queries"] = [query]
+        large = len(live.get(model).fitted.catalogue) > LARGE
+        query = readable(q)
+        out = await aside(large, lambda: search_list(service, query, k, model, filter, user))
+        note(service, request, out["model"], [query])
         return reply(out)
+
+    @routes.get("/suggest")
+    async def suggest(q: Q, k: K = 10, model: Model = None) -> Response:
+        """Queries that begin like this and that enough people typed."""
+        service.check_ready()
+        served = live.get(model)
+        rows = [{"query": text} for text in service.suggestions(served).complete(readable(q), k)]
+        return reply({"model": served.name, "version": served.version, "results": rows})
 
     @routes.get("/similar/queries")
     async def similar_queries(q: Q, k: K = 10, model: Model = None) -> Response:
-        """Queries of the log that are like this one."""
+        """Queries like this one that enough people typed."""
         service.check_ready()
         served = live.get(model)
-        near = served.fitted.similar_queries(q, k)
+        near = service.suggestions(served).similar(served.fitted, readable(q), k)
         return reply({"model": served.name, "version": served.version, "results": [
             {"query": text, "similarity": s} for text, s in near]})  # fmt: skip
 
@@ -96,7 +97,8 @@ def native_routes(service: Service) -> APIRouter:
         service.check_ready()
         served = live.get(model)
         served.fitted.catalogue.number(doc_id)
-        return reply({"model": served.name, "version": served.version, **explanation(served.fitted, q, doc_id)})
+        reasons = service.suggestions(served).hidden(explanation(served.fitted, readable(q), doc_id))
+        return reply({"model": served.name, "version": served.version, **reasons})
 
     @routes.get("/health", response_model=Health)
     async def health() -> Response:
@@ -119,6 +121,14 @@ def native_routes(service: Service) -> APIRouter:
     async def rollback(name: str) -> Response:
         """Puts the model in place that answered before the last promotion. A second call takes it back."""
         return reply(await replaced(service, name, service.roll_back))
+
+    @routes.get("/experiments")
+    async def experiments() -> Response:
+        """How the two models of the experiment stand. It may be looked at any time."""
+        service.check_ready()
+        found = service.experiment
+        rows = [] if found is None else [await asyncio.to_thread(found.report, service.store)]
+        return reply({"experiments": rows})
 
     @routes.get("/metrics")
     async def metrics() -> Response:
@@ -144,22 +154,8 @@ async def aside(slow: bool, work: Callable[[], Any]) -> Any:
     return await asyncio.to_thread(work) if slow else work()
 
 
-def rank_one(service: Service, request: RankRequest) -> dict[str, Any]:
-    started, served = time.perf_counter(), service.live.get(request.model)
-    fitted, documents = served.fitted, documents_of(request)
-    ordered = ranked(fitted, request.query, documents, service.user(request.user))
-    out = answer(served, new_query_id(), started, ordered[: request.k])
-    if request.explain:
-        explained(fitted, request.query, out["results"])
-    numbers = fitted.catalogue.numbers
-    known = sum(doc_id in numbers for doc_id, _ in ordered)
-    drift = service.drift(served)
-    drift.documents(known, len(ordered) - known)
-    service.note_query(served, request.query, bool(ordered) and ordered[0][1] is not None)
-    show(service, out, request.query)
-    return out
-
-
-def show(service: Service, out: dict[str, Any], query: str) -> None:
-    """Keeps the answer, so that a click may name it by its id."""
-    service.remember(Shown(out["query_id"], query, tuple(r["doc_id"] for r in out["results"])))
+def note(service: Service, request: Request, model: str, queries: list[str]) -> None:
+    """For the log line; with the queries only where that was asked for."""
+    request.state.notes.update(model=model, lists=len(queries))
+    if service.config.log_queries:
+        request.state.notes["queries"] = queries

@@ -24,7 +24,7 @@ Schema = TypeVar("Schema", bound=BaseModel)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     """Control characters mean nothing in a query, and one of them marks ids inside."""
     return _CONTROL.sub(" ", text)
 
@@ -39,7 +39,7 @@ def _as_id(value: str | int) -> str:
     return _is_id(str(value))
 
 
-Query = Annotated[StrictStr, Field(max_length=MAX_QUERY), AfterValidator(_readable)]
+Query = Annotated[StrictStr, Field(max_length=MAX_QUERY), AfterValidator(readable)]
 Id = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ID), AfterValidator(_is_id)]
 DocId = Annotated[Annotated[StrictStr, Field(min_length=1, max_length=MAX_ID)] | StrictInt, AfterValidator(_as_id)]
 K = Annotated[StrictInt, Field(ge=1, le=MAX_K)]

@@ -12,16 +12,21 @@ from clickbridge.errors import ClickbridgeError
 from clickbridge.serve.answers import ranked, text_document
 from clickbridge.serve.config import Config
 from clickbridge.serve.events import Event
+from clickbridge.serve.experiments import Experiment
 from clickbridge.serve.gate import write_log
 from clickbridge.serve.live import Live
 from clickbridge.serve.metrics import Drift, Metrics
 from clickbridge.serve.promotion import roll_back
 from clickbridge.serve.refusals import Refused, busy
+from clickbridge.serve.rules import Rules
 from clickbridge.serve.served import Served
 from clickbridge.serve.store import Shown, Store
+from clickbridge.serve.suggestions import NO_SUGGESTIONS, Suggestions
 from clickbridge.serve.upkeep import Upkeep
 from clickbridge.serve.writer import Kept, Writer
 
+REFRESH = 300.0
+"""Seconds between two counts of who typed what."""
 MOMENT = 0.25
 """Seconds between two looks at what other workers stored and at changed folders."""
 
@@ -33,6 +38,9 @@ class Service:
         self.store = Store(config.store)
         self.live = Live({name: Path(folder) for name, folder in config.models.items()}, self.store)
         self.writer = Writer(self.store, self.live.learn, config.queue, self._write_failed)
+        self.rules = Rules(config.pins)
+        self.experiment = Experiment(*config.experiment) if config.experiment else None
+        self._suggestions: dict[str, Suggestions] = {}
         self.failure: str | None = None
         """Why the service cannot become ready, where it cannot."""
         self._drifts: dict[tuple[str, str], Drift] = {}
@@ -68,11 +76,17 @@ class Service:
         while not self._stop.wait(MOMENT):
             self._guarded(self.live.catch_up)
             self._guarded(self._swap_changed)
+            self._guarded(self.rules.reload)
 
     def _keep_up(self) -> None:
+        refreshed = -REFRESH
         while not self._stop.wait(MOMENT):
-            if self.live.ready:
-                self._guarded(self.upkeep.run)
+            if not self.live.ready:
+                continue
+            if time.monotonic() - refreshed >= REFRESH or set(self._suggestions) != set(self.live.models):
+                refreshed = time.monotonic()
+                self._guarded(self.refresh_suggestions)
+            self._guarded(self.upkeep.run)
 
     def _warm(self) -> None:
         """Goes the longer paths once, so that no request has to wait for what they load. The short path is warm when a
@@ -126,6 +140,16 @@ class Service:
             self._drifts = {k: v for k, v in self._drifts.items() if k[0] != served.name}
             found = self._drifts[key] = Drift(self.metrics, served.name, served.fitted.queries.keys)
         return found
+
+    def suggestions(self, served: Served) -> Suggestions:
+        """Queries that others may see; none while they are being counted."""
+        return self._suggestions.get(served.name, NO_SUGGESTIONS)
+
+    def refresh_suggestions(self) -> None:
+        """Counts anew who typed what."""
+        stored = self.store.users_by_query(self.config.min_users)
+        models = self.live.models.values()
+        self._suggestions = {m.name: Suggestions(m.fitted, stored, self.config.min_users) for m in models}
 
     def user(self, name: str | None) -> int:
         """The hash that stands for a user; 0 for nobody."""

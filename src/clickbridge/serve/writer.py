@@ -49,7 +49,9 @@ class Writer:
         self.store, self._learn, self.most, self._failed = store, learn, most, failed
         self._wake = threading.Condition()
         self._requests: list[_Request] = []
-        self._shown: list[Shown] = []
+        self._shown: dict[str, Shown] = {}
+        self._writing: dict[str, Shown] = {}
+        """Answers that wait, and those of the transaction that is under way."""
         self.waiting = 0
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="feedback", daemon=True)
@@ -79,14 +81,14 @@ class Writer:
     def show(self, page: Shown) -> None:
         """Keeps an answer, soon: nobody waits for it."""
         with self._wake:
-            self._shown.append(page)
+            self._shown[page.query_id] = page
             if len(self._shown) > SHOWN_WAITING:
-                del self._shown[: SHOWN_WAITING // 2]
+                del self._shown[next(iter(self._shown))]
 
     def find(self, query_id: str) -> Shown | None:
-        """An answer that waits to be written."""
+        """An answer that is not written yet."""
         with self._wake:
-            return next((page for page in reversed(self._shown) if page.query_id == query_id), None)
+            return self._shown.get(query_id) or self._writing.get(query_id)
 
     # --- the writing thread ----------------------------------------------------------------------
 
@@ -107,8 +109,8 @@ class Writer:
             count += len(self._requests[n].events)
             n += 1
         requests, self._requests = self._requests[:n], self._requests[n:]
-        shown, self._shown = self._shown, []
-        return requests, shown
+        self._writing, self._shown = self._shown, {}
+        return requests, list(self._writing.values())
 
     def _write(self, requests: list[_Request], shown: list[Shown]) -> None:
         events = [event for request in requests for event in request.events]

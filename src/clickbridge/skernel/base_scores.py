@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.models.algebra import FittedSum
 from clickbridge.models.candidates import Query
 from clickbridge.models.sfunction import FittedSFunction, Image, blocks_of, row_image
@@ -37,6 +37,9 @@ class BaseScores:
     points: Array
     mean: float
     negative: bool
+
+    def check_stored(self) -> None:
+        expect("scores of points", self.points, (None,))
 
 
 def references(n_docs: int) -> Array:

@@ -19,6 +19,7 @@ from clickbridge.io.values import stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Labelled, at_most, without_gaps
 from clickbridge.models.fitted import Choices
+from clickbridge.models.jury import Jury
 from clickbridge.models.study import Study
 from clickbridge.settings import Settings
 from clickbridge.skernel.query_kernel import QueryKernel, checked_weights
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 MOST_LISTS = 300
+MOST_SEARCHES = 1000
+"""Held-back searches on which the base is compared with what corrects it."""
 LEAST_GAIN = 5e-4
 QUERY_KERNELS = (
     "word:0.5,char:0.5",
@@ -82,6 +85,8 @@ class Choice:
 @dataclass(frozen=True, kw_only=True)
 class KernelChoices(Choices):
     choice: Choice
+    corrects: bool = True
+    """Whether what was learned improves the base that the model has; if not, the base's own order stays."""
 
 
 def parse_weights(text: str) -> dict[str, float]:
@@ -134,7 +139,9 @@ def chosen(model: KernelModel, study: Study) -> KernelChoices:
         note = f"{model.spec}: too few clicks to hold any back; kernels and constants are the defaults"
         return model.choices(study, first, note)
     trials = Trials(model, rest, model.choices(rest, first))
-    lists = labelled(study, at_most(MOST_LISTS, held.lists([ranker_of(trials.fitted(first))]), seed))
+    rankers = [ranker_of(part) for part in (*trials.parts, trials.fitted(first))]
+    # What nobody finds is not there to be re-ranked in use either.
+    lists = labelled(study, at_most(MOST_LISTS, held.lists(rankers, missed=not trials.parts), seed))
     if len(lists) < MIN_USABLE:
         said = f"{len(lists)} queries can be held back, {MIN_USABLE} are needed; all constants are defaults"
         return replace(trials.choices, notes=(f"{model.spec}: {said}",))
@@ -143,7 +150,21 @@ def chosen(model: KernelModel, study: Study) -> KernelChoices:
     best, found = max(climbs, key=lambda reached: reached[1])
     words = ", ".join(f"{name} {getattr(best, name)}" for name, grid in grids.items() if len(grid) > 1)
     note = f"{model.spec}: {words} (nDCG@5 {found:.3f} on {len(lists)} held-back lists)"
-    return replace(trials.choices, choice=best, notes=(note,))
+    return guarded(trials, replace(trials.choices, choice=best, notes=(note,)), study)
+
+
+def guarded(trials: Trials, choices: KernelChoices, study: Study) -> KernelChoices:
+    """The choices, told to leave the base's order alone where they do not improve it: on held-back pages, or where
+    there are none, in a search of the collection. A model without a base has nothing to fall back on."""
+    if not trials.parts:
+        return choices
+    jury, base = Jury(study, trials.model.settings.seed, MOST_SEARCHES), trials.parts[0]
+    gain = jury.gain(jury.values(trials.fitted(choices.choice)), jury.values(base))
+    said = f"{trials.model.spec}: {gain.mean:+.4f} (± {gain.error:.4f}) over {base.spec} {jury.task}"
+    if gain.mean > gain.error:
+        return replace(choices, notes=(*choices.notes, said))
+    said = f"{said}: no gain beyond chance, so the order of {base.spec} stays"
+    return replace(choices, corrects=False, notes=(*choices.notes, said))
 
 
 class Trials:
@@ -163,7 +184,7 @@ class Trials:
             self._first[taught] = self.model.assembled(self.study, choices, self.parts)
             self._kernels[choice.query_kernel] = self._first[taught].kernel
         if choice.query_kernel not in self._kernels:
-            self._kernels[choice.query_kernel] = self.model.query_kernel_of(self.study, choice)
+            self._kernels[choice.query_kernel] = self.model.query_kernel_of(self.study, choice, self.parts)
         kernel, rows = self._kernels[choice.query_kernel], self.model.document_rows(self.study, choice.doc_kernel)
         return replace(self._first[taught], choices=choices, kernel=kernel, doc_rows=rows)
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import InputError
+from clickbridge.io.values import expect
 from clickbridge.models.candidates import Query
 from clickbridge.models.explain import Part, explanation
 from clickbridge.models.fitted import Array, Choices, Fitted
@@ -78,6 +79,20 @@ class FittedKernel(Fitted):
     doc_rows: sparse.csr_array | None
     """Unit rows that documents are compared by; None where those of a part serve."""
     documents: DocumentKernel = field(init=False, repr=False)
+
+    def check_stored(self) -> None:
+        super().check_stored()
+        n, training = len(self.queries), self.training
+        if len(self.kernel.features) != n or len(training.has_pairs) != n:
+            raise ValueError("preferences of other queries")
+        n_docs = self.kernel.features.clicks.shape[1]
+        if n_docs > len(self.catalogue) or (self.doc_rows is not None and self.doc_rows.shape[0] != n_docs):
+            raise ValueError("clicks on other documents")
+        expect("documents of points", training.point_doc, (None,), "iu", n_docs)
+        base: Any = getattr(self, "base_scores", None)
+        if base is not None and len(base.points) != len(training.point_doc):
+            raise ValueError("scores of other points")
+
     family: Family = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -258,23 +273,25 @@ class KernelModel(Model):
         """The models inside, of those that have any."""
         return ()
 
-    def material(self, study: Study, choice: Choice) -> KernelData:
+    def material(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> KernelData:
         s: KernelSettings = self.settings
-        return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed)
+        base = parts[0] if parts else None
+        return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed, base)
 
-    def query_kernel_of(self, study: Study, choice: Choice) -> QueryKernel:
-        return QueryKernel(self.material(study, choice).features, choice.query_weights, self.settings.click_kernel)
+    def query_kernel_of(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> QueryKernel:
+        features = self.material(study, choice, parts).features
+        return QueryKernel(features, choice.query_weights, self.settings.click_kernel)
 
     def assembled(self, study: Study, choices: KernelChoices, parts: tuple[Any, ...]) -> FittedKernel:
         """The fitted value, out of what the study gives and the parts have learned."""
         choice = choices.choice
-        material = self.material(study, choice)
+        material = self.material(study, choice, parts)
         said = [note for part in parts for note in part.notes]
         kind: Any = self.fitted_type
         fitted: FittedKernel = kind(
             model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices,
             queries=material.queries, notes=(*said, *choices.notes, f"{self.spec}: {material.note}"),
-            kernel=self.query_kernel_of(study, choice), training=material.training,
+            kernel=self.query_kernel_of(study, choice, parts), training=material.training,
             doc_rows=self.document_rows(study, choice.doc_kernel), **self.more_fields(parts, material),
         )  # fmt: skip
         return fitted

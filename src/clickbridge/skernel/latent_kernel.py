@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.models.candidates import Query
 from clickbridge.models.latent import times
 from clickbridge.models.pls import PLS
@@ -40,6 +40,10 @@ class LatentMap:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "present", np.asarray(self.images.any(axis=1)))
+
+    def check_stored(self) -> None:
+        expect("a map", self.weights, (self.views.width, None))
+        expect("images", self.images, (None, self.weights.shape[1]))
 
     def image(self, key: str) -> Array:
         """A new query's unit image; zeros where it has no known word."""

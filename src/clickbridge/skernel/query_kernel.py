@@ -54,6 +54,12 @@ class QueryFeatures:
     def __len__(self) -> int:
         return int(self.text.shape[0])
 
+    def check_stored(self) -> None:
+        n = len(self)
+        whole = self.text.shape[1] == self.views.width and self.clicks.shape[0] == n
+        if not whole or (self.latent is not None and len(self.latent.images) != n):
+            raise ValueError("known queries do not fit together")
+
 
 class Asked(NamedTuple):
     """A query as neighbours are looked for: its number or -1, its features, the root of its own sum, its image."""

@@ -19,7 +19,7 @@ from scipy import sparse
 from clickbridge.errors import SettingError
 from clickbridge.io.values import stored
 from clickbridge.models.algebra import FittedSum
-from clickbridge.models.candidates import Query
+from clickbridge.models.candidates import Query, behind
 from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper
 from clickbridge.models.fitted import Array, Fitted
 from clickbridge.models.model import Model
@@ -40,6 +40,8 @@ BASE = "base"
 """The document kernel that is the cosine of the base model's own images."""
 POOL, POOL_FACTOR, OTHERS, EACH = 100, 5, 10, 20
 """Candidates of a search: of the query, and of its nearest neighbours."""
+LONG_LIST = 200
+"""A list of more documents is a collection to be searched, not a page to be re-ranked."""
 
 
 @settings
@@ -104,6 +106,25 @@ class FittedRobust(FittedKernel, FittedWrapper):
         return np.where(known, scores / self.base_scores.mean + self.choice.epsilon, -np.inf)
 
     # --- using -----------------------------------------------------------------------------------
+
+    def falls_back(self, query: str) -> bool:
+        return not self.choices.corrects or super().falls_back(query)
+
+    def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
+        """A long list is searched: what is worth scoring comes first, all else after it in the base's order."""
+        if not self.choices.corrects:
+            return self.base.score_items(query, items)
+        if len(items) <= LONG_LIST:
+            return super().score_items(query, items)
+        found = self.neighbourhood(query, np.empty(0, dtype=np.int64))
+        if found is None:
+            return self.without_neighbours(query, items)
+        near = np.isin(items, self.worth_scoring(query, found, LONG_LIST))
+        first = self.score_within(found.scoring(self.documents, items[near]), query, items[near])
+        return behind(near, first, self.base.score_items(query, items))
+
+    def search(self, query: Query, k: int) -> Found:
+        return super().search(query, k) if self.choices.corrects else self.base.search(query, k)
 
     def without_neighbours(self, query: Query, items: Array) -> Array:
         return self.base.score_items(query, items)

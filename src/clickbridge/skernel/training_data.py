@@ -7,9 +7,9 @@ Text kernels see no click, so where both have weight 0 the whole log gives prefe
 
 from __future__ import annotations
 
-from collections.abc import Set
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,12 @@ from clickbridge.errors import InputError
 from clickbridge.graph.clickgraph import ClickGraph, sum_pairs
 from clickbridge.graph.parts import Pairs
 from clickbridge.io.values import stored
-from clickbridge.log.preference import Preferences, preferences
+from clickbridge.log.preference import Pages, Preferences, preferences
+from clickbridge.models.candidates import Query
 from clickbridge.models.catalogue import KnownQueries
+from clickbridge.models.fitted import Fitted
 from clickbridge.models.study import Study
+from clickbridge.numerics.ragged import Ragged
 from clickbridge.skernel.latent_kernel import learn_latent_map
 from clickbridge.skernel.query_kernel import QueryFeatures
 
@@ -28,6 +31,9 @@ TAUGHT_BY_CLICKS = ("click", "latent")
 """Parts of k_Q that have learned from clicks."""
 KERNEL_SHARE = 0.5
 """How much of the log gives them, where they are used; the rest gives preferences."""
+
+PAGE, MOST_PAGES = 10, 20_000
+"""Documents of a page that the base makes where the log has none, and how many such pages at most."""
 
 
 @stored
@@ -115,21 +121,57 @@ class KernelData:
     note: str
 
 
-def gather(study: Study, parts: Set[str], preference: str, language: str, seed: int) -> KernelData:
-    """`parts` are those of TAUGHT_BY_CLICKS that weigh anything."""
-    key = ("kernel material", frozenset(parts), preference, language, seed)
-    return study.once(key, lambda: _gather(study, parts, preference, language, seed))
+class FoundPages(NamedTuple):
+    """Pages that a model made: what it finds for a query, and what was clicked for it anywhere."""
+
+    query: Array
+    indptr: Array
+    doc: Array
+    clicked: Array
 
 
-def _gather(study: Study, parts: Set[str], preference: str, language: str, seed: int) -> KernelData:
+def gather(
+    study: Study, parts: Set[str], preference: str, language: str, seed: int, base: Fitted | None = None
+) -> KernelData:
+    """`parts` are those of TAUGHT_BY_CLICKS that weigh anything. Where the log has no pages, `base` makes them."""
+    key = ("kernel material", frozenset(parts), preference, language, seed, None if base is None else base.spec)
+    return study.once(key, lambda: _gather(study, parts, preference, language, seed, base))
+
+
+def found_pages(base: Fitted, keys: Sequence[str], pairs: Pairs, seed: int) -> FoundPages:
+    """For each query with clicks the best that the base finds, and the clicked documents: what a page of the base would
+    have shown, and what people wanted instead. Of many queries some are drawn."""
+    asked = np.unique(pairs.query[pairs.clicks > 0])
+    if len(asked) > MOST_PAGES:
+        asked = np.sort(np.random.default_rng(seed).choice(asked, MOST_PAGES, replace=False))
+    found = base.search_many([Query(keys[i]) for i in asked.tolist()], PAGE)
+    starts, stops = (np.searchsorted(pairs.query, asked, side) for side in ("left", "right"))
+    docs: list[Array] = []
+    marks: list[Array] = []
+    for (items, _), start, stop in zip(found, starts.tolist(), stops.tolist(), strict=True):
+        clicked = pairs.doc[start:stop][pairs.clicks[start:stop] > 0]
+        docs.append(np.union1d(items, clicked))
+        marks.append(np.isin(docs[-1], clicked))
+    indptr = Ragged.of_lengths([len(page) for page in docs]).indptr
+    empty = np.empty(0, dtype=np.int64)
+    return FoundPages(asked, indptr, np.concatenate([empty, *docs]), np.concatenate([empty, *marks]).astype(bool))
+
+
+def _gather(
+    study: Study, parts: Set[str], preference: str, language: str, seed: int, base: Fitted | None
+) -> KernelData:
     graph, seen = study.graph, study
-    pages = graph.impressions
+    pages: Pages | None = graph.impressions
     pairs: Pairs | None = graph.pairs
     if parts:
         held, seen = study.hold_back(1 - KERNEL_SHARE, seed, by="click")
         pages = held.shown
-        pairs = held.clicked if pages is None else sum_pairs(pages, None)
-    found = preferences(pages, pairs, preference)
+        pairs = held.clicked if held.shown is None else sum_pairs(held.shown, None)
+    if pages is None and base is not None and preference == "auto" and pairs is not None:
+        found = preferences(found_pages(base, graph.query_keys, pairs, seed), rule="clicked")
+        found = replace(found, rule=f"clicked over what {base.spec} finds")
+    else:
+        found = preferences(pages, pairs, preference)
     clicks = graph.matrix(rows="queries")
     known = np.union1d(np.unique(found.query), np.flatnonzero(np.diff(clicks.indptr)))
     numbers = np.full(graph.n_queries, -1, dtype=np.int64)

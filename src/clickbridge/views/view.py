@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import MissingPart, SettingError
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.numerics.row import EMPTY, Row, counted
 from clickbridge.views.char import CharCounter
 from clickbridge.views.fields import Counter, FieldCounts, count_fields
@@ -102,6 +102,9 @@ class TermView(View):
     of_text = True
     vocabulary: Vocabulary
     idf: Array
+
+    def check_stored(self) -> None:
+        expect("idf", self.idf, (len(self.vocabulary),))
 
     @classmethod
     def counter(cls, vocabulary: Vocabulary, language: str, stop_words: str, frozen: bool) -> Counter:

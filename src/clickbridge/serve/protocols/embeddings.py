@@ -51,7 +51,7 @@ def embeddings_routes(service: Service) -> APIRouter:
         else:
             images = fitted.map_queries(texts)
         _check_width(images.shape[1], len(texts), asked.dimensions)
-        rows = images if isinstance(images, np.ndarray) else images.toarray()
+        rows = np.asarray(images) if isinstance(images, np.ndarray) else images.toarray()
         data = [
             {"object": "embedding", "index": i, "embedding": _encoded(row, asked.encoding_format)}
             for i, row in enumerate(rows.astype(np.float32))

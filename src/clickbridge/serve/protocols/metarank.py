@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from clickbridge.log.clean import RecordError
 from clickbridge.log.metarank import metarank_ranking, read_metarank
 from clickbridge.log.searches import Search
-from clickbridge.serve.answers import explained, ranked, scores_or_lowest, texts_of
+from clickbridge.serve.answers import explanations, ranked, scores_or_lowest, texts_of
 from clickbridge.serve.bodies import read_body, reply, taking
 from clickbridge.serve.limits import MAX_DOCUMENTS, MAX_EVENTS
 from clickbridge.serve.protocols.pages import Batch, keep_batch
@@ -73,10 +73,8 @@ def _ranked(served: Served, search: Search, body: Mapping[str, Any], explain: bo
     ordered = scores_or_lowest(ranked(fitted, search.query, documents, user))
     items: list[dict[str, Any]] = [{"item": doc_id, "score": score} for doc_id, score in ordered]
     if explain:
-        results: list[dict[str, Any]] = [{"doc_id": doc_id} for doc_id, _ in ordered]
-        explained(fitted, search.query, results)
-        for item, result in zip(items, results, strict=True):
-            pairs = (result.get("explanation") or {}).get("pairs", ())
+        for item, reason in zip(items, explanations(fitted, search.query, [d for d, _ in ordered]), strict=True):
+            pairs = (reason or {}).get("pairs", ())
             names = ((f"{p['query_feature']} {p['doc_feature']}", p["contribution"]) for p in pairs)
             item["features"] = [{"name": name, "value": value} for name, value in names]
     return items

@@ -1,0 +1,72 @@
+"""What a target is given: the model, its GRAPH where there is one, and queries whose results show that it worked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from clickbridge.errors import MissingPart
+from clickbridge.export.maps import Maps
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.models.fitted import Array, Fitted
+from clickbridge.types import text_of_key
+
+SAMPLES, SHOWN = 5, 10
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    fitted: Fitted
+    target: str
+    graph: ClickGraph | None = None
+    min_users: int = 2
+    """Queries of fewer people are not written, where the log has users."""
+
+    @cached_property
+    def maps(self) -> Maps:
+        return Maps.of(self.fitted, self.target)
+
+    @property
+    def log(self) -> ClickGraph:
+        """The GRAPH, for a target that is made of clicks."""
+        if self.graph is None:
+            raise MissingPart(f"export --to {self.target} is made of clicks: give the GRAPH, --graph GRAPH")
+        return self.graph
+
+    @cached_property
+    def shown_queries(self) -> Array:
+        """Numbers of the GRAPH's queries that have text and that enough people asked and clicked on."""
+        graph = self.log
+        clicked = np.bincount(graph.pairs.query, graph.pairs.clicks, minlength=graph.n_queries) > 0
+        if graph.pairs.users is not None and self.min_users > 1:
+            most = np.zeros(graph.n_queries, dtype=np.int64)
+            np.maximum.at(most, graph.pairs.query, graph.pairs.users)
+            clicked &= most >= self.min_users
+        has_text = np.array([bool(text) for text in graph.query_texts], dtype=bool)
+        return np.flatnonzero(clicked & has_text)
+
+    @cached_property
+    def samples(self) -> list[str]:
+        """The most clicked queries that the model answers; with a GRAPH, of those that may be shown."""
+        known = self.fitted.queries
+        order = np.argsort(-np.asarray(known.clicks), kind="stable")
+        allowed = None if self.graph is None else {self.graph.query_texts[i] for i in self.shown_queries}
+        texts = (text_of_key(known.keys[i]) for i in order.tolist())
+        out: list[str] = []
+        for text in texts:
+            if text and (allowed is None or text in allowed) and len(self.fitted.rank(text, 1)):
+                out.append(text)
+            if len(out) == SAMPLES:
+                break
+        return out
+
+    def expected(self, query: str, scale: float = 1.0, constant: float = 0.0) -> list[dict[str, Any]]:
+        """The first ten of our own results, as the engine should give them."""
+        ranking = self.fitted.rank(query, SHOWN)
+        return [
+            {"rank": rank, "doc_id": hit.doc_id, "score": hit.score, "engine_score": hit.score * scale + constant}
+            for rank, hit in enumerate(ranking, 1)
+        ]

@@ -1,0 +1,54 @@
+"""Synonyms learned from clicks, for Solr, Elasticsearch and OpenSearch, and a table for who reviews them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from clickbridge.export.folder import write_json
+from clickbridge.export.recipe import Recipe
+from clickbridge.export.source import Source
+from clickbridge.insight.synonyms import learn_synonyms, solr_lines, write_csv
+
+
+def write(source: Source, folder: Path) -> None:
+    language = getattr(source.fitted.settings, "language", "english")
+    found = learn_synonyms(source.log, min_users=source.min_users, language=language)
+    (folder / "synonyms.txt").write_text("".join(f"{line}\n" for line in solr_lines(found)), encoding="utf8")
+    write_csv(folder / "synonyms.csv", found)
+    analysis = {
+        "filter": {
+            "clickbridge_synonyms": {"type": "synonym_graph", "synonyms_path": "synonyms.txt", "updateable": True}
+        },
+        "analyzer": {
+            "clickbridge_query": {"tokenizer": "standard", "filter": ["lowercase", "clickbridge_synonyms"]},
+        },
+    }
+    write_json(folder / "analysis.json", {"settings": {"analysis": analysis}})
+    write_json(folder / "expected.json", [{"query": q, "results": source.expected(q)} for q in source.samples])
+    kinds = sorted({s.kind for s in found})
+    counts = ", ".join(f"{sum(s.kind == kind for s in found):,} {kind}" for kind in kinds) or "none found"
+    Recipe(
+        "Synonyms learned from clicks",
+        f"{len(found):,} pairs ({counts}), the surest first. At least {source.min_users} people showed each, where "
+        f"the log "
+        "knows people; else as many clicks.",
+        {
+            "synonyms.txt": "Solr's format, which Elasticsearch and OpenSearch read too",
+            "synonyms.csv": "the same with kind, weight, clicks, people and example queries: review this first",
+            "analysis.json": "an analyzer for queries that uses them",
+            "expected.json": "the first ten results of the model for a few queries",
+        },
+        [
+            ("Review.", "less synonyms.csv"),
+            ("Elasticsearch, OpenSearch: put the file into the `config` folder of every node and make an index with "
+             "`analysis.json`; give the text fields `\"search_analyzer\": \"clickbridge_query\"`.",
+             'cp synonyms.txt $CONFIG/\ncurl -s -H "Content-Type: application/json" -X PUT $HOST/my-index -d '
+             '@analysis.json'),
+            ("Solr: put it into the configuration, and name it in a `SynonymGraphFilterFactory` of the query analyzer.",
+             "cp synonyms.txt $SOLR_CONFIG/"),
+        ],
+        "`a => b` replaces a slip by the word; `a => a, b` keeps both. Weights do not fit into the file: they are in "
+        "the "
+        "table, and a model uses them.",
+        "The file is parsed with Lucene's own reader of synonyms by the tests.",
+    ).write(folder)  # fmt: skip

@@ -1,0 +1,215 @@
+"""A client of the service, in the standard library alone: `Client("http://localhost:8765").rank("ny pizza", ids)`.
+
+What may be repeated is: a request that was refused for now (503, 429), or that got no answer, is sent again after a
+pause that doubles, with jitter, so that many clients do not come back at once. Events have ids, so feedback is safe to
+repeat as well.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from clickbridge.errors import ClickbridgeError, SettingError
+from clickbridge.types import Document
+
+AGAIN = (429, 502, 503, 504)
+"""Answers that mean: the same request, a little later."""
+LONGEST_PAUSE = 10.0
+
+
+class ServiceError(ClickbridgeError):
+    """What the service refused, and why; `status` is 0 where it did not answer."""
+
+    def __init__(self, message: str, status: int = 0, code: str = "", field: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code, self.field = status, code, field
+
+
+@dataclass(frozen=True, slots=True)
+class ServedHit:
+    """One result: `score` is None where the model has none."""
+
+    doc_id: str
+    score: float | None
+    rank: int
+    title: str = ""
+    snippet: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedRanking(Sequence[ServedHit]):
+    """An answer of the service. `query_id` is what a click on it is reported by."""
+
+    query_id: str
+    model: str
+    version: str
+    took_ms: float
+    hits: tuple[ServedHit, ...]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, i):  # type: ignore[no-untyped-def]
+        return self.hits[i]
+
+    @property
+    def doc_ids(self) -> list[str]:
+        """The ids, best first."""
+        return [hit.doc_id for hit in self.hits]
+
+
+class Client:
+    """Speaks to a running service. Threads may share one; each has a connection of its own.
+
+    `key` is sent as a bearer key; `timeout` is in seconds; a request is sent up to `retries` times more.
+    """
+
+    def __init__(self, url: str, key: str | None = None, timeout: float = 5.0, retries: int = 3) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SettingError(f"a service has a URL, as http://localhost:8765; got {url!r}")
+        self._parts, self._base = parts, parts.path.rstrip("/")
+        self._headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+        self.timeout, self.retries = timeout, retries
+        self._own = threading.local()
+
+    # --- asking ----------------------------------------------------------------------------------
+
+    def rank(
+        self,
+        query: str,
+        documents: Sequence[str | Document],
+        k: int | None = None,
+        *,
+        user: str | None = None,
+        filter: str | None = None,
+        model: str | None = None,
+    ) -> ServedRanking:
+        """The documents in the model's order. One that the model does not know is scored by the text it brings."""
+        given = [d if isinstance(d, str) else {**d.fields, "doc_id": d.doc_id} for d in documents]
+        body = {"query": query, "documents": given, "k": k, "user": user, "filter": filter, "model": model}
+        return _ranking(self._call("POST", "/rank", {name: v for name, v in body.items() if v is not None}))
+
+    def search(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        user: str | None = None,
+        filter: str | None = None,
+        model: str | None = None,
+    ) -> ServedRanking:
+        """The best documents of the whole collection."""
+        asked = {"q": query, "k": k, "user": user, "filter": filter, "model": model}
+        return _ranking(self._call("GET", "/search", asked))
+
+    def suggest(self, typed: str, k: int = 10, *, model: str | None = None) -> list[str]:
+        """Queries that begin like this."""
+        answer = self._call("GET", "/suggest", {"q": typed, "k": k, "model": model})
+        return [row["query"] for row in answer["results"]]
+
+    def feedback(self, events: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+        """Reports pages and clicks; how many events are new, and how many were known. One without an `event_id` gets
+        one, so that it can be sent again."""
+        named = [{"event_id": uuid.uuid4().hex, **event} for event in events]
+        answer = self._call("POST", "/feedback", {"events": named})
+        return int(answer["accepted"]), int(answer["duplicates"])
+
+    def click(self, ranking: ServedRanking, *doc_ids: str, user: str | None = None) -> None:
+        """Reports what was clicked on an answer."""
+        event = {"query_id": ranking.query_id, "clicks": list(doc_ids)}
+        self.feedback([event if user is None else {**event, "user": user}])
+
+    def undo(self, event_id: str) -> bool:
+        """Takes an event back; False where that was done before."""
+        return bool(self._call("POST", "/feedback/undo", {"event_id": event_id})["accepted"])
+
+    def health(self) -> dict[str, Any]:
+        """The models that answer."""
+        return self._call("GET", "/health", {})
+
+    # --- the wire --------------------------------------------------------------------------------
+
+    def _call(self, method: str, path: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        path, body = self._base + path, None
+        if method == "GET":
+            path += "?" + urlencode({name: v for name, v in values.items() if v is not None})
+        else:
+            body = json.dumps(values).encode()
+        for attempt in range(self.retries + 1):
+            last = attempt == self.retries
+            try:
+                status, headers, answer = self._send(method, path, body)
+            except (OSError, http.client.HTTPException) as error:
+                if last:
+                    raise ServiceError(f"no answer from {self._parts.netloc}: {error}") from error
+                status, headers, answer = 0, {}, {}
+            if status == 200:
+                return answer
+            if status and (status not in AGAIN or last):
+                raise _refused(status, answer)
+            time.sleep(_pause(attempt, headers))
+        raise AssertionError("the last attempt has returned or raised")
+
+    def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, Mapping[str, str], dict[str, Any]]:
+        connection = self._connection()
+        try:
+            connection.request(method, path, body, self._headers)
+            response = connection.getresponse()
+            raw = response.read()
+        except BaseException:
+            connection.close()  # the next request opens it again
+            raise
+        try:
+            answer = json.loads(raw)
+        except ValueError:
+            answer = {}
+        return response.status, {k.lower(): v for k, v in response.getheaders()}, answer
+
+    def _connection(self) -> http.client.HTTPConnection:
+        found: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
+        if found is None:
+            kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
+            found = self._own.connection = kind(self._parts.hostname or "", self._parts.port, timeout=self.timeout)
+        return found
+
+    def close(self) -> None:
+        """Closes this thread's connection."""
+        self._connection().close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _ranking(answer: Mapping[str, Any]) -> ServedRanking:
+    hits = (
+        ServedHit(r["doc_id"], r["score"], r["rank"], r.get("title") or "", r.get("snippet") or "")
+        for r in answer["results"]
+    )
+    return ServedRanking(answer["query_id"], answer["model"], answer["version"], answer["took_ms"], tuple(hits))
+
+
+def _refused(status: int, answer: Mapping[str, Any]) -> ServiceError:
+    error = answer.get("error")
+    if not isinstance(error, dict):
+        return ServiceError(f"the service answered {status}", status)
+    return ServiceError(str(error.get("message")), status, str(error.get("code")), error.get("field"))
+
+
+def _pause(attempt: int, headers: Mapping[str, str]) -> float:
+    """Up to twice as long each time, at random; at least what the service asks for."""
+    asked = headers.get("retry-after", "")
+    least = float(asked) if asked.isdigit() else 0.0
+    return min(LONGEST_PAUSE, least + random.uniform(0.05, 0.1) * 2**attempt)

@@ -1,0 +1,107 @@
+"""`as_printed`: the papers' algorithms, and nothing of ours beside what the user says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clickbridge import ClickGraph, build_model, load
+from clickbridge.log.preference import preferences
+from clickbridge.models.factor_training import Training
+from clickbridge.models.rmls_passes import Problem, RMLSSettings, _penalty
+from clickbridge.models.study import Study
+from clickbridge.numerics.rows import sparse_rows
+from clickbridge.types import Document, Impression
+
+WORDS = ("pizza", "slice", "york", "apple", "pie", "crust", "oven", "cheese", "tart", "bake")
+
+
+@pytest.fixture(scope="module")
+def graph() -> ClickGraph:
+    rng = np.random.default_rng(5)
+    docs = [Document(f"d{i}", {"title": " ".join(rng.choice(WORDS, 3))}) for i in range(30)]
+    log = []
+    for _ in range(240):
+        shown = [f"d{n}" for n in rng.choice(30, 6, replace=False)]
+        log.append(Impression(" ".join(rng.choice(WORDS, 2)), results=shown, clicks=[shown[int(rng.integers(1, 6))]]))
+    return ClickGraph.build(log, docs)
+
+
+def test_the_switch_changes_defaults_and_leaves_what_the_user_says() -> None:
+    printed: Any = RMLSSettings(as_printed="true", beta=0.5)
+    assert (printed.shrink, printed.decorrelate, printed.norm_power, printed.start) == ("absolute", 0.0, 0.0, "ball")
+    assert (printed.beta, printed.gamma) == (0.5, 0.001)
+    assert RMLSSettings(as_printed="false").shrink == "density"
+
+
+@pytest.mark.parametrize("spec", ["rmls", "ssi", "svdfeature", "mart:bm25+pls"])
+def test_a_model_as_printed_is_another_and_survives_saving(spec: str, graph: ClickGraph, tmp_path: Path) -> None:
+    ours, theirs = (build_model(spec, {"as_printed": flag}).fit(graph) for flag in (False, True))
+    lists = [(key, graph.doc_ids) for key in list(graph.query_keys)[:20]]
+    one, two = ([m.score(q, ids) for q, ids in lists] for m in (ours, theirs))
+    assert any(not np.allclose(a, b) for a, b in zip(one, two, strict=True))
+    assert not any(np.isnan(scores).any() for scores in two)
+    theirs.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.settings.as_printed is True
+    assert all(np.array_equal(again.score(q, ids), scores) for (q, ids), scores in zip(lists, two, strict=True))
+
+
+def test_rows_start_inside_the_ball(graph: ClickGraph) -> None:
+    s = RMLSSettings(as_printed=True, dim=8, theta_y=2.0)
+    model: Any = build_model("rmls", {"as_printed": True, "dim": 8})
+    study = Study(graph)
+    choices = model.choose(study)
+    _, features, (columns,) = model.learn_features(study, ["&".join(choices.groups)], choices)
+    lengths = np.linalg.norm(Problem.of(features, *columns, 8, s).first(s, study.engine), axis=1)
+    assert lengths.min() > 0
+    assert lengths.max() <= 2.0 + 1e-5
+
+
+def test_the_objective_has_the_penalty_of_equation_4() -> None:
+    s = RMLSSettings(as_printed=True, beta=0.5, gamma=0.25)
+    l_x, l_y = np.array([[1.0, -2.0]], dtype=np.float32), sparse_rows(np.array([[4.0, 0.0]], dtype=np.float32))
+    assert _penalty(s, l_x, l_y) == pytest.approx(0.5 * 3 + 0.25 * 4)
+    assert _penalty(RMLSSettings(), l_x, l_y) == 0.0
+
+
+def begun(spec: str, graph: ClickGraph, **settings: Any) -> tuple[Training, Any]:
+    model: Any = build_model(spec, settings)
+    study = Study(graph)
+    known, training = model._begin(study, model.choose(study))
+    return training, known
+
+
+def test_ssi_learns_from_the_preferences_of_the_log(graph: ClickGraph) -> None:
+    training, known = begun("ssi", graph, as_printed=True)
+    got = training.samples(0)
+    found = preferences(graph.impressions, graph.pairs, "skip-above")
+    names = [graph.query_keys[int(i)] for i in found.query]
+    expected = set(zip(names, found.better.tolist(), found.worse.tolist(), strict=True))
+    asked = [known.clicked.keys[i] for i in got.query.tolist()]
+    assert set(zip(asked, got.positive.tolist(), got.negative.tolist(), strict=True)) == expected
+
+
+def test_svdfeature_aims_at_click_counts(graph: ClickGraph) -> None:
+    training, known = begun("svdfeature", graph, as_printed=True)
+    got, clicks = training.samples(0), known.clicked.matrix.toarray()
+    aims = clicks[got.query, got.positive]
+    assert np.all((got.target == aims) | (got.target == 0))
+    assert got.target.max() == clicks.max() > 0
+
+
+def test_min_clicks_reaches_what_descent_learns_from() -> None:
+    log = [Impression("pizza slice", results=["d1", "d2", "d3"], clicks=["d1"])] * 5
+    log += [Impression("apple pie", results=["d4", "d5"], clicks=["d5"])]
+    docs = [Document(f"d{i}", {"title": WORDS[i]}) for i in range(1, 6)]
+    training, known = begun("ssi", ClickGraph.build(log, docs), min_clicks=3)
+    assert {known.clicked.keys[q] for q in training.samples(0).query.tolist()} == {"pizza slice"}
+
+
+def test_trees_as_printed_see_the_scores_alone(graph: ClickGraph) -> None:
+    model: Any = build_model("mart:bm25+pls", {"as_printed": True}).fit(graph)
+    assert model.fitted.grown
+    assert model.fitted.feature_names == ("bm25", "pls")
