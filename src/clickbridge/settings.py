@@ -168,7 +168,7 @@ class Printed(Settings):
     as_printed: bool = setting(
         False,
         "the algorithm, features and constants of the paper, nothing of ours; other settings that you give count",
-        group="13",
+        group="12, 13",
     )
 
 

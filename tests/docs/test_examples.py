@@ -11,7 +11,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
-KINDS = re.compile(r"(python|sh) (run|no-run)|(json|csv|text|python) file=[\w.-]+|pycon|text( out)?|json|csv|")
+KINDS = re.compile(
+    r"(python|sh) (run|no-run)|python opensearch|(json|csv|text|python) file=[\w.-]+|pycon|text( out)?|json|csv|"
+)
 Program = Callable[[str], ModuleType]
 
 
