@@ -17,11 +17,13 @@ from clickbridge.cli import (
     demo,
     export,
     forget,
+    insight,
     models,
     reproduce,
     runs,
     search,
     serving,
+    trying,
     update,
 )
 from clickbridge.cli.console import say
@@ -48,6 +50,8 @@ for verb in (
     data.ingest,
     data.split,
     data.stats,
+    insight.validate,
+    insight.insights,
     models.models,
     models.fit,
     update.update,
@@ -64,6 +68,7 @@ for verb in (
     serving.serve,
 ):
     app.command()(verb)
+app.command("try")(trying.try_log)
 
 
 def main() -> None:
