@@ -31,3 +31,23 @@ def test_every_public_name_says_what_it_is(name: str) -> None:
     text = vars(found).get("__doc__") if inspect.isclass(found) else found.__doc__
     assert text
     assert not text.startswith(f"{name}("), "what a dataclass writes by itself teaches nothing"
+
+
+SHOWN_ELSEWHERE = {"read_run", "Evaluation", "Comparison", "Client", "ServedRanking"}
+"""Shown in another's example; or in docs/service.md, since they need a running service."""
+
+
+@pytest.mark.parametrize("name", [name for name in clickbridge.__all__ if name != "__version__"])
+def test_every_public_name_has_an_example_that_runs(name: str) -> None:
+    """They run in test_doc_examples."""
+    found = clickbridge.evaluate.single.evaluate if name == "evaluate" else getattr(clickbridge, name)  # type: ignore[attr-defined]
+    if name not in SHOWN_ELSEWHERE and not (inspect.isclass(found) and issubclass(found, Exception)):
+        assert ">>> " in (inspect.getdoc(found) or "")
+
+
+@pytest.mark.parametrize("kind", [clickbridge.Model, clickbridge.Fitted])
+def test_what_users_call_has_types(kind: type) -> None:
+    """`Any` in a signature tells nothing. Where a value may have any type, `object` says so."""
+    for name, member in vars(kind).items():
+        if inspect.isfunction(member) and not name.startswith("_"):
+            assert "Any" not in str(inspect.signature(member)), f"{kind.__name__}.{name}"

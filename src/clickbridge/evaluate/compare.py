@@ -98,7 +98,13 @@ def compare(
 
     Print the result for a table; it also has `to_frame`, `write_csv` and `write_report`.
 
-        compare(graph, lists, ["bm25", PLS(dim=300), my_fitted_model])
+    Examples
+    --------
+    >>> from clickbridge import BM25, PLS, ResultList, example_graph
+    >>> lists = [ResultList("1", "somewhere to sleep", ["slice", "rooms"], [0, 1])]
+    >>> result = compare(example_graph(), lists, {"words": BM25(), "meaning": PLS(dim=10)}, measures="nDCG@1")
+    >>> [(row["model"], row["nDCG@1"]) for row in result.rows()]
+    [('given', 0.0), ('words', 0.0), ('meaning', 1.0)]
     """
     say = progress or (lambda what, count: None)
     everyone = entrants(models, baseline)

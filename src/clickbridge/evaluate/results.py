@@ -51,7 +51,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models in the order they were named. `main` is the measure that tests, groups and examples go by."""
+    """What `compare` found: models in the order they were named, their means, tests and costs.
+
+    Print it for a table, also in a notebook; `to_frame`, `write_csv` and `write_report` give more. `main` is the
+    measure that tests, groups and examples go by. `compare` has an example.
+    """
 
     models: list[ModelResult]
     baseline: str

@@ -29,6 +29,7 @@ class Evaluation:
 
     `values` are by measure and query id. Queries without a relevant document have none. Where the model has no score
     for a list, the list keeps its order and counts for what that is worth; `answered` of the `counted` are the others.
+    `evaluate` has an example.
     """
 
     model: str

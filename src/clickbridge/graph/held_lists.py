@@ -21,7 +21,18 @@ Ranker = Callable[[list[str], int], list[list[str]]]
 
 @dataclass(frozen=True)
 class HoldBack:
-    """`graph` is the rest. `shown` are held-back pages; `clicked` are held-back clicks without a page."""
+    """What `graph.hold_back` gives: the rest of the clicks as a GRAPH, and those held back.
+
+    `graph` is the rest. `shown` are held-back pages; `clicked` are held-back clicks without a page. `lists` makes
+    labelled lists of them.
+
+    Examples
+    --------
+    >>> from clickbridge import example_graph
+    >>> held = example_graph().hold_back(fraction=0.1)
+    >>> held.by, len(held.lists())
+    ('time', 6)
+    """
 
     graph: ClickGraph
     by: str

@@ -23,6 +23,14 @@ def read_topics(path: str | Path) -> dict[str, str]:
 
     A line is `query_id TAB text` (a header is left out), or JSON with `query_id` and `query` (or `_id` and `text`);
     TREC topic files have `<top>`, `<num>` and `<title>`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
+    ...     print("q1\\tny pizza", file=file, flush=True)
+    ...     read_topics(file.name)
+    {'q1': 'ny pizza'}
     """
     name, out = str(path), dict[str, str]()
     for number, query_id, text in _topics(name):
@@ -71,8 +79,15 @@ def lists_of_run(
     grades: Mapping[str, Mapping[str, float]] | None = None,
     depth: int | None = None,
 ) -> list[ResultList]:
-    """A run as lists to re-rank: its first `depth` documents of each query, in its order. With `topics` they have
-    their text; with `grades` they have labels, and an unjudged document has 0."""
+    """A run as lists to re-rank: its first `depth` documents of each query, in its order.
+
+    With `topics` the queries have their text. With `grades` the results have labels; an unjudged document has 0.
+
+    Examples
+    --------
+    >>> lists_of_run({"q1": ["d1", "d2"]}, {"q1": "ny pizza"}, {"q1": {"d2": 2.0}})[0].labels
+    [0.0, 2.0]
+    """
     out = []
     for query_id, ranked in run.items():
         results = ranked[:depth]

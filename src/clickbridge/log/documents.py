@@ -98,6 +98,14 @@ def read_docs(
     A document is a `doc_id` and any fields of text; HTML in them is taken out. `columns` names columns of the files, as
     `{"doc_id": "SKU", "title": "Product Name"}`; where it does not, the usual names of an id and a title are known.
     `id_name()` tells what the log calls the ids.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     print("SKU,Product Name", "d2,<b>Pizza</b> by the slice", sep="\\n", file=file, flush=True)
+    ...     [document.fields["title"] for document in read_docs(file.name)]
+    ['Pizza by the slice']
     """
     reading = Reading(columns=dict(columns or {}), encoding=encoding, delimiter=delimiter)
     if len(paths) == 1 and is_frame(paths[0]):

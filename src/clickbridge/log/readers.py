@@ -239,6 +239,14 @@ def read_log(
     With `dedupe` a record that repeats another one is left out. What cannot be used goes to `rejects`, which refuses
     the log where it is too much. The result can be iterated over any number of times; it is what `ClickGraph.build`
     takes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     print("search_term;sku", "ny pizza;d2", "big apple;d1", sep="\\n", file=file, flush=True)
+    ...     [(row.query, row.doc_id) for row in read_log(file.name)]
+    [('ny pizza', 'd2'), ('big apple', 'd1')]
     """
     reading = Reading(format, dict(columns or {}), time_unit, time_format, encoding, delimiter, dedupe)
     if len(paths) == 1 and is_frame(paths[0]):
