@@ -31,7 +31,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/demo.done: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) -e .
+	$(PIP) -e ".[serve]"
 	touch $@
 
 $(VENV)/test.done: pyproject.toml constraints.txt | $(VENV)/bin/python

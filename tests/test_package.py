@@ -43,6 +43,7 @@ NAMED_EXCEPTIONS = {
     ("types", "frames"),
     ("engines", "numerics"),
     ("numerics", "engines.base"),
+    ("insight", "evaluate"),
 }
 ONLY_IN = {
     "numba": ("numerics",),

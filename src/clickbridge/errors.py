@@ -47,6 +47,10 @@ class NotSupported(ClickbridgeError):
     """A model cannot do what was asked of it."""
 
 
+class EngineError(ClickbridgeError):
+    """The engine that was asked for is not there: no cluster, no card, or not what it needs."""
+
+
 class SettingError(ClickbridgeError):
     """A setting, option or spec has a value outside its documented range."""
 

@@ -166,7 +166,9 @@ class Printed(Settings):
     """Of a model that a paper describes and that we have changed."""
 
     as_printed: bool = setting(
-        False, "the algorithm, features and constants of the paper, nothing of ours; other settings that you give count"
+        False,
+        "the algorithm, features and constants of the paper, nothing of ours; other settings that you give count",
+        group="12, 13",
     )
 
 

@@ -76,7 +76,7 @@ def test_update_with_limits_gives_the_same_model(call: Run, tiny: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--engine", "nonsense"], "--engine is local in this version; got 'nonsense'"),
+        (["--engine", "nonsense"], "--engine is local, ray, ray://HOST:PORT or gpu; got 'nonsense'"),
         (["--memory", "nonsense"], "--memory is a size, as 12GiB or 800MiB; got 'nonsense'"),
         (["--memory", "12 parsecs"], "--memory is a size, as 12GiB or 800MiB; got '12 parsecs'"),
         (["--memory", "-1GiB"], "--memory is a size, as 12GiB or 800MiB; got '-1GiB'"),

@@ -11,7 +11,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
-KINDS = re.compile(r"(python|sh) (run|no-run)|(json|csv|text|python) file=[\w.-]+|pycon|text( out)?|json|csv|")
+KINDS = re.compile(
+    r"(python|sh) (run|no-run)|(json|csv|text|python) file=[\w.-]+|pycon|text( out)?|json|csv|ini|dockerfile|"
+    r"|python opensearch"  # run by test_service_page.py, against a server
+)
 Program = Callable[[str], ModuleType]
 
 

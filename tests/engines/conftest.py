@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -9,15 +10,42 @@ from typing import Any
 import pytest
 
 from clickbridge.engines.base import Engine
+from clickbridge.engines.emulation import Emulation
+from clickbridge.engines.gpu import Gpu
 from clickbridge.engines.local import Local
+from clickbridge.engines.ray import Ray
+from clickbridge.errors import EngineError
 
-ENGINES: dict[str, Callable[..., Any]] = {"local": Local}
+ENGINES: dict[str, Callable[..., Any]] = {
+    "local": Local,
+    "ray": Ray,
+    "gpu": Gpu,
+    "gpu, emulated": lambda **limits: Gpu(**limits, card=Emulation()),
+    "gpu, emulated, too small": lambda **limits: Gpu(**limits, card=Emulation(5000)),
+}
 Make = Callable[..., Engine]
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(scope="session")
+def ray_here() -> Iterator[None]:
+    """One Ray of two workers on this machine for all tests: to start it takes seconds."""
+    if os.environ.get("REQUIRE_ALL") != "1":
+        pytest.importorskip("ray")
+    with Ray(threads=2, memory=1 << 29) as engine:
+        assert engine.workers == 2
+        yield
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.ray if name == "ray" else ()) for name in ENGINES])
 def make(request: pytest.FixtureRequest) -> Iterator[Make]:
     """`make(threads=..., memory=...)` is an engine, closed after the test."""
+    if request.param == "ray":
+        request.getfixturevalue("ray_here")
+    if request.param == "gpu":
+        try:
+            Gpu()
+        except EngineError as error:
+            pytest.skip(str(error))  # by hand, on a machine that has a card
     with ExitStack() as stack:
 
         def made(**limits: int) -> Engine:

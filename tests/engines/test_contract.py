@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -223,18 +222,3 @@ def test_top_k_of_many_images(make: Any) -> None:
     for limits in ({"threads": 2}, {"threads": 3}, {"threads": 3, "memory": 1}):
         for one, other in zip((items, scores), make(**limits).top_k(queries, images, 5, None), strict=True):
             assert one.tobytes() == other.tobytes()
-
-
-@pytest.mark.parametrize("tiles", [1, 2])
-def test_top_k_keeps_to_its_memory(make: Any, tiles: int) -> None:
-    memory = tiles * 9 * 2**20  # a tile has 8 MiB
-    engine = make(threads=4, memory=memory)
-    queries, images = normal(0, 2048, 4), normal(1, 8192, 4)
-    engine.top_k(queries[:2], images, 3, None)
-    tracemalloc.start()
-    try:
-        engine.top_k(queries, images, 3, None)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < memory + 2**20  # and the answer

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -117,3 +118,19 @@ def test_a_single_query_stays_in_its_thread(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(paired_dots(row, documents, np.array([0, 9]), np.arange(9), engine)) == 9
     items, scores = engine.top_k(rng.random((3, 8)), rng.random((50_000, 8)), 5, None)
     assert items.shape == scores.shape == (3, 5)
+
+
+@pytest.mark.parametrize("tiles", [1, 2])
+def test_top_k_keeps_to_its_memory(tiles: int) -> None:
+    memory = tiles * 9 * 2**20  # a tile has 8 MiB
+    engine = Local(threads=4, memory=memory)
+    rng = np.random.default_rng(0)
+    queries, images = (rng.standard_normal((n, 4), dtype=np.float32) for n in (2048, 8192))
+    engine.top_k(queries[:2], images, 3, None)
+    tracemalloc.start()
+    try:
+        engine.top_k(queries, images, 3, None)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < memory + 2**20  # and the answer

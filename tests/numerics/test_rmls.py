@@ -18,13 +18,12 @@ from clickbridge.numerics.rmls import (
     FactoredRows,
     FormedRows,
     Shrinkage,
-    cosine_to_constant,
     decorrelation,
     effective_rank,
     half_iteration,
     kept,
 )
-from clickbridge.numerics.rows import SparseRows, sparse_rows
+from clickbridge.numerics.rows import SparseRows, sparse_rows, surveyed
 from oracles.rmls import algorithm_2, decorrelated, objective, soft_row
 
 Array = np.ndarray[Any, Any]
@@ -185,9 +184,9 @@ def test_the_printed_algorithm_collapses_and_the_default_does_not() -> None:
         for _ in range(30):
             maps = half(w.T, half(w, maps, how), how)
         found[name] = sparse_rows(maps)
-    assert cosine_to_constant(found["printed"]) > 0.95
+    assert surveyed(found["printed"]).cosine_to_constant > 0.95
     assert effective_rank(found["printed"].gram()) < 2
-    assert cosine_to_constant(found["default"]) < 0.6
+    assert surveyed(found["default"]).cosine_to_constant < 0.6
     assert effective_rank(found["default"].gram()) > 8
 
 
@@ -195,6 +194,6 @@ def test_effective_rank_counts_directions() -> None:
     assert effective_rank(np.eye(5)) == pytest.approx(5)
     assert effective_rank(np.ones((4, 4))) == pytest.approx(1)
     assert effective_rank(np.zeros((4, 4))) == 0
-    assert cosine_to_constant(sparse_rows(np.ones((4, 4)))) == pytest.approx(1)
-    assert cosine_to_constant(sparse_rows(np.zeros((4, 4)))) == 0
-    assert cosine_to_constant(sparse_rows(np.eye(4))) == pytest.approx(0.5)
+    assert surveyed(sparse_rows(np.ones((4, 4)))).cosine_to_constant == pytest.approx(1)
+    assert surveyed(sparse_rows(np.zeros((4, 4)))).cosine_to_constant == 0
+    assert surveyed(sparse_rows(np.eye(4))).cosine_to_constant == pytest.approx(0.5)

@@ -1,7 +1,8 @@
-"""`clickbridge demo`: the whole path on built-in data, from a raw log to an evaluated ranking."""
+"""`clickbridge demo`: the whole path on built-in data, from a raw log to a search page."""
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,19 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clickbridge.cli.console import Seed, out, print_table, progress, say
-from clickbridge.errors import SettingError
 
 if TYPE_CHECKING:
     from clickbridge.models.model import Model
     from clickbridge.models.study import Study
     from clickbridge.online.interleave import Verdict
+    from clickbridge.online.online import Online
     from clickbridge.online.simulated import Point
     from clickbridge.types import ResultList
 
     Curve = tuple[int, list[Point], Verdict]
 
-SPECS = ("vsm", "lmir", "bm25", "lsi-dt", "cos-click", "pls", "bm25+pls")
-BEFORE, AFTER = "bm25", "bm25+pls"
+SPECS = ("vsm", "lmir", "bm25", "lsi-dt", "cos-click", "pls", "auto")
+BEFORE, AFTER, TAUGHT = "bm25", "auto", "online"
+"""A model of words, the best one, and one that learns while the page is used."""
+BUDGET = "15s"
 EXAMPLES = 6
 MEASURES = "nDCG@1,nDCG@5,R@10"
 SEARCHES = (0, 250, 500, 1000, 2000)
@@ -29,7 +32,7 @@ SEARCHES = (0, 250, 500, 1000, 2000)
 
 def demo(
     folder: Annotated[Path, typer.Option(help="Folder for the demo's files.")] = Path("demo-out"),
-    serve: Annotated[bool, typer.Option(help="End with a search page (there is none in this version).")] = False,
+    serve: Annotated[bool, typer.Option(help="End on the search page, where there is a terminal.")] = True,
     seed: Seed = 0,
 ) -> None:
     """Search Python's own documentation, with simulated users, and see which model ranks best."""
@@ -41,8 +44,6 @@ def demo(
     from clickbridge.models.study import Study
     from clickbridge.simulate.demo import write_demo
 
-    if serve:
-        raise SettingError("there is no search page in this version: leave --serve out")
     start = time.perf_counter()
     with progress() as report:
         report("collecting the standard library's documentation, simulating searches", 0)
@@ -59,13 +60,15 @@ def demo(
         model_folder.mkdir(exist_ok=True)
         for spec in SPECS:
             report(f"fitting {spec}", 0)
-            models[spec] = build_model(spec).fit_on(study)
+            models[spec] = build_model(spec, {"budget": BUDGET} if spec == AFTER else None).fit_on(study)
             models[spec].save(model_folder / spec)
         judged = {kind: read_lists(str(folder / f"{kind}.lists.jsonl")) for kind in ("seen", "unseen")}
         report("searching", 0)
         scores = {spec: {kind: _measure(model, judged[kind]) for kind in judged} for spec, model in models.items()}
         report("learning from simulated clicks", 0)
-        curve = _learning_curve(study, models[BEFORE], judged["seen"], seed)
+        learner = _learner(study)
+        learner.save(model_folder / TAUGHT)
+        curve = _learning_curve(learner, models[BEFORE], judged["seen"], seed)
     print_table(
         "The data (documents are real, searches and clicks are simulated)",
         ("", "count"),
@@ -73,7 +76,8 @@ def demo(
     )
     names = MEASURES.split(",")
     columns = ["model", *(f"{kind} {name}" for kind in judged for name in names)]
-    rows = [[spec, *(scores[spec][kind][name] for kind in judged for name in names)] for spec in models]
+    shown = {spec: f"{spec} ({model.fitted.spec})" if spec == AFTER else spec for spec, model in models.items()}
+    rows = [[shown[spec], *(scores[spec][kind][name] for kind in judged for name in names)] for spec in models]
     out.print()
     print_table("Searching all documents; unseen phrasings never occur in the simulated log", columns, rows)
     out.print()
@@ -86,6 +90,19 @@ def demo(
     _plot(scores, picture)
     say(f'plot: {picture}   search yourself: clickbridge search {folder}/models/{AFTER} "parse json string" --explain')
     say(f"done in {time.perf_counter() - start:.0f} s")
+    _end_on_page(model_folder, serve)
+
+
+def _end_on_page(folder: Path, serve: bool) -> None:
+    """Serves three models where someone looks at a terminal; else says how."""
+    named = [f"{name}={folder / name}" for name in (TAUGHT, AFTER, BEFORE)]
+    if not (serve and sys.stdout.isatty() and sys.stdin.isatty()):
+        say(f"the search page: clickbridge serve {' '.join(named)} --min-users 1")
+        return
+    from clickbridge.cli.serving import serve as serve_models
+
+    say("the search page is at http://127.0.0.1:8765; Ctrl-C ends it")
+    serve_models(named, min_users=1, quiet=True)
 
 
 def _measure(model: Model, lists: list[ResultList]) -> dict[str, float]:
@@ -118,19 +135,25 @@ def _similar(model: Model, queries: list[str]) -> None:
     print_table(f"Similar queries ({model.spec}, from simulated clicks)", ("typed", "similar"), rows)
 
 
-def _learning_curve(study: Study, before: Model, lists: list[ResultList], seed: int) -> Curve:
-    """The first search page of `before`, used by simulated users while the online learner watches."""
-    import numpy as np
-
+def _learner(study: Study) -> Online:
+    """A model of words that learns from every click."""
     from clickbridge.models.specs import build_model
     from clickbridge.online.online import Online
-    from clickbridge.online.simulated import against_the_engine, learning_curve
-    from clickbridge.types import ResultList
 
     # The blend is what hold_back finds on this data; to look for it again would take longer than all the rest.
     model = build_model(f"online:{BEFORE}", {"online.dim": 20, "clusters": 10, "blend": "0,0.6,1"})
     model.fit_on(study)
     assert isinstance(model, Online)
+    return model
+
+
+def _learning_curve(model: Online, before: Model, lists: list[ResultList], seed: int) -> Curve:
+    """The first search page of `before`, used by simulated users while the online learner watches."""
+    import numpy as np
+
+    from clickbridge.online.simulated import against_the_engine, learning_curve
+    from clickbridge.types import ResultList
+
     pages = []
     found = before.rank_many([r.query for r in lists], model.list_length)
     for judged, ranking in zip(lists, found, strict=True):

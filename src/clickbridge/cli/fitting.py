@@ -18,7 +18,7 @@ MinClicks = Annotated[int | None, typer.Option(help=COUNTING["min_clicks"].help)
 MinUsers = Annotated[int | None, typer.Option(help=COUNTING["min_users"].help)]
 Response = Annotated[str | None, typer.Option(help=COUNTING["response"].help)]
 HalfLife = Annotated[float | None, typer.Option(help=COUNTING["half_life"].help)]
-EngineName = Annotated[str, typer.Option("--engine", help="Where to learn: local.")]
+EngineName = Annotated[str, typer.Option("--engine", help="Where to learn: local, ray, ray://HOST:PORT or gpu.")]
 Threads = Annotated[int, typer.Option(min=0, max=1024, help="Threads; 0 is one for each core.")]
 Memory = Annotated[str, typer.Option(help="Memory for working arrays, as 12GiB; 0 is half of the machine's.")]
 UNITS = {
@@ -30,11 +30,20 @@ Assignments = Annotated[list[str], typer.Option(help="key=value, for every part 
 
 def engine_of(name: str, threads: int, memory: str) -> Any:
     """The engine that the options ask for."""
-    from clickbridge.engines.local import Local
+    limits = threads, bytes_of(memory)
+    if name == "local":
+        from clickbridge.engines.local import Local
 
-    if name != "local":
-        raise SettingError(f"--engine is local in this version; got {name!r}")
-    return Local(threads, bytes_of(memory))
+        return Local(*limits)
+    if name == "ray" or name.startswith("ray://"):
+        from clickbridge.engines.ray import Ray
+
+        return Ray(*limits, address=name.removeprefix("ray") and name)
+    if name == "gpu":
+        from clickbridge.engines.gpu import Gpu
+
+        return Gpu(*limits)
+    raise SettingError(f"--engine is local, ray, ray://HOST:PORT or gpu; got {name!r}")
 
 
 def bytes_of(text: str) -> int:

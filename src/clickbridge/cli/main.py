@@ -17,12 +17,14 @@ from clickbridge.cli import (
     demo,
     export,
     forget,
+    insight,
     mcp,
     models,
     reproduce,
     runs,
     search,
     serving,
+    trying,
     update,
 )
 from clickbridge.cli.console import say
@@ -49,6 +51,8 @@ for verb in (
     data.ingest,
     data.split,
     data.stats,
+    insight.validate,
+    insight.insights,
     models.models,
     models.fit,
     update.update,
@@ -66,6 +70,7 @@ for verb in (
     serving.serve,
 ):
     app.command()(verb)
+app.command("try")(trying.try_log)
 
 
 def main() -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress, say
 from clickbridge.errors import InputError, SettingError
 
+if TYPE_CHECKING:
+    from clickbridge.models.fitted import Fitted
+
 REASONS = 6
+NOTHING = "the model has no reason to give"
 RUN_DEPTH = 1000
 """Documents of each topic in a run, where nothing else is said: what evaluation tools expect."""
 
@@ -20,12 +24,13 @@ def search(
     model: ModelPath,
     query: Annotated[str | None, typer.Argument(help="What to look for.", show_default=False)] = None,
     k: Annotated[int | None, typer.Option("-k", min=1, max=10_000, help="How many documents; 1,000 in a run.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Say which features carried each score.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Say in words why each document was found.")] = False,
     queries: Annotated[str | None, typer.Option(help="Topics to search for: id, tab, text a line.")] = None,
     out: Annotated[Path | None, typer.Option(help="TREC run to write for --queries.")] = None,
     json: Json = False,
 ) -> None:
     """Search the whole collection for one query, or for a file of topics."""
+    from clickbridge.insight.reasons import reasons
     from clickbridge.models.model_folder import load
 
     if (query is None) == (queries is None) or (queries is None) != (out is None):
@@ -40,22 +45,31 @@ def search(
     hits = opened.rank(query, k)
     if opened.falls_back(query):
         say(f"{opened.spec}: no known query is like {query!r}; this is its base model's answer")
-    reasons = [opened.explain(query, hit.doc_id, REASONS) for hit in hits] if explain else []
+    why = [reasons(opened.fitted, query, hit.doc_id, most=REASONS) for hit in hits] if explain else []
     if json:
         rows = [{"doc_id": h.doc_id, "score": h.score, "title": opened.title(h.doc_id)} for h in hits]
-        for row, reason in zip(rows, reasons, strict=False):
-            row["explanation"] = asdict(reason)
+        for row, own in zip(rows, why, strict=False):
+            row["why"] = [{"reason": reason.text, "share": reason.share} for reason in own]
+            row["explanation"] = _explanation(opened.fitted, query, str(row["doc_id"]))
         print_json({"query": query, "model": opened.spec, "hits": rows})
     elif not hits:
         say(f"{opened.spec} finds nothing for {query!r}")
     else:
         table = [(rank, h.score, h.doc_id, opened.title(h.doc_id)) for rank, h in enumerate(hits, 1)]
         print_table("", ("", "score", "doc_id", "title"), table)
-        for reason in reasons:
-            rows_ = [(p.query_feature, p.doc_feature, f"{p.share:.0%}", "; ".join(p.taught_by)) for p in reason.pairs]
-            print_table(
-                f"\n{reason.doc_id} {opened.title(reason.doc_id)}", ("typed", "met", "share", "taught by"), rows_
-            )
+        for hit, own in zip(hits, why, strict=False):
+            told = [(f"{reason.share:.0%}", reason.text) for reason in own] or [("", NOTHING)]
+            print_table(f"\n{hit.doc_id} {opened.title(hit.doc_id)}", ("share", "why"), told)
+
+
+def _explanation(fitted: Fitted, query: str, doc_id: str) -> dict[str, Any] | None:
+    """The score by pairs of features, where the model has such."""
+    from clickbridge.errors import ClickbridgeError
+
+    try:
+        return asdict(fitted.explain(query, doc_id, REASONS))
+    except ClickbridgeError:  # the sentences come from parts of the model
+        return None
 
 
 def _search_all(model: Path, topics: str, out: Path, k: int, json: bool) -> None:

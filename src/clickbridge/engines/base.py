@@ -37,21 +37,55 @@ class Engine(Protocol):
         ones BLAS's own threads mostly wait for each other, and their number would change the last bits of a sum."""
         ...
 
-    def times(self, a: sparse.csr_array, block: Array) -> Array:
+    def times(self, a: sparse.csr_array, block: Any) -> Any:
         """Sparse rows times a dense block, in the block's precision."""
         ...
 
-    def gram(self, block: Array) -> Array:
+    def gram(self, block: Any) -> Array:
         """block' block, in float64."""
         ...
 
-    def orthonormal(self, block: Array) -> tuple[Array, Array]:
+    def orthonormal(self, block: Any) -> tuple[Any, Array]:
         """(q, r) with q r = block and q'q = 1; dependent columns are dropped. May overwrite the block."""
+        ...
+
+    def hold(self, array: Any) -> Any:
+        """An array, or sparse rows, brought to where the work is done. It may go in wherever a block or a map does,
+        and what is made of it is held there too: nothing comes back before it is fetched."""
+        ...
+
+    def fetch(self, held: Any) -> Any:
+        """What is held, in this process."""
+        ...
+
+    def combined(self, block: Any, matrix: Array) -> Any:
+        """block times a small matrix."""
+        ...
+
+    def scaled(self, block: Any, factors: Array | float) -> Any:
+        """Every column, or all of the block, times its factor. May overwrite a dense block."""
+        ...
+
+    def lengths(self, block: Any, minus: Any = None, factors: Array | float = 1.0) -> Array:
+        """Norms of the columns, in float64; with `minus`, of those of block - minus * factors."""
+        ...
+
+    def extremes(self, block: Any) -> tuple[Array, Array]:
+        """The largest and the smallest number of each column."""
+        ...
+
+    def survey(self, maps: Any, gram: bool) -> Any:
+        """The rows of a map in numbers: a `Survey` of numerics/rows.py, with L'L if that is asked for."""
         ...
 
     def half(self, rows: Any, maps: Any, how: Any, keep_dense: bool) -> Any:
         """One half of an RMLS iteration: sparse rows times a map, turned, thresholded and given their lengths. From
         `Rows`, `Maps` and a `Shrinkage` to a `Half`, all in numerics/rmls.py."""
+        ...
+
+    def by_rows(self, work: Callable[..., Any], n_rows: int, *shared: Any) -> list[Any]:
+        """`work(engine, start, stop, *shared)` over a partition of the rows, in its order, wherever the engine works:
+        a function of a module, which depends on nothing but what it is given."""
         ...
 
     def top_k(self, queries: Array, images: Array, k: int, hidden: Array | None) -> tuple[Array, Array]:

@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
@@ -24,10 +26,12 @@ from clickbridge.numerics import qr
 from clickbridge.numerics.csr import product
 from clickbridge.numerics.nearest import nearest
 from clickbridge.numerics.rmls import Half, ProductRows, Shrinkage, half_by_blocks
-from clickbridge.numerics.rows import Maps
+from clickbridge.numerics.rows import Maps, Survey, scaled_block, surveyed
 
 AHEAD = 2
 """Items a thread that are handed out before the first result is taken: enough that none waits, and few results wait."""
+FEWEST = 16
+"""Rows: a part of fewer is not worth a thread."""
 _here = threading.local()
 
 
@@ -122,8 +126,34 @@ class Local:
     def orthonormal(self, block: Array) -> tuple[Array, Array]:
         return qr.orthonormal(block, self)
 
+    def hold(self, array: Any) -> Any:
+        return array
+
+    def fetch(self, held: Any) -> Any:
+        return held
+
+    def combined(self, block: Array, matrix: Array) -> Array:
+        return block @ matrix
+
+    def scaled(self, block: Any, factors: Array | float) -> Any:
+        return scaled_block(block, factors)
+
+    def lengths(self, block: Array, minus: Array | None = None, factors: Array | float = 1.0) -> Array:
+        return np.sqrt(qr.squares(block, minus, factors))
+
+    def extremes(self, block: Array) -> tuple[Array, Array]:
+        return block.max(axis=0, initial=-np.inf), block.min(axis=0, initial=np.inf)
+
+    def survey(self, maps: Maps, gram: bool) -> Survey:
+        return surveyed(maps, gram)
+
     def half(self, rows: ProductRows, maps: Maps, how: Shrinkage, keep_dense: bool) -> Half:
         return half_by_blocks(rows, maps, how, keep_dense, self)
+
+    def by_rows(self, work: Callable[..., Any], n_rows: int, *shared: Any) -> list[Any]:
+        parts = max(min(self.threads, n_rows // FEWEST), 1)
+        bounds = [n_rows * i // parts for i in range(parts + 1)]
+        return list(self.map(lambda ends: work(self, *ends, *shared), list(pairwise(bounds))))
 
     def top_k(self, queries: Array, images: Array, k: int, hidden: Array | None = None) -> tuple[Array, Array]:
         return nearest(queries, images, k, hidden, self)

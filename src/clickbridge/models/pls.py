@@ -29,7 +29,7 @@ from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Sea
 from clickbridge.models.latent_features import check_updatable, learn_features, reads_text, updated_features
 from clickbridge.models.model import Model
 from clickbridge.models.study import Known, Study
-from clickbridge.numerics.svd import CorrectedOperator, MatrixOperator, Operator, ProductOperator, randomised_svd
+from clickbridge.numerics.svd import MatrixOperator, Operator, ProductOperator, randomised_svd
 from clickbridge.search import ann
 from clickbridge.settings import ADVANCED, Counting, Fields, Searching, Seeded, setting, settings
 from clickbridge.views.fields import HEADINGS
@@ -242,15 +242,17 @@ def weighted_responses(responses: sparse.csr_array, mean: bool) -> sparse.csr_ar
 def _operator(
     x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, centre: str, dtype: Any, engine: Engine
 ) -> Operator:
+    if centre != "none":
+        # X'RY - left right' is a product again, of factors with a few rows more.
+        left, right = (sparse.csr_array(side.T) for side in centring(x, r, y, centre))
+        middle = sparse.block_diag((r, -sparse.eye_array(left.shape[0])), format="csr")
+        return ProductOperator(sparse.vstack([x, left]), middle, sparse.vstack([y, right]), dtype, engine)
     product = ProductOperator(x, r, y, dtype, engine)
-    operator: Operator = product
     if products_of(x, r, y) <= CHEAP_PRODUCTS:
         formed = sparse.csr_array(x.T @ r @ y)
         if formed.nnz < product.nnz:
-            operator = MatrixOperator(formed, dtype, engine)
-    if centre == "none":
-        return operator
-    return CorrectedOperator(operator, *centring(x, r, y, centre))
+            return MatrixOperator(formed, dtype, engine)
+    return product
 
 
 def scaled_space(space: Space, sv_power: float, weight: float = 1.0) -> Space:

@@ -6,7 +6,8 @@ From features and settings to maps, nothing kept: `fit`, early stopping, updates
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,12 +27,11 @@ from clickbridge.numerics.rmls import (
     Half,
     ProductRows,
     Shrinkage,
-    cosine_to_constant,
     effective_rank,
     half_iteration,
     kept,
 )
-from clickbridge.numerics.rows import Maps, SparseRows, sparse_rows
+from clickbridge.numerics.rows import Maps, SparseRows, Survey, sparse_rows
 from clickbridge.numerics.svd import ProductOperator, randomised_svd
 from clickbridge.settings import ADVANCED, Printed, setting, settings
 
@@ -112,19 +112,29 @@ class RMLSSettings(Printed, LatentSettings):
 
 @dataclass(frozen=True)
 class Pass:
-    """The space after a pass, whose `residual` is the relative change of the objective; the plan; and the pass in
+    """The maps after a pass, held by the engine; the relative change of the objective; the plan; and the pass in
     numbers."""
 
-    space: Space
+    columns: tuple[Array, Array]
+    held: tuple[Any, Any]
+    alignment: Array
+    change: float
     plan: str
     report: dict[str, float]
+    engine: Engine
+
+    @cached_property
+    def space(self) -> Space:
+        """The maps in this process: fetched when they are asked for."""
+        maps = [m if isinstance(m, SparseRows) else sparse_rows(m) for m in map(self.engine.fetch, self.held)]
+        return Space(*self.columns, maps[0], maps[1], self.alignment.astype(np.float32), self.change)
 
     @property
     def line(self) -> str:
         """For who watches."""
         now = self.report
         return (
-            f"rmls iteration {now['iteration']}: effective rank {now['effective_rank']:.0f} of {self.space.dim}, "
+            f"rmls iteration {now['iteration']}: effective rank {now['effective_rank']:.0f} of {len(self.alignment)}, "
             f"density {now['density']:.4f}, cosine to constant {now['cosine_to_constant']:.2f}"
         )
 
@@ -217,61 +227,48 @@ def passes(
     width, dense = l_y.shape[1], plan.name == "w-dense"
     if dense and isinstance(l_y, SparseRows):
         l_y = l_y.dense()
-    before = 0.0
+    before, held = 0.0, engine.hold(l_y)
+    del l_y
     for number in range(1, iterations + 1):
-        l_x = _half(query_rows, l_y, s.beta, s.theta_x, width, s, dense, engine).maps
-        made = _half(doc_rows, l_x, s.gamma, s.theta_y, width, s, dense, engine)
-        l_y = made.maps
-        objective = float(made.alignment.sum()) - _penalty(s, l_x, l_y)
+        queries, of_x = _half(query_rows, held, s.beta, s.theta_x, width, s, dense, engine)
+        docs, of_y = _half(doc_rows, queries.maps, s.gamma, s.theta_y, width, s, dense, engine, with_gram=True)
+        held = docs.maps
+        objective = float(docs.alignment.sum()) - _penalty(s, of_x, of_y)
         change = abs(objective - before) / max(abs(objective), 1e-300)
         before = objective
-        maps = [m if isinstance(m, SparseRows) else sparse_rows(m) for m in (l_x, l_y)]
-        space = Space(q_columns, d_columns, maps[0], maps[1], made.alignment.astype(np.float32), change)
-        yield Pass(space, plan.name, _report(number, objective, *maps))
+        report = {
+            "iteration": number,
+            "alignment": float(docs.alignment.sum()),
+            "density": (of_x.nnz + of_y.nnz) / max((len(q_columns) + len(d_columns)) * width, 1),
+            "effective_rank": effective_rank(of_y.gram),
+            "cosine_to_constant": of_y.cosine_to_constant,
+        }
+        maps = (queries.maps, held)
+        yield Pass((q_columns, d_columns), maps, docs.alignment, change, plan.name, report, engine)
         if number > 1 and change < s.tolerance:
             return
 
 
 def _half(
-    rows: ProductRows,
-    other: Maps,
-    threshold: float,
-    theta: float,
-    dim: int,
-    s: RMLSSettings,
-    dense: bool,
-    engine: Engine,
-) -> Half:
+    rows: ProductRows, other: Any, threshold: float, theta: float, dim: int, s: RMLSSettings, dense: bool,
+    engine: Engine, with_gram: bool = False,
+) -> tuple[Half, Survey]:  # fmt: skip
+    """New rows of a side, and a survey of them."""
     mode = MODES[s.shrink]
     value = kept(s.density, dim) if mode == DENSITY else threshold
     how = Shrinkage(mode, float(value), theta, s.norm_power, s.decorrelate)
     half = half_iteration(rows, other, how, keep_dense=dense, engine=engine)
+    found: Survey = engine.survey(half.maps, with_gram)
     if not s.norm_power:
-        return half
+        return half, found
     # Lengths by |omega_u|: the longest row gets theta.
-    maps = half.maps
-    lengths = maps.row_norms() if isinstance(maps, SparseRows) else np.linalg.norm(maps, axis=1)
-    factor = theta / max(float(lengths.max(initial=0.0)), 1e-30)
-    longest = maps.scaled(factor) if isinstance(maps, SparseRows) else maps * np.float32(factor)
-    return Half(longest, half.alignment * factor)
+    factor = theta / max(found.longest, 1e-30)
+    return Half(engine.scaled(half.maps, factor), half.alignment * factor), replace(found, size=found.size * factor)
 
 
-def _penalty(s: RMLSSettings, l_x: Maps, l_y: Maps) -> float:
+def _penalty(s: RMLSSettings, of_x: Survey, of_y: Survey) -> float:
     """beta |L_x| + gamma |L_y| of the objective (4), where thresholds are the paper's."""
-    if s.shrink != "absolute":
-        return 0.0
-    sizes = (float(np.abs(m.data if isinstance(m, SparseRows) else m).sum(dtype=np.float64)) for m in (l_x, l_y))
-    return sum(weight * size for weight, size in zip((s.beta, s.gamma), sizes, strict=True))
-
-
-def _report(number: int, objective: float, l_x: SparseRows, l_y: SparseRows) -> dict[str, float]:
-    return {
-        "iteration": number,
-        "alignment": objective,
-        "density": map_density(l_x, l_y),
-        "effective_rank": effective_rank(l_y.gram()),
-        "cosine_to_constant": cosine_to_constant(l_y),
-    }
+    return s.beta * of_x.size + s.gamma * of_y.size if s.shrink == "absolute" else 0.0
 
 
 def map_density(*maps: SparseRows) -> float:

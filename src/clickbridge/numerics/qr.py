@@ -30,6 +30,12 @@ def gram(block: Array, engine: Engine | None = None) -> Array:
     return mirrored(upper)
 
 
+def squares(block: Array, minus: Array | None = None, factors: Array | float = 1.0) -> Array:
+    """Squared norms of the columns, or of those of block - minus * factors, summed in float64."""
+    wide = block if minus is None else block - minus * factors
+    return np.einsum("ij,ij->j", wide, wide, dtype=np.float64)
+
+
 def mirrored(upper: Array) -> Array:
     """The symmetric matrix of which BLAS gives the upper half."""
     return np.triu(upper) + np.triu(upper, 1).T

@@ -20,7 +20,16 @@ from scipy.linalg import blas
 
 from clickbridge.engines.base import Engine, default_engine
 from clickbridge.numerics.qr import mirrored
-from clickbridge.numerics.rows import BLOCK_ROWS, Maps, SparseRows, block_product, compressed, row_blocks, stacked
+from clickbridge.numerics.rows import (
+    BLOCK_ROWS,
+    Maps,
+    block_product,
+    compressed,
+    dense_columns,
+    joined,
+    row_blocks,
+    stacked,
+)
 from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]
@@ -48,6 +57,9 @@ class ProductRows(Protocol):
 
     blocks: list[tuple[int, int]]
 
+    chain: list[sparse.csr_array]
+    """The matrices that a map goes through, the last one first in W."""
+
     kept: bool
     """Whether the rows are in memory once loaded, so that to ask again costs nothing."""
 
@@ -63,15 +75,15 @@ class FormedRows:
 
     kept = False
 
-    def __init__(self, w: sparse.csr_array) -> None:
-        self._w = w
-        self.blocks = row_blocks(w.indptr)
+    def __init__(self, w: sparse.csr_array, blocks: list[tuple[int, int]] | None = None) -> None:
+        self.chain = [w]
+        self.blocks = row_blocks(w.indptr) if blocks is None else blocks
 
     def load(self, maps: Maps, engine: Engine) -> None:
         self._maps = maps
 
     def block(self, start: int, stop: int, out: Array) -> Array:
-        return block_product(self._w, self._maps, start, stop, out)
+        return block_product(self.chain[0], self._maps, start, stop, out)
 
 
 class FactoredRows:
@@ -81,25 +93,28 @@ class FactoredRows:
     kept = True
 
     def __init__(self, outer: sparse.csr_array, middle: sparse.csr_array, inner: sparse.csr_array, tile: int) -> None:
-        self._outer, self._middle, self._inner, self._tile = outer, middle, inner, tile
+        self.chain = [inner, middle, outer]
+        self._tile = tile
         self.blocks = row_blocks(outer.indptr)
 
-    def load(self, maps: Maps, engine: Engine) -> None:
-        width = maps.shape[1]
-        if self._tile >= width:
-            whole = maps.dense() if isinstance(maps, SparseRows) else maps
-            self._omega = self._through(whole, engine)
-            return
-        self._omega = np.empty((self._outer.shape[0], width), dtype=np.float32)
-        for start in range(0, width, self._tile):
-            stop = min(start + self._tile, width)
-            part = maps.dense(start, stop) if isinstance(maps, SparseRows) else maps[:, start:stop]
-            self._omega[:, start:stop] = self._through(np.ascontiguousarray(part), engine)
+    def tiles(self, width: int) -> list[tuple[int, int]]:
+        """The columns that go through together."""
+        return [(start, min(start + self._tile, width)) for start in range(0, width, self._tile)]
 
-    def _through(self, part: Array, engine: Engine) -> Array:
-        for matrix in (self._inner, self._middle, self._outer):
+    def through(self, part: Any, engine: Engine) -> Any:
+        """Some columns of W L from the same columns of L, dense."""
+        for matrix in self.chain:
             part = engine.times(matrix, part)
         return part
+
+    def load(self, maps: Maps, engine: Engine) -> None:
+        tiles = self.tiles(maps.shape[1])
+        if len(tiles) == 1:
+            self._omega = self.through(dense_columns(maps, *tiles[0]), engine)
+            return
+        self._omega = np.empty((self.chain[-1].shape[0], maps.shape[1]), dtype=np.float32)
+        for start, stop in tiles:
+            self._omega[:, start:stop] = self.through(dense_columns(maps, start, stop), engine)
 
     def block(self, start: int, stop: int, out: Array) -> Array:
         return self._omega[start:stop]
@@ -126,8 +141,16 @@ def half_by_blocks(rows: ProductRows, maps: Maps, how: Shrinkage, keep_dense: bo
     rows.load(maps, engine)
     turn = None
     if how.decorrelate:
-        rows, gram = _with_gram(rows, width, engine)
+        rows, gram = with_gram(rows, width, engine)
         turn = decorrelation(gram, how.decorrelate)
+    made, alignments = shrunk(rows, width, how, turn, keep_dense, engine)
+    return Half(made, added(alignments, width))
+
+
+def shrunk(
+    rows: ProductRows, width: int, how: Shrinkage, turn: Array | None, keep_dense: bool, engine: Engine
+) -> tuple[Maps, list[Array]]:
+    """New rows from rows that are loaded, and what each block of them adds to the alignment."""
 
     def work(bounds: tuple[int, int]) -> tuple[Maps, Array]:
         raw, turned, new = (np.empty((ROWS_AT_ONCE, width), dtype=np.float32) for _ in range(3))
@@ -142,11 +165,12 @@ def half_by_blocks(rows: ProductRows, maps: Maps, how: Shrinkage, keep_dense: bo
         return (np.concatenate(parts) if keep_dense else stacked(parts, width)), alignment
 
     made = list(engine.map(work, rows.blocks))
-    parts: list[Any] = [part for part, _ in made]
-    alignment = np.sum([a for _, a in made], axis=0) if made else np.zeros(width)
-    if keep_dense:
-        return Half(np.concatenate(parts) if parts else np.zeros((0, width), np.float32), alignment)
-    return Half(stacked(parts, width), alignment)
+    return joined([part for part, _ in made], width, keep_dense), [a for _, a in made]
+
+
+def added(alignments: list[Array], width: int) -> Array:
+    """Block after block, so that the sum does not depend on who made which."""
+    return np.sum(alignments, axis=0) if alignments else np.zeros(width)
 
 
 class KeptRows:
@@ -156,6 +180,7 @@ class KeptRows:
 
     def __init__(self, omega: Array, blocks: list[tuple[int, int]]) -> None:
         self._omega, self.blocks = omega, blocks
+        self.chain: list[sparse.csr_array] = []
 
     def load(self, maps: Maps, engine: Engine) -> None:
         """Nothing is left to load."""
@@ -164,7 +189,7 @@ class KeptRows:
         return self._omega[start:stop]
 
 
-def _with_gram(rows: ProductRows, width: int, engine: Engine) -> tuple[ProductRows, Array]:
+def with_gram(rows: ProductRows, width: int, engine: Engine) -> tuple[ProductRows, Array]:
     """omega' omega; and the rows, kept where a quarter of the memory holds them, for they are needed once more."""
     n_rows = rows.blocks[-1][1] if rows.blocks else 0
     keep = not rows.kept and n_rows * width * 4 <= engine.memory // 4
@@ -262,13 +287,3 @@ def effective_rank(gram: Array) -> float:
     shares = values / total
     shares = shares[shares > 0]
     return float(np.exp(-(shares * np.log(shares)).sum()))
-
-
-def cosine_to_constant(maps: SparseRows) -> float:
-    """How far all rows point one way: |sum of rows| over the sum of their lengths, 1 when collapsed."""
-    lengths = float(maps.row_norms().sum())
-    if lengths == 0:
-        return 0.0
-    total = np.zeros(maps.width)
-    np.add.at(total, maps.indices.astype(np.int64), maps.data)
-    return float(np.linalg.norm(total) / lengths)

@@ -82,6 +82,46 @@ class SparseRows:
 Maps = SparseRows | Array
 
 
+@dataclass(frozen=True)
+class Survey:
+    """The rows of a map in numbers: non-zeros and the sum of their sizes, the longest row, the sum of all lengths, the
+    sum of all rows; and L'L, where it was asked for. Those of parts add up to that of the whole."""
+
+    nnz: int
+    size: float
+    longest: float
+    lengths: float
+    total: Array
+    gram: Any  # an array, or None
+
+    def __add__(self, other: Survey) -> Survey:
+        gram = None if self.gram is None or other.gram is None else self.gram + other.gram
+        longest, lengths = max(self.longest, other.longest), self.lengths + other.lengths
+        return Survey(self.nnz + other.nnz, self.size + other.size, longest, lengths, self.total + other.total, gram)
+
+    @property
+    def cosine_to_constant(self) -> float:
+        """How far all rows point one way: |sum of rows| over the sum of their lengths, 1 when collapsed."""
+        return float(np.linalg.norm(self.total)) / self.lengths if self.lengths else 0.0
+
+
+def surveyed(maps: Maps, gram: bool = False) -> Survey:
+    rows = maps if isinstance(maps, SparseRows) else sparse_rows(maps)
+    lengths, total = rows.row_norms(), np.zeros(rows.width)
+    np.add.at(total, rows.indices.astype(np.int64), rows.data)
+    longest = float(lengths.max(initial=0.0))
+    size = float(np.abs(rows.data).sum(dtype=np.float64))
+    return Survey(rows.nnz, size, longest, float(lengths.sum()), total, rows.gram() if gram else None)
+
+
+def scaled_block(block: Maps, factors: Array | float) -> Maps:
+    """Columns, or everything, times a factor; a dense block in its place."""
+    if isinstance(block, SparseRows):
+        return block.scaled(float(factors))
+    block *= np.asarray(factors, dtype=block.dtype)
+    return block
+
+
 def index_type(width: int) -> Any:
     return np.int16 if width <= np.iinfo(np.int16).max else np.int32
 
@@ -103,6 +143,20 @@ def stacked(blocks: list[SparseRows], width: int, dtype: Any = np.float32) -> Sp
     return SparseRows(
         indptr, np.concatenate([b.indices for b in blocks]), np.concatenate([b.data for b in blocks]), width
     )
+
+
+def joined(parts: list[Any], width: int, dense: bool) -> Maps:
+    """Parts of a map, one below the other."""
+    if not dense:
+        return stacked(parts, width)
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
+
+
+def dense_columns(maps: Maps, start: int, stop: int) -> Array:
+    """Some columns of a map, dense."""
+    return maps.dense(start, stop) if isinstance(maps, SparseRows) else np.ascontiguousarray(maps[:, start:stop])
 
 
 def compressed(block: Array) -> SparseRows:

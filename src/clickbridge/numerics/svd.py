@@ -13,6 +13,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from clickbridge.engines.base import Engine, default_engine
+from clickbridge.numerics.qr import ROWS
 
 Array = np.ndarray[Any, Any]
 OVERSAMPLE = 50
@@ -25,9 +26,9 @@ class Operator(Protocol):
     shape: tuple[int, int]
     engine: Engine
 
-    def forward(self, v: Array) -> Array: ...
+    def forward(self, v: Any) -> Any: ...
 
-    def adjoint(self, u: Array) -> Array: ...
+    def adjoint(self, u: Any) -> Any: ...
 
 
 class ProductOperator:
@@ -51,10 +52,10 @@ class ProductOperator:
     def nnz(self) -> int:
         return sum(int(m.nnz) for m in self._forward)
 
-    def forward(self, v: Array) -> Array:
+    def forward(self, v: Any) -> Any:
         return _chain(self.engine, self._forward, v)
 
-    def adjoint(self, u: Array) -> Array:
+    def adjoint(self, u: Any) -> Any:
         return _chain(self.engine, self._adjoint, u)
 
 
@@ -66,25 +67,11 @@ class MatrixOperator:
         self.engine = engine or default_engine()
         self._matrix, self._transpose = _csr(matrix, dtype), _csr(matrix.T, dtype)
 
-    def forward(self, v: Array) -> Array:
+    def forward(self, v: Any) -> Any:
         return self.engine.times(self._matrix, v)
 
-    def adjoint(self, u: Array) -> Array:
+    def adjoint(self, u: Any) -> Any:
         return self.engine.times(self._transpose, u)
-
-
-class CorrectedOperator:
-    """An operator minus left @ right', a correction of low rank (centring)."""
-
-    def __init__(self, inner: Operator, left: Array, right: Array) -> None:
-        self.shape, self.engine = inner.shape, inner.engine
-        self._inner, self._left, self._right = inner, left, right
-
-    def forward(self, v: Array) -> Array:
-        return self._inner.forward(v) - (self._left @ (self._right.T @ v)).astype(v.dtype)
-
-    def adjoint(self, u: Array) -> Array:
-        return self._inner.adjoint(u) - (self._right @ (self._left.T @ u)).astype(u.dtype)
 
 
 def _csr(matrix: Any, dtype: Any) -> sparse.csr_array:
@@ -94,13 +81,13 @@ def _csr(matrix: Any, dtype: Any) -> sparse.csr_array:
     return out
 
 
-def _chain(engine: Engine, matrices: list[sparse.csr_array], block: Array) -> Array:
+def _chain(engine: Engine, matrices: list[sparse.csr_array], block: Any) -> Any:
     for matrix in matrices:
         block = engine.times(matrix, block)
     return block
 
 
-Product = Callable[[Array], Array]
+Product = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -130,71 +117,84 @@ def randomised_svd(
     rank, width = min(rank, most), min(rank + oversample, most)
     if width == 0:
         return SVD(np.zeros((n, 0), dtype), np.zeros(0, dtype), np.zeros((m, 0), dtype), 0.0)
-    block = np.random.default_rng(seed).standard_normal((m, width), dtype=dtype)
+    engine = operator.engine
+    first = _random(seed, m, width, dtype, engine)
     if start is not None:
-        block[:, : min(start.shape[1], width)] = start[:, :width]
+        first[:, : min(start.shape[1], width)] = start[:, :width]
+    block = engine.hold(first)
+    del first
     # Both sides span the same space; only the smaller one is made orthonormal at every step, which is most of the work.
     if n <= m:
-        small, large = _iterate(operator, operator.forward, operator.adjoint, operator.forward(block), power_steps)
-        u, s, v = _triplets(operator, small, large, rank, dtype)
-        residual = _residual(operator.forward, u, s, v)
+        small, large = _iterate(engine, operator.forward, operator.adjoint, operator.forward(block), power_steps)
+        u, s, v = _triplets(engine, small, large, rank, dtype)
+        residual = _residual(engine, operator.forward, u, s, v)
     else:
-        small, large = _iterate(operator, operator.adjoint, operator.forward, block, power_steps + 1)
-        v, s, u = _triplets(operator, small, large, rank, dtype)
-        residual = _residual(operator.adjoint, v, s, u)
-    return SVD(*_signed(u, s, v), residual)
+        small, large = _iterate(engine, operator.adjoint, operator.forward, block, power_steps + 1)
+        v, s, u = _triplets(engine, small, large, rank, dtype)
+        residual = _residual(engine, operator.adjoint, v, s, u)
+    u, v = (engine.fetch(side) for side in fix_signs(u, v, engine))
+    return SVD(u, s, v, residual)
 
 
-def _iterate(operator: Operator, to_small: Product, to_large: Product, block: Array, steps: int) -> tuple[Array, Array]:
+def _random(seed: int, n_rows: int, width: int, dtype: Any, engine: Engine) -> Array:
+    """Normal numbers by blocks of rows, each with a generator of its own: threads share them. The first block has that
+    of the seed itself."""
+    out = np.empty((n_rows, width), dtype=dtype)
+
+    def fill(start: int) -> None:
+        own = np.random.default_rng((seed, start) if start else seed)
+        rows = out[start : start + ROWS]
+        own.standard_normal(dtype=dtype, out=rows)
+
+    for _ in engine.map(fill, range(0, n_rows, ROWS)):
+        pass
+    return out
+
+
+def _iterate(engine: Engine, to_small: Product, to_large: Product, block: Any, steps: int) -> tuple[Any, Any]:
     """An orthonormal block of the smaller side, and its image on the larger one: simultaneous iteration."""
-    small = _orthonormal(operator, block)[0]
+    small = _orthonormal(engine, block)[0]
     for _ in range(steps):
-        small = _orthonormal(operator, to_small(to_large(small)))[0]
+        small = _orthonormal(engine, to_small(to_large(small)))[0]
     return small, to_large(small)
 
 
-def _triplets(operator: Operator, small: Array, image: Array, rank: int, dtype: Any) -> tuple[Array, Array, Array]:
+def _triplets(engine: Engine, small: Any, image: Any, rank: int, dtype: Any) -> tuple[Any, Array, Any]:
     """image = v r, and the little r gives the rest: A ~ small (v r)' = small r' v'."""
-    large, r = _orthonormal(operator, image)
+    large, r = _orthonormal(engine, image)
     left, s, right = linalg.svd(r.T.astype(np.float64))
     kept = int(np.count_nonzero(s > s[0] * _TINY[np.dtype(dtype)])) if len(s) and s[0] > 0 else 0
     k = min(rank, kept)
-    return small @ left[:, :k].astype(dtype), s[:k].astype(dtype), large @ right[:k].T.astype(dtype)
+    turned = engine.combined(small, left[:, :k].astype(dtype)), engine.combined(large, right[:k].T.astype(dtype))
+    return turned[0], s[:k].astype(dtype), turned[1]
 
 
-def _orthonormal(operator: Operator, block: Array) -> tuple[Array, Array]:
+def _orthonormal(engine: Engine, block: Any) -> tuple[Any, Array]:
     """(q, r) with q r = block. A product leaves columns as long as the squares of their singular values: at equal
     lengths one pass of Cholesky QR in single precision is mostly enough. May overwrite the block."""
-    lengths = np.sqrt(np.einsum("ij,ij->j", block, block, dtype=np.float64))
+    lengths = engine.lengths(block)
     lengths = np.where(lengths > 0, lengths, 1.0)
-    block /= lengths.astype(block.dtype)
-    q, r = operator.engine.orthonormal(block)
+    q, r = engine.orthonormal(engine.scaled(block, 1 / lengths))
     diagonal = np.abs(np.diag(r))
     if len(diagonal) and diagonal.min() < WELL_CONDITIONED * diagonal.max():
-        q, again = operator.engine.orthonormal(q)
+        q, again = engine.orthonormal(q)
         r = again @ r
-    return q, (r * lengths).astype(block.dtype)
+    return q, (r * lengths).astype(r.dtype)
 
 
 _TINY = {np.dtype(np.float32): 2e-6, np.dtype(np.float64): 1e-13}
 
 
-def fix_signs(u: Array, v: Array) -> tuple[Array, Array]:
-    """Each pair of vectors turned so that the largest entry of u is positive."""
-    if not u.size:
-        return u, v
-    signs = np.where(u.max(axis=0) >= -u.min(axis=0), 1, -1).astype(u.dtype)
-    return u * signs, v * signs
+def fix_signs(u: Any, v: Any, engine: Engine | None = None) -> tuple[Any, Any]:
+    """Each pair of vectors turned so that the largest entry of u is positive. May overwrite both."""
+    engine = engine or default_engine()
+    high, low = engine.extremes(u)
+    signs = np.where(high >= -low, 1.0, -1.0)
+    return engine.scaled(u, signs), engine.scaled(v, signs)
 
 
-def _signed(u: Array, s: Array, v: Array) -> tuple[Array, Array, Array]:
-    u, v = fix_signs(u, v)
-    return u, s, v
-
-
-def _residual(to_small: Product, small: Array, s: Array, large: Array) -> float:
+def _residual(engine: Engine, to_small: Product, small: Any, s: Array, large: Any) -> float:
     """The larger side is the image of the smaller one, so that the other product tells how far off they are."""
     if not len(s):
         return 0.0
-    difference = to_small(np.ascontiguousarray(large)) - small * s
-    return float(np.max(np.linalg.norm(difference, axis=0)) / s[0])
+    return float(np.max(engine.lengths(to_small(large), small, s)) / s[0])

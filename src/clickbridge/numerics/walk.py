@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from clickbridge.engines.base import Engine
-from clickbridge.numerics.threads import kernel, over_rows
+from clickbridge.engines.base import Engine, default_engine
+from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]
 
@@ -75,12 +75,21 @@ def backward_walk(
     out_weight = np.where(out_weight > 0, out_weight, 1.0)
     graph = (weights.indptr, weights.indices, weights.data.astype(np.float64), out_weight)
     how = (starts.astype(np.int64), stay, steps, threshold)
-    totals = np.zeros(n_rows + 1, dtype=np.int64)
-    none, nothing = np.empty(0, np.int32), np.empty(0)
-    over_rows(n_rows, engine, lambda a, b: _walk(*graph, *how, a, b, totals, none, nothing), 16)
-    totals = np.cumsum(totals)
-    columns, values = np.empty(max(totals[-1], 1), np.int32), np.empty(max(totals[-1], 1))
-    over_rows(n_rows, engine, lambda a, b: _walk(*graph, *how, a, b, totals, columns, values), 16)
-    out = sparse.csr_array((values[: totals[-1]], columns[: totals[-1]], totals), shape=(n_rows, n))
+    parts = (engine or default_engine()).by_rows(_walk_rows, n_rows, *graph, *how)
+    lengths, columns, values = (np.concatenate(column) for column in zip(*parts, strict=True))
+    out = sparse.csr_array((values, columns, np.concatenate([[0], np.cumsum(lengths)])), shape=(n_rows, n))
     out.sort_indices()
     return out
+
+
+def _walk_rows(engine: Engine, start: int, stop: int, *given: Any) -> tuple[Array, Array, Array]:
+    """How many nodes each of some walks reaches, which, and with what probability."""
+    *graph, starts, stay, steps, threshold = given
+    how = (starts[start:stop], stay, steps, threshold, 0, stop - start)
+    totals = np.zeros(stop - start + 1, dtype=np.int64)
+    _walk(*graph, *how, totals, np.empty(0, np.int32), np.empty(0))
+    lengths, ends = totals[1:].copy(), np.cumsum(totals)
+    columns, values = np.empty(int(ends[-1]), np.int32), np.empty(int(ends[-1]))
+    if len(columns):
+        _walk(*graph, *how, ends, columns, values)
+    return lengths, columns, values

@@ -127,7 +127,7 @@ def _whole(lists: Lists, scale: Array, engine: Engine | None) -> tuple[Array, Ar
     """Every eigenpair of a small component."""
     k = spread(lists.indptr, lists.pages, scale, np.eye(lists.n_pages), engine)
     values, vectors = np.linalg.eigh((k + k.T) / 2)
-    vectors = fix_signs(vectors[:, ::-1], vectors[:, ::-1])[0]
+    vectors = fix_signs(vectors[:, ::-1], np.empty((0, vectors.shape[1])))[0]
     return np.clip(values[::-1], 0.0, 1.0), vectors
 
 
@@ -145,4 +145,4 @@ def leading(
         return spread(lists.indptr, lists.pages, scale, v, engine)
 
     values, vectors, residual = leading_eigenpairs(product, n, rank, tolerance=tolerance, seed=seed, engine=engine)
-    return np.clip(values, 0.0, 1.0), fix_signs(vectors, vectors)[0], residual
+    return np.clip(values, 0.0, 1.0), fix_signs(vectors, np.empty((0, vectors.shape[1])))[0], residual

@@ -24,6 +24,7 @@ from clickbridge.serve.bodies import ERRORS, SCHEMAS
 from clickbridge.serve.config import Config
 from clickbridge.serve.feedback import feedback_routes
 from clickbridge.serve.gate import Gate, refused_for
+from clickbridge.serve.learned import learned_routes
 from clickbridge.serve.native import native_routes
 from clickbridge.serve.protocols.embeddings import embeddings_routes
 from clickbridge.serve.protocols.metarank import metarank_routes
@@ -55,7 +56,8 @@ def create_app(config: Config) -> ASGIApp:
     )  # fmt: skip
     app.state.service = service
     _refuse_in_one_shape(app)
-    for routes in (native_routes, feedback_routes, rerank_routes, embeddings_routes, metarank_routes, ubi_routes):
+    own = (native_routes, feedback_routes, learned_routes)
+    for routes in (*own, rerank_routes, embeddings_routes, metarank_routes, ubi_routes):
         app.include_router(routes(service))
     _describe(app)
     if config.page and (PAGE / "index.html").is_file():

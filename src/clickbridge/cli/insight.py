@@ -1,0 +1,129 @@
+"""Verbs that look at a log for people: validate, insights."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clickbridge.cli.console import Json, keep_apart, keep_outside, out, print_json, print_table, progress, say, visible
+from clickbridge.cli.inputs import (
+    Columns,
+    Dedupe,
+    Delimiter,
+    DocColumns,
+    Docs,
+    Encoding,
+    Format,
+    Logs,
+    TimeFormat,
+    TimeUnit,
+    guesses_told,
+    renames,
+)
+from clickbridge.errors import InputError
+
+if TYPE_CHECKING:
+    from clickbridge.insight.validation import Check
+    from clickbridge.log.documents import DocumentReader
+    from clickbridge.log.readers import LogReader
+
+MinPeople = Annotated[int, typer.Option(min=1, help="People who must have typed a query before it is shown.")]
+
+
+def validate(
+    logs: Logs,
+    docs: Docs = [],  # noqa: B006
+    format: Format = "auto",
+    columns: Columns = [],  # noqa: B006
+    doc_columns: DocColumns = [],  # noqa: B006
+    time_unit: TimeUnit = None,
+    time_format: TimeFormat = None,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    dedupe: Dedupe = False,
+    json: Json = False,
+) -> None:
+    """Check a log before learning from it: what is wrong, how often, and what it costs. Exit 1 if a check fails."""
+    from clickbridge.insight.validation import FAIL, worst
+    from clickbridge.insight.validation import validate as check_log
+
+    keep_apart([], [*logs, *docs])
+    text: dict[str, Any] = {"encoding": encoding, "delimiter": delimiter}
+    times: dict[str, Any] = {"time_unit": time_unit, "time_format": time_format}
+    log, documents = open_readers(logs, docs, format, columns, doc_columns, text, times, dedupe)
+    with guesses_told(json, log, documents), progress() as report:
+        checks = check_log(log, documents, report)
+    verdict = worst(checks)
+    if json:
+        print_json({"verdict": verdict, "checks": [asdict(check) for check in checks]})
+    else:
+        print_checks(checks)
+    if verdict == FAIL:
+        raise typer.Exit(1)
+
+
+def open_readers(
+    logs: list[str],
+    docs: list[str],
+    format: str,
+    columns: list[str],
+    doc_columns: list[str],
+    text: dict[str, Any],
+    times: dict[str, Any],
+    dedupe: bool,
+) -> tuple[LogReader, DocumentReader]:
+    """Readers that count every line that they cannot use and stop at none."""
+    from clickbridge.log.documents import read_docs
+    from clickbridge.log.readers import read_log
+    from clickbridge.log.rejects import RejectLog
+
+    lost, lost_docs = RejectLog("100%"), RejectLog("100%")
+    log = read_log(*logs, format=format, columns=renames(columns), **times, **text, dedupe=dedupe, rejects=lost)
+    own = renames(doc_columns, "--doc-columns")
+    return log, read_docs(*docs, columns=own, **text, rejects=lost_docs, id_name=lambda: log.id_name)
+
+
+def print_checks(checks: list[Check]) -> None:
+    print_table("", ("", "check", "found"), [(c.verdict, c.name, c.found) for c in checks])
+    for check in checks:
+        if check.verdict != "PASS":
+            examples = f" (as {', '.join(map(repr, check.examples))})" if check.examples else ""
+            out.print(visible(f"{check.verdict} {check.name}: {check.costs}{examples}"))
+
+
+def insights(
+    source: Annotated[Path, typer.Argument(help="A GRAPH or MODEL folder.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The folder to write.", show_default=False)],
+    min_users: MinPeople = 2,
+    language: Annotated[str, typer.Option(help="Language of stems and small words.")] = "english",
+    json: Json = False,
+) -> None:
+    """Find synonyms, dead searches, buried documents and queries of one need: tables and one page."""
+    from clickbridge.graph.clickgraph import KIND, ClickGraph
+    from clickbridge.insight.insights import check_folder, find_insights, insights_of_model, write_insights
+    from clickbridge.io.manifest import read_manifest
+    from clickbridge.models.model_folder import load
+
+    keep_outside(out, [source])
+    check_folder(out)
+    if not (source / "manifest.json").is_file():
+        raise InputError(f"no GRAPH or MODEL at {source}: give the folder that ingest or fit wrote")
+    kind = read_manifest(source)["kind"]
+    with progress() as report:
+        report("reading", 0)
+        if kind == KIND:
+            found = find_insights(ClickGraph.open(source), min_users=min_users, language=language)
+        else:
+            found = insights_of_model(load(source).fitted, min_users=min_users)
+        write_insights(found, out, f"What {source.name} tells")
+    for note in found.notes:
+        say(note)
+    if json:
+        print_json({**found.counts, "notes": found.notes, "page": str(out / "insights.html")})
+    else:
+        rows = [(name.replace("_", " "), count) for name, count in found.counts.items()]
+        print_table(f"{out}", ("", "found"), rows)
+        say(f"page: {out}/insights.html")

@@ -1,0 +1,319 @@
+"""An engine over one card: what lies there, what fits, and by which kernels each operation is done.
+
+The card itself is gpu.py's; emulation.py has one that is slow and everywhere. Maps and blocks lie on the card between
+`hold` and `fetch`, dense, as float32 or (RMLS alone) bf16. Where the card is too small for a step, columns go through
+it in tiles and rows in chunks, and this machine's memory holds the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.engines.base import Array, Item, Result
+from clickbridge.errors import SettingError
+from clickbridge.numerics import qr
+from clickbridge.numerics.rmls import Half, Shrinkage, decorrelation
+from clickbridge.numerics.rows import SparseRows, Survey, sparse_rows
+
+STORES = {"float32": np.float32, "bfloat16": np.uint16}
+CHUNK_BYTES = 1 << 30
+SMALLEST = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-7}
+"""Least over largest diagonal of a triangular factor with which Cholesky QR in double precision is sound."""
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A block or a map on the card, or beside it where it is too large."""
+
+    array: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return int(self.array.shape[0]), int(self.array.shape[1])
+
+
+class OnCard:
+    """`store` is how RMLS keeps maps and what lies between them, float32 or bfloat16; sums are float32 in any case."""
+
+    name = "gpu"
+
+    def __init__(self, threads: int = 0, memory: int = 0, *, store: str = "float32", card: Any) -> None:
+        if store not in STORES:
+            raise SettingError(f"store is float32 or bfloat16; got {store!r}")
+        if threads < 0 or memory < 0:
+            raise SettingError(f"threads and memory must be 0 or more, not {threads} and {memory}")
+        self.threads = threads or len(os.sched_getaffinity(0))
+        self.memory = memory or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+        self.store = store
+        self._card = card
+        self._xp = self._card.xp
+        self._matrices: dict[tuple[int, Any], Any] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(threads={self.threads}, memory={self.memory}, store={self.store!r})"
+
+    # --- this process ----------------------------------------------------------------------------
+
+    def _here(self) -> Any:
+        from clickbridge.engines.local import Local  # needs more than NumPy, SciPy and CuPy
+
+        return Local(self.threads, self.memory)
+
+    def at_work(self) -> AbstractContextManager[Any]:
+        return nullcontext()  # the little that is left to this machine's BLAS may have all of its threads
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        return self._here().map(work, items)
+
+    def by_rows(self, work: Callable[..., Any], n_rows: int, *shared: Any) -> list[Any]:
+        return self._here().by_rows(work, n_rows, *shared)
+
+    def close(self) -> None:
+        """Gives the card's memory back."""
+        self._matrices.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # --- what is held ----------------------------------------------------------------------------
+
+    def hold(self, array: Any) -> Held:
+        if isinstance(array, Held):
+            return array
+        dense = array.dense() if isinstance(array, SparseRows) else array
+        return Held(self._card.put(dense) if self._fits(dense.nbytes) else dense)
+
+    def fetch(self, held: Any) -> Any:
+        if not isinstance(held, Held):
+            return held
+        array = self._card.get(held.array)
+        return unpacked(np, array) if array.dtype == np.uint16 else array
+
+    def _fits(self, needed: float) -> bool:
+        return needed <= self._card.memory
+
+    def _matrix(self, a: sparse.csr_array, dtype: Any) -> Any:
+        """A matrix on the card: once for as long as it lives here."""
+        key = (id(a), np.dtype(dtype))
+        if key not in self._matrices:
+            self._matrices[key] = self._card.matrix(a, np.dtype(dtype))
+            weakref.finalize(a, self._matrices.pop, key, None)
+        return self._matrices[key]
+
+    def _chunks(self, n_rows: int, row_bytes: int) -> list[slice]:
+        step = max(min(CHUNK_BYTES, self._card.memory // 8) // max(row_bytes, 1), 1)
+        return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+    # --- blocks ----------------------------------------------------------------------------------
+
+    def times(self, a: sparse.csr_array, block: Any) -> Any:
+        if a.shape[1] != block.shape[0]:
+            raise ValueError(f"shapes {a.shape} and {block.shape} do not fit")
+        if isinstance(block, Held):
+            return Held(self._through([a], block.array, block.array.dtype))
+        rows, width, size = a.shape[0] + a.shape[1], block.shape[1], block.dtype.itemsize
+        out = np.empty((a.shape[0], width), block.dtype)
+        for tile in _tiles(width, (self._card.memory - 12 * a.nnz) // max(rows * size, 1)):
+            part = self._card.put(np.ascontiguousarray(block[:, tile]))
+            out[:, tile] = self._card.get(self._through([a], part, block.dtype))
+        return out
+
+    def _through(self, chain: list[sparse.csr_array], block: Any, dtype: Any) -> Any:
+        """Products one after the other, on the card."""
+        numbers = np.float64 if block.dtype == np.float64 else np.float32
+        for a in chain:
+            out = self._xp.empty((a.shape[0], block.shape[1]), dtype)
+            block = self._card.gather(self._matrix(a, numbers), block, out) if out.size else out
+        return block
+
+    def gram(self, block: Any) -> Array:
+        return self._card.get(self._gram(self.hold(block).array, np.float64))
+
+    def _gram(self, array: Any, dtype: Any) -> Any:
+        """Products of chunks of rows in this precision, added up in double."""
+        total = self._xp.zeros((array.shape[1], array.shape[1]))
+        for rows in self._chunks(len(array), 8 * array.shape[1]):
+            part = self._xp.asarray(array[rows]).astype(dtype, copy=False)
+            total += part.T @ part
+        return total
+
+    def orthonormal(self, block: Any) -> tuple[Any, Array]:
+        """Cholesky QR with the Gram matrix in double precision; twice for a block in double precision."""
+        held = self.hold(block)
+        dtype = held.array.dtype
+        total = self._xp.eye(held.shape[1])
+        for _ in range(1 if dtype == np.float32 else 2):
+            r = self._root(self._gram(held.array, np.float64), SMALLEST[dtype])
+            if r is None:
+                q, small = qr.orthonormal(self.fetch(held).copy())
+                return (self.hold(q) if isinstance(block, Held) else q), (small @ self._card.get(total)).astype(dtype)
+            held, total = self._times_small(held, self._xp.linalg.inv(r), dtype), r @ total
+        return (held if isinstance(block, Held) else self.fetch(held)), self._card.get(total).astype(dtype)
+
+    def _root(self, square: Any, least: float) -> Any:
+        """The upper triangular r of a Gram matrix r'r; None where that is too near to a singular one."""
+        try:
+            r = self._xp.linalg.cholesky(square).T
+        except np.linalg.LinAlgError:
+            return None
+        diagonal = self._card.get(r.diagonal())
+        # What is not positive definite may come as numbers that are none.
+        return r if len(diagonal) and diagonal.min() > diagonal.max() * least else None
+
+    def _times_small(self, held: Held, turn: Any, dtype: Any) -> Held:
+        """block times a small matrix, in the matrix's precision, by chunks of rows."""
+        out = self._xp.empty((held.shape[0], turn.shape[1]), dtype)
+        for rows in self._chunks(held.shape[0], 8 * held.shape[1]):
+            out[rows] = self._xp.asarray(held.array[rows]).astype(turn.dtype, copy=False) @ turn
+        return Held(out)
+
+    def combined(self, block: Any, matrix: Array) -> Held:
+        held = self.hold(block)
+        return self._times_small(held, self._card.put(np.ascontiguousarray(matrix)), held.array.dtype)
+
+    def scaled(self, block: Any, factors: Array | float) -> Held:
+        array = self.hold(block).array
+        if array.dtype == np.uint16:
+            return Held(packed(self._xp, unpacked(self._xp, array) * np.float32(factors)))
+        array *= self._xp.asarray(factors, dtype=array.dtype)
+        return Held(array)
+
+    def lengths(self, block: Any, minus: Any = None, factors: Array | float = 1.0) -> Array:
+        array, total = self.hold(block).array, np.zeros(block.shape[1])
+        other = None if minus is None else self.hold(minus).array
+        for rows in self._chunks(len(array), 8 * array.shape[1]):
+            part = self._xp.asarray(array[rows]).astype(np.float64)
+            if other is not None:
+                part -= self._xp.asarray(other[rows]) * self._xp.asarray(factors)
+            total += self._card.get((part * part).sum(axis=0))
+        return np.sqrt(total)
+
+    def extremes(self, block: Any) -> tuple[Array, Array]:
+        array = self._xp.asarray(self.hold(block).array)
+        if not len(array):
+            return np.full(array.shape[1], -np.inf), np.full(array.shape[1], np.inf)
+        return self._card.get(array.max(axis=0)), self._card.get(array.min(axis=0))
+
+    def survey(self, maps: Any, gram: bool) -> Survey:
+        array, xp = self.hold(maps).array, self._xp
+        width = array.shape[1]
+        nnz, size, longest, lengths, total = 0, 0.0, 0.0, 0.0, np.zeros(width)
+        square = np.zeros((width, width)) if gram else None
+        for rows in self._chunks(len(array), 12 * width):
+            part = xp.asarray(array[rows])
+            part = unpacked(xp, part) if part.dtype == np.uint16 else part
+            norms = xp.sqrt((part.astype(np.float64) ** 2).sum(axis=1))
+            nnz, size = nnz + int(xp.count_nonzero(part)), size + float(xp.abs(part).sum(dtype=np.float64))
+            longest, lengths = max(longest, float(norms.max())), lengths + float(norms.sum())
+            total += self._card.get(part.sum(axis=0, dtype=np.float64))
+            if square is not None:
+                square += self._card.get(part.T @ part)
+        return Survey(nnz, size, longest, lengths, total, square)
+
+    # --- RMLS ------------------------------------------------------------------------------------
+
+    def half(self, rows: Any, maps: Any, how: Shrinkage, keep_dense: bool) -> Half:
+        chain, width = rows.chain, maps.shape[1]
+        store = np.dtype(STORES[self.store])
+        between = sum(a.shape[0] for a in chain) + maps.shape[0]
+        needed = between * width * store.itemsize + 12 * sum(a.nnz for a in chain)
+        needed += chain[-1].shape[0] * width * 4 if how.decorrelate else 0
+        whole = self._on_card if self._fits(needed) else self._by_tiles
+        made, alignment = whole(chain, self.hold(maps).array, how, store)
+        if isinstance(maps, Held):
+            return Half(Held(made), alignment)  # type: ignore[arg-type]
+        fetched = self.fetch(Held(made))
+        return Half(fetched if keep_dense else sparse_rows(fetched), alignment)
+
+    def _on_card(self, chain: list[sparse.csr_array], maps: Any, how: Shrinkage, store: Any) -> tuple[Any, Array]:
+        block = maps if maps.dtype == store or store != np.uint16 else packed(self._xp, self._xp.asarray(maps))
+        block, last = self._through(chain[:-1], self._xp.asarray(block), store), chain[-1]
+        settings = (how.mode, how.value, how.theta, how.norm_power)
+        out = self._xp.empty((last.shape[0], block.shape[1]), store)
+        if not out.size:
+            return out, np.zeros(block.shape[1])
+        if not how.decorrelate:
+            alignment = self._card.gather_shrink(self._matrix(last, np.float32), block, out, *settings)
+            return out, self._card.get(alignment)
+        omega = self._through([last], block, np.float32)
+        del block
+        return out, self._turned(omega, out, how)
+
+    def _by_tiles(self, chain: list[sparse.csr_array], maps: Any, how: Shrinkage, store: Any) -> tuple[Any, Array]:
+        """Some columns at a time through the products, then some rows at a time through the threshold; what waits is
+        in this machine's memory."""
+        maps = self.fetch(Held(maps))
+        width, tallest = maps.shape[1], 2 * max(maps.shape[0], *(a.shape[0] for a in chain))
+        omega = np.empty((chain[-1].shape[0], width), np.float32)
+        room = self._card.memory - 12 * max(a.nnz for a in chain)
+        for tile in _tiles(width, room // (tallest * 4)):
+            part = self._card.put(np.ascontiguousarray(maps[:, tile], dtype=np.float32))
+            for a in chain:
+                part = self._through([a], part, np.float32)
+                self._matrices.pop((id(a), np.dtype(np.float32)), None)
+            omega[:, tile] = self._card.get(part)
+        out = np.zeros_like(omega)
+        return out, self._turned(omega, out, how)
+
+    def _turned(self, omega: Any, out: Any, how: Shrinkage) -> Array:
+        """Decorrelation, if it is asked for, and thresholds, by chunks of rows."""
+        turn = None
+        if how.decorrelate:
+            gram = self._card.get(self._gram(omega, np.float32))
+            turn = self._card.put(decorrelation(gram, how.decorrelate))
+        alignment = np.zeros(omega.shape[1])
+        for rows in self._chunks(len(omega), 8 * omega.shape[1]):
+            raw = self._xp.asarray(omega[rows])
+            new = self._xp.empty(raw.shape, out.dtype)
+            source = raw if turn is None else raw @ turn
+            found = self._card.shrink(source, raw, new, how.mode, how.value, how.theta, how.norm_power)
+            alignment += self._card.get(found)
+            out[rows] = self._card.get(new) if isinstance(out, np.ndarray) else new
+        return alignment
+
+    # --- search ----------------------------------------------------------------------------------
+
+    def top_k(self, queries: Any, images: Any, k: int, hidden: Array | None = None) -> tuple[Array, Array]:
+        """By tiles of images, which may be held: the best of each tile, then the best of these."""
+        queries, images = (side.array if isinstance(side, Held) else side for side in (queries, images))
+        k = min(k, len(images))
+        if not len(queries) or not k:
+            return np.full((len(queries), k), -1, np.int32), np.full((len(queries), k), -np.inf)
+        dtype = np.result_type(queries.dtype, images.dtype)
+        asked = self._card.put(queries).astype(dtype, copy=False)
+        shadow = None if hidden is None else self._card.put(hidden)
+        room = max(min(2 * CHUNK_BYTES, self._card.memory // 4), 1)
+        step = max(room // max((len(queries) + images.shape[1]) * dtype.itemsize, 1), k)
+        found: list[tuple[Any, Any]] = []
+        for first in range(0, len(images), step):
+            part = self._card.put(images[first : first + step]).astype(dtype, copy=False)
+            found.append(self._card.top(asked @ part.T, first, shadow, min(k, len(part))))
+        best, values = found[0]
+        if len(found) > 1:
+            best, values = self._card.merge([items for items, _ in found], [scores for _, scores in found], k)
+        return self._card.get(best).astype(np.int32), self._card.get(values).astype(np.float64)
+
+
+def _tiles(width: int, columns: int) -> list[slice]:
+    step = min(max(int(columns), 1), max(width, 1))
+    return [slice(start, min(start + step, width)) for start in range(0, width, step)]
+
+
+def packed(xp: Any, values: Any) -> Any:
+    bits = xp.ascontiguousarray(values).view(np.uint32)
+    return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
+
+
+def unpacked(xp: Any, bits: Any) -> Any:
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)

@@ -1,0 +1,309 @@
+"""Learning on a Ray cluster: rows of matrices, blocks and maps in shards, one for each worker.
+
+A shard is an object in Ray's store, and work on it is a task that prefers the shard's own node. What a step makes stays
+where it was made, and workers read each other's shards: no block and no map passes through the driver between `hold`
+and `fetch`, only Gram matrices, triangular factors and sums, whose size is that of the latent space. A worker or a
+node that is lost is no concern of ours: Ray runs the tasks again that made what was lost, elsewhere, and tasks here
+depend on their arguments alone, so the result is the same.
+
+This is the only file that imports ray. What workers do is in shards.py.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from operator import add
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from clickbridge.engines import shards
+from clickbridge.engines.base import Array, Item, Result
+from clickbridge.engines.local import Local
+from clickbridge.errors import EngineError
+from clickbridge.numerics import qr
+from clickbridge.numerics.nearest import ROWS, SCORES
+from clickbridge.numerics.rmls import FactoredRows, FormedRows, Half, Shrinkage, added, decorrelation
+from clickbridge.numerics.rows import Survey
+
+LEAST_STORE, STORE_SHARE = 80 << 20, 0.3
+RETRIES = 8
+"""How often a task is run again whose worker or node was lost."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sharded:
+    """A block, or a map, in parts of its rows: part i has the rows from bounds[i] to bounds[i + 1]."""
+
+    parts: list[Any]
+    bounds: list[int]
+    width: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.bounds[-1], self.width
+
+
+class Ray:
+    """`address` is empty for workers on this machine, one for each of `threads`; `ray://HOST:PORT` joins a cluster
+    (its client port), where each node is a worker with all its cores. `memory` is for working arrays, of a worker."""
+
+    name = "ray"
+
+    def __init__(self, threads: int = 0, memory: int = 0, address: str = "") -> None:
+        here = Local(threads, memory)
+        self.threads, self.memory, self.address = here.threads, here.memory, address
+        self._here = here
+        self._ray: Any = None
+        self._nodes: list[str] = []
+        self._shards: dict[tuple[Any, ...], Any] = {}
+
+    def __repr__(self) -> str:
+        return f"Ray(threads={self.threads}, memory={self.memory}, address={self.address!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Ray, (self.threads, self.memory, self.address)
+
+    # --- the cluster -----------------------------------------------------------------------------
+
+    def _cluster(self) -> Any:
+        """Ray, started or joined when it is first needed."""
+        if self._ray is None:
+            self._ray = _imported()
+            self._own = not self._ray.is_initialized()
+            if self._own:
+                self._start(self._ray)
+            alive = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
+            if not alive:
+                raise EngineError(f"the cluster at {self.address or 'this machine'} has no node with a free CPU")
+            cores = [int(node["Resources"]["CPU"]) for node in alive]
+            names = [str(node["NodeID"]) for node in alive]
+            # On one machine a worker for each thread; on a cluster one for each node, with all of its cores.
+            self._nodes = names if self.address or len(names) > 1 else names * self.threads
+            self._cores = min(cores) if len(set(self._nodes)) > 1 else max(cores[0] // len(self._nodes), 1)
+        return self._ray
+
+    def _start(self, ray: Any) -> None:
+        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        try:
+            if self.address:
+                ray.init(self.address, **quiet)
+                return
+            store = max(int(self.memory * STORE_SHARE), LEAST_STORE)
+            ray.init(num_cpus=self.threads, object_store_memory=store, include_dashboard=False, **quiet)
+        except Exception as error:  # whatever a network can do
+            first = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise EngineError(
+                f"no Ray cluster at {self.address or 'this machine'} ({first}): check the address and that it runs, "
+                "or use --engine local"
+            ) from error
+
+    @property
+    def workers(self) -> int:
+        self._cluster()
+        return len(self._nodes)
+
+    def _run(self, work: Callable[..., Any], place: int, *given: Any, returns: int = 1) -> Any:
+        """One task on the node of the shard `place`, or elsewhere if that is lost."""
+        ray = self._cluster()
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        node = NodeAffinitySchedulingStrategy(self._nodes[place % len(self._nodes)], soft=True)
+        task = ray.remote(work).options(
+            num_cpus=self._cores, num_returns=returns, max_retries=RETRIES, scheduling_strategy=node
+        )
+        return task.remote(self._cores, *given)
+
+    def _each(self, work: Callable[..., Any], held: Sharded, *given: Any) -> list[Any]:
+        return [self._run(work, i, part, *given) for i, part in enumerate(held.parts)]
+
+    def _get(self, refs: Any) -> Any:
+        return self._cluster().get(refs)
+
+    def close(self) -> None:
+        """Leaves the cluster; one that was started here ends."""
+        self._here.close()
+        self._shards.clear()
+        if self._ray is not None and self._own:
+            self._ray.shutdown()
+        self._ray = None
+
+    def __enter__(self) -> Ray:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def at_work(self) -> AbstractContextManager[Any]:
+        return self._here.at_work()
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        return self._here.map(work, items)
+
+    # --- what is held ----------------------------------------------------------------------------
+
+    def hold(self, array: Any) -> Sharded:
+        if isinstance(array, Sharded):
+            return array
+        bounds = shards.even_bounds(len(array) if isinstance(array, np.ndarray) else array.shape[0], self.workers)
+        bounds = bounds if len(bounds) > 1 else [0, 0]
+        put = self._cluster().put
+        return Sharded([put(part) for part in shards.split(array, bounds)], bounds, array.shape[1])
+
+    def fetch(self, held: Any) -> Any:
+        return shards.whole(tuple(self._get(held.parts))) if isinstance(held, Sharded) else held
+
+    def _shared(self, of: Any, make: Callable[[], Any], *more: Any) -> Any:
+        """What was put into the store for a matrix, or for rows of a product: once for as long as they live here."""
+        key = (id(of), *more)
+        if key not in self._shards:
+            self._shards[key] = make()
+            weakref.finalize(of, self._shards.pop, key, None)
+        return self._shards[key]
+
+    def _matrix(self, a: sparse.csr_array) -> tuple[list[Any], list[shards.Blocks], list[int]]:
+        def make() -> tuple[list[Any], list[shards.Blocks], list[int]]:
+            blocks = shards.cut(a.indptr, self.workers) or [[(0, 0)]]
+            bounds = shards.bounds_of(blocks)
+            put = self._cluster().put
+            return [put(shards.rows_between(a, *ends)) for ends in pairwise(bounds)], blocks, bounds
+
+        return self._shared(a, make)
+
+    # --- blocks ----------------------------------------------------------------------------------
+
+    def times(self, a: sparse.csr_array, block: Any) -> Any:
+        if a.shape[1] != block.shape[0]:
+            raise ValueError(f"shapes {a.shape} and {block.shape} do not fit")
+        if not isinstance(block, Sharded):
+            return self.fetch(self.times(a, self.hold(block)))
+        parts, _, bounds = self._matrix(a)
+        made = [self._run(shards.times, i, part, *block.parts) for i, part in enumerate(parts)]
+        return Sharded(made, bounds, block.width)
+
+    def gram(self, block: Any) -> Array:
+        return reduce(add, self._get(self._each(shards.gram, self.hold(block))))
+
+    def orthonormal(self, block: Any) -> tuple[Any, Array]:
+        """Tall-skinny QR: each shard its own, one of the stacked triangles here, and the shards turned by it."""
+        held = self.hold(block)
+        made = [self._run(shards.factored, i, part, returns=2) for i, part in enumerate(held.parts)]
+        triangles = self._get([r for _, r in made])
+        q, r = qr.orthonormal(np.concatenate(triangles), self._here)
+        turns = np.split(q, np.cumsum([len(t) for t in triangles])[:-1])
+        parts = [self._run(shards.combined, i, own, turns[i]) for i, (own, _) in enumerate(made)]
+        out = Sharded(parts, held.bounds, q.shape[1])
+        return out if isinstance(block, Sharded) else self.fetch(out), r
+
+    def combined(self, block: Any, matrix: Array) -> Sharded:
+        held = self.hold(block)
+        return Sharded(self._each(shards.combined, held, self._cluster().put(matrix)), held.bounds, matrix.shape[1])
+
+    def scaled(self, block: Any, factors: Array | float) -> Sharded:
+        held = self.hold(block)
+        return Sharded(self._each(shards.scaled, held, factors), held.bounds, held.width)
+
+    def lengths(self, block: Any, minus: Any = None, factors: Array | float = 1.0) -> Array:
+        held = self.hold(block)
+        others = [()] * len(held.parts) if minus is None else [(part,) for part in minus.parts]
+        sums = [
+            self._run(shards.squares, i, factors, part, *other)
+            for i, (part, other) in enumerate(zip(held.parts, others, strict=True))
+        ]
+        return np.sqrt(reduce(add, self._get(sums)))
+
+    def extremes(self, block: Any) -> tuple[Array, Array]:
+        found = self._get(self._each(shards.extremes, self.hold(block)))
+        return np.max([high for high, _ in found], axis=0), np.min([low for _, low in found], axis=0)
+
+    def survey(self, maps: Any, gram: bool) -> Survey:
+        return reduce(add, self._get(self._each(shards.survey, self.hold(maps), gram)))
+
+    # --- RMLS ------------------------------------------------------------------------------------
+
+    def half(self, rows: Any, maps: Any, how: Shrinkage, keep_dense: bool) -> Half:
+        held, width = self.hold(maps), maps.shape[1]
+        if not rows.blocks:
+            nothing = np.zeros((0, width), np.float32)
+            return Half(nothing, np.zeros(width))
+        split = self._factored if isinstance(rows, FactoredRows) else self._formed
+        shares, bounds, given = split(rows, held)
+        turn = None
+        if how.decorrelate:
+            grams = [self._run(shards.omega_gram, i, s, width, *given(i)) for i, s in enumerate(shares)]
+            turn = self._cluster().put(decorrelation(reduce(add, self._get(grams)), how.decorrelate))
+        made = [
+            self._run(shards.new_rows, i, s, width, how, turn, keep_dense, *given(i), returns=2)
+            for i, s in enumerate(shares)
+        ]
+        alignments = [a for part in self._get([sums for _, sums in made]) for a in part]
+        out = Sharded([part for part, _ in made], bounds, width)
+        return Half(out if isinstance(maps, Sharded) else self.fetch(out), added(alignments, width))  # type: ignore[arg-type]
+
+    def _formed(self, rows: FormedRows, held: Sharded) -> Any:
+        """Shares of W, and the whole map for each of them."""
+
+        def make() -> tuple[list[Any], list[int]]:
+            parts, bounds = shards.cut(rows.chain[0].indptr, self.workers), [0]
+            put = []
+            for blocks in parts:
+                bounds.append(blocks[-1][1])
+                own = shards.rows_between(rows.chain[0], bounds[-2], bounds[-1])
+                put.append(self._cluster().put(shards.Share(blocks, own)))
+            return put, bounds
+
+        shares, bounds = self._shared(rows, make)
+        return shares, bounds, lambda i: held.parts
+
+    def _factored(self, rows: FactoredRows, held: Sharded) -> Any:
+        """Rows of W L, made by tiles of columns through the factors; they stay with their shards."""
+        tiles = []
+        for start, stop in rows.tiles(held.width):
+            columns = Sharded(self._each(shards.columns, held, start, stop), held.bounds, stop - start)
+            tiles.append(rows.through(columns, self))
+        _, blocks, bounds = self._matrix(rows.chain[-1])
+        return [shards.Share(own) for own in blocks], bounds, lambda i: [tile.parts[i] for tile in tiles]
+
+    # --- search, and other work by rows ------------------------------------------------------------
+
+    def top_k(self, queries: Array, images: Array, k: int, hidden: Array | None = None) -> tuple[Array, Array]:
+        """Every shard of the images has its own best, and the best of these are taken here."""
+        k = min(k, len(images))
+        if not len(queries) or not k:
+            return self._here.top_k(queries, images, k, hidden)
+        tile = max(SCORES // min(len(queries), ROWS), 1)  # as on one machine: a score's last bit depends on it
+        bounds = shards.even_bounds(len(images), self.workers, tile)
+
+        def make() -> list[Any]:
+            return [self._cluster().put(part) for part in shards.split(images, bounds)]
+
+        parts, asked = self._shared(images, make, *bounds), self._cluster().put(queries)
+        found = [
+            self._run(shards.top_k, i, a, part, None if hidden is None else hidden[a:b], asked, k, returns=2)
+            for i, (part, (a, b)) in enumerate(zip(parts, pairwise(bounds), strict=True))
+        ]
+        return shards.best_of([tuple(self._get(list(pair))) for pair in found], k)
+
+    def by_rows(self, work: Callable[..., Any], n_rows: int, *shared: Any) -> list[Any]:
+        bounds = shards.even_bounds(n_rows, self.workers, 1)
+        put = [self._cluster().put(value) for value in shared]
+        tasks = [self._run(shards.rows_done, i, work, *ends, *put) for i, ends in enumerate(pairwise(bounds))]
+        return self._get(tasks)
+
+
+def _imported() -> Any:
+    # Ray reports usage to its makers unless it is told not to, and warns of what it will do to signals one day.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise EngineError("--engine ray needs Ray: pip install 'clickbridge[ray]'") from error
+    return ray

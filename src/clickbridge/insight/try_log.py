@@ -1,0 +1,188 @@
+"""`try`: from a log of any shape to a model, a comparison on later searches, and insights, in one go.
+
+The log is checked, then split: models are chosen and learned on the earlier part and judged on the later one, with what
+people were shown, or with bm25 where the log does not say that. The model that is kept has learned from everything.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from clickbridge.engines.base import Engine
+from clickbridge.errors import InputError
+from clickbridge.evaluate.compare import compare
+from clickbridge.evaluate.results import Comparison, ModelResult
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.insight.insights import Insights, find_insights, write_insights
+from clickbridge.insight.log_counts import LogCounts, count_log
+from clickbridge.insight.validation import FEW_CLICKS, Check, checks_of
+from clickbridge.io.lists import read_lists, write_lists
+from clickbridge.log.documents import DocumentReader
+from clickbridge.log.readers import LogReader, read_log
+from clickbridge.log.rejects import RejectLog
+from clickbridge.log.split import split_log
+from clickbridge.models.auto import Auto, budget_seconds
+from clickbridge.models.fitted import Fitted
+from clickbridge.models.model import Model
+
+REPORT = "report.html"
+TRAINING_SHARE = "80%"
+MOSTLY_TIMED = 0.95
+"""Share of records with a time from which on the later part is held back; else whole queries are."""
+CHOOSING = 0.6
+"""Share of the budget for choosing; the rest is for learning the choice from everything."""
+FEW_LISTS = 20
+"""Judged queries below which a comparison says nothing."""
+Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came out. `compared` is None where too few searches could be held back to compare models."""
+
+    out: Path
+    counts: LogCounts
+    checks: list[Check]
+    graph: ClickGraph
+    model: Auto
+    by: str
+    compared: Comparison | None
+    insights: Insights
+    shown: bool
+    """Whether the log says in which order results were shown."""
+
+    @property
+    def best(self) -> ModelResult | None:
+        """The model that was chosen, as it was judged."""
+        return None if self.compared is None else self.compared[self.model.fitted.spec]
+
+
+def check_target(out: Path) -> None:
+    """Refuses a folder that holds something else."""
+    if os.path.lexists(out) and (out.is_symlink() or not out.is_dir()):
+        raise InputError(f"{out} is no folder: choose another --out")
+    if out.is_dir() and any(out.iterdir()) and not (out / "graph" / "manifest.json").is_file():
+        raise InputError(f"{out} holds something else: choose another --out, or remove it")
+    if not out.parent.is_dir():
+        raise InputError(f"cannot write {out}: its folder does not exist")
+
+
+def check_size(counts: LogCounts) -> None:
+    """Refuses a log that nothing can be learned from, with what can be done."""
+    if counts.clicks < FEW_CLICKS:
+        raise InputError(
+            f"the log has {counts.clicks:,} clicks; {FEW_CLICKS} are needed to learn from, and some thousands to see "
+            "what was gained: collect more, or search the documents by their words meanwhile (clickbridge ingest LOG "
+            "--docs DOCS --out graph, fit graph --model bm25 --out model, serve model), which logs clicks too"
+        )
+
+
+def try_log(
+    log: LogReader,
+    documents: DocumentReader,
+    out: Path,
+    *,
+    budget: str = "10m",
+    min_users: int = 2,
+    max_rejects: str = "1%",
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+    command: str = "clickbridge try",
+) -> Tried:
+    """`log` and `documents` read everything; `max_rejects` is the share of lines that may be unusable."""
+    seconds = budget_seconds(budget)
+    tell = progress or (lambda what, count: None)
+    check_target(out)
+    tell("checking the log", 0)
+    counts = count_log(log, tell)
+    checks = checks_of(log, counts, documents if documents.paths else None)
+    _check_lost(log, max_rejects)
+    check_size(counts)
+    out.mkdir(exist_ok=True)
+    by = "time" if counts.timed >= MOSTLY_TIMED * counts.records else "query"
+    with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch:
+        log.rejects.reset()
+        documents.rejects.reset()
+        held = _held_back(log, by, Path(scratch), tell)
+        log.rejects.reset()
+        graph = ClickGraph.build(log, documents, out / "graph", progress=tell)
+        shown = graph.impressions is not None
+        model = Auto(budget=f"{max(CHOOSING * seconds, 1):.0f}s")
+        compared = None
+        if held is not None:
+            documents.rejects.reset()
+            earlier = ClickGraph.build(read_log(held[0]), documents, Path(scratch) / "graph", progress=tell)
+            model.fit(earlier, engine=engine, watch=lambda line: tell(line, 0))
+            compared = _compared(earlier, Path(scratch) / "graph", held[1], model, shown, command, engine, tell)
+            compared.write_report(out / REPORT)
+            tell(f"learning {model.fitted.spec} from everything", 0)
+            model.refit(graph, engine=engine)
+        else:
+            model.fit(graph, engine=engine, watch=lambda line: tell(line, 0))
+    model.save(out / "model")
+    tell("looking for synonyms and searches that fail", 0)
+    insights = find_insights(graph, min_users=min_users)
+    write_insights(insights, out / "insights", "What the log tells")
+    return Tried(out, counts, checks, graph, model, by, compared, insights, shown)
+
+
+def _check_lost(log: LogReader, max_rejects: str) -> None:
+    """The reader stops at nothing, so that all is counted; here is the limit."""
+    limit = RejectLog(max_rejects)
+    limit.count, limit.lines, limit.first = log.rejects.count, log.rejects.lines, log.rejects.first
+    limit.close()
+
+
+def _held_back(log: LogReader, by: str, scratch: Path, tell: Progress) -> tuple[str, str] | None:
+    """A training log and lists of the rest; None where too little can be held back."""
+    train, lists = str(scratch / "train.jsonl"), str(scratch / "lists.jsonl")
+    tell("holding back the last fifth" if by == "time" else "holding back a fifth of the queries", 0)
+    try:
+        report = split_log(log, at=TRAINING_SHARE, by=by, train=train, lists=lists)
+    except InputError:  # nothing on one side of the cut, or no list with both clicked and unclicked results
+        return None
+    return (train, lists) if report.lists >= FEW_LISTS else None
+
+
+def _compared(
+    graph: ClickGraph,
+    place: Path,
+    lists: str,
+    model: Auto,
+    shown: bool,
+    command: str,
+    engine: Engine | None,
+    tell: Progress,
+) -> Comparison:
+    """The chosen model against what was shown and against bm25, as far as there are such."""
+    text = bool(graph.field_names) and any(graph.query_texts)
+    if not shown and not text:
+        _most_clicked_first(lists, graph)
+    chosen = model.fitted.spec
+    baseline = "given" if shown or not text else "bm25"
+    rivals = [spec for spec in (baseline, "bm25" if text else baseline) if spec != chosen]
+    names = dict.fromkeys(rivals or ["given"])
+    models: dict[str, str | Model | Fitted] = {**{name: name for name in names}, chosen: model.fitted}
+    return compare(place, lists, models, baseline=next(iter(names)), engine=engine, progress=tell, command=command)
+
+
+def _most_clicked_first(path: str, graph: ClickGraph) -> None:
+    """Without pages and words the order to be beaten is the one by clicks so far."""
+    clicks = np.bincount(graph.pairs.doc, graph.pairs.clicks, minlength=graph.n_docs)
+    popular = dict(zip(graph.doc_ids, clicks.tolist(), strict=True))
+
+    def by_clicks(results: Sequence[str]) -> list[int]:
+        return sorted(range(len(results)), key=lambda i: -popular.get(results[i], 0.0))
+
+    ordered = []
+    for one in read_lists(path):
+        places = by_clicks(one.results)
+        labels = one.labels or [0.0] * len(places)
+        ordered.append(replace(one, results=[one.results[i] for i in places], labels=[labels[i] for i in places]))
+    write_lists(path, ordered)

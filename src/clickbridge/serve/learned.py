@@ -1,0 +1,122 @@
+"""For the page: why a document was found, in words, and what clicks have taught."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import lru_cache
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.insight.reasons import Reason, reasons
+from clickbridge.insight.synonyms import learn_synonyms
+from clickbridge.insight.word_pairs import word_pairs
+from clickbridge.log.personal import looks_personal
+from clickbridge.models.fitted import Fitted
+from clickbridge.serve.bodies import reply
+from clickbridge.serve.events import Event
+from clickbridge.serve.native import DocId, Model, Q
+from clickbridge.serve.schemas import readable
+from clickbridge.serve.served import Served
+from clickbridge.serve.service import Service
+from clickbridge.types import Document
+
+REASONS = 5
+SHOWN = 25
+LATEST = 20_000
+"""Events of the store that are looked at, the latest ones."""
+
+
+def learned_routes(service: Service) -> APIRouter:
+    routes = APIRouter()
+    live = service.live
+
+    @routes.get("/why")
+    async def why(q: Q, doc_id: DocId, model: Model = None) -> Response:
+        """Why a document was found, in words: sentences, and the queries that taught them."""
+        service.check_ready()
+        served = live.get(model)
+        shown = service.suggestions(served)
+        told = await asyncio.to_thread(
+            reasons, served.fitted, readable(q), doc_id, most=REASONS, may_show=shown.__contains__
+        )
+        return reply({"model": served.name, "version": served.version, "reasons": list(map(_as_json, told))})
+
+    @routes.get("/learned")
+    async def learned(model: Model = None) -> Response:
+        """What clicks have taught: pairs of words, new synonyms, the queries that taught most."""
+        service.check_ready()
+        served = live.get(model)
+        return reply(await asyncio.to_thread(what_was_learned, service, served))
+
+    return routes
+
+
+def _as_json(reason: Reason) -> dict[str, Any]:
+    spans = [list(span) for span in reason.spans]
+    return {"text": reason.text, "spans": spans, "share": reason.share, "bridges": list(reason.bridges)}
+
+
+def what_was_learned(service: Service, served: Served) -> dict[str, Any]:
+    least, last = service.config.min_users, service.store.last()
+    events = latest_events(service, last)
+    pairs = _pairs(served.fitted if not served.learns else _still(served), least)
+    return {
+        "model": served.name,
+        "version": served.version,
+        "spec": served.spec,
+        "events": served.seq,
+        "min_users": least,
+        "pairs": [asdict(pair) for pair in pairs[:SHOWN]],
+        "synonyms": [asdict(found) for found in new_synonyms(events, served.fitted, least)[:SHOWN]],
+        "taught": most_taught(events, served.fitted, least)[:SHOWN],
+    }
+
+
+@lru_cache(maxsize=8)
+def _pairs(fitted: Fitted, min_clicks: int) -> list[Any]:
+    return word_pairs(fitted, min_clicks=min_clicks)
+
+
+def _still(served: Served) -> Fitted:
+    """The part of an online model that its clicks do not change: what it is asked for is worked out once."""
+    inner = getattr(served.fitted, "inner", served.fitted)
+    return inner if isinstance(inner, Fitted) else served.fitted
+
+
+def latest_events(service: Service, last: int) -> list[Event]:
+    """Pages with clicks that were not taken back."""
+    return [event for event in service.store.pages_after(max(last - LATEST, 0), last) if event.clicks]
+
+
+def most_taught(events: Sequence[Event], fitted: Fitted, min_users: int) -> list[dict[str, Any]]:
+    """Queries by clicks; none that fewer people typed, or that looks personal."""
+    clicks: Counter[str] = Counter()
+    people: dict[str, set[int]] = defaultdict(set)
+    chosen: dict[str, Counter[str]] = defaultdict(Counter)
+    for event in events:
+        name = event.query or event.query_id or ""
+        clicks[name] += len(event.clicks)
+        people[name].add(event.user)
+        chosen[name].update(event.clicks)
+    out = []
+    for name, count in clicks.most_common():
+        known = len(people[name] - {0})
+        if known >= min_users and not looks_personal(name):
+            best = chosen[name].most_common(1)[0][0]
+            out.append({"query": name, "clicks": count, "people": known, "title": fitted.title(best) or best})
+    return out
+
+
+def new_synonyms(events: Sequence[Event], fitted: Fitted, min_users: int) -> list[Any]:
+    """What the clicks of this service say by themselves, with the titles as the documents' text."""
+    clicked = {doc_id for event in events for doc_id in event.clicks}
+    documents = [Document(d, {"title": t}) for d in sorted(clicked) if (t := fitted.title(d))]
+    if not documents:
+        return []
+    pages = [replace(e.impression, user=str(e.user) if e.user else None) for e in events]
+    return learn_synonyms(ClickGraph.build(pages, documents), min_users=min_users)

@@ -1,0 +1,154 @@
+"""Learns on a Ray cluster of several nodes on loopback, loses one of them on the way, and prints what came of it.
+
+A process of its own, for Ray has one cluster a process: `python on_a_cluster.py NODES [kill] [client]`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+
+import numpy as np
+import ray
+from ray.cluster_utils import Cluster
+from scipy import sparse
+
+from clickbridge.engines.local import Local
+from clickbridge.engines.ray import Ray
+from clickbridge.numerics.rmls import RELATIVE, FactoredRows, FormedRows, Shrinkage, half_iteration
+from clickbridge.numerics.svd import ProductOperator, randomised_svd
+from clickbridge.numerics.walk import backward_walk
+
+DIM, PASSES, STORE = 40, 4, 80 << 20
+CLIENT_PORT = 25_101
+
+
+class Watched(Ray):
+    """Notes the largest thing that came to the driver before a result was asked for."""
+
+    largest = 0
+
+    def _get(self, refs: Any) -> Any:
+        found = super()._get(refs)
+        if not self.fetching:
+            self.largest = max(self.largest, size_of(found))
+        return found
+
+    fetching = False
+
+    def fetch(self, held: Any) -> Any:
+        self.fetching = True
+        try:
+            return super().fetch(held)
+        finally:
+            self.fetching = False
+
+
+def size_of(value: Any) -> int:
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    return sum(map(size_of, value)) if isinstance(value, list | tuple) else 0
+
+
+def received() -> int:
+    """Bytes that came in over loopback, on which the nodes talk to each other."""
+    with open("/proc/net/dev") as file:
+        return next(int(line.split()[1]) for line in file if line.strip().startswith("lo:"))
+
+
+def rows(seed: int, n: int, m: int, density: float) -> sparse.csr_array:
+    rng = np.random.default_rng(seed)
+    return sparse.csr_array(sparse.random_array((n, m), density=density, rng=rng, dtype=np.float32, format="csr"))
+
+
+def passes(engine: Any, kill: Any = None) -> list[bytes]:
+    """The printed algorithm, by W and by its factors: the maps' bytes."""
+    a, middle, b = rows(0, 9000, 12_000, 0.0008), rows(1, 9000, 8000, 0.001), rows(2, 8000, 11_000, 0.0008)
+    w = sparse.csr_array(a.T @ sparse.csr_array(middle @ b))
+    out = []
+    ways = (
+        (FormedRows(w), FormedRows(sparse.csr_array(w.T))),
+        (
+            FactoredRows(sparse.csr_array(a.T), middle, b, 16),
+            FactoredRows(sparse.csr_array(b.T), sparse.csr_array(middle.T), a, 16),
+        ),
+    )
+    for query_rows, doc_rows in ways:
+        start = np.random.default_rng(0).standard_normal((11_000, DIM), dtype=np.float32)
+        held, alignment = engine.hold(start), None
+        for number in range(PASSES):
+            l_x = half_iteration(query_rows, held, Shrinkage(RELATIVE, 1.0), engine=engine).maps
+            made = half_iteration(doc_rows, l_x, Shrinkage(RELATIVE, 1.0), engine=engine)
+            held, alignment = made.maps, made.alignment
+            if kill is not None and number == 1:
+                kill()
+                kill = None
+        for maps in (engine.fetch(l_x), engine.fetch(held)):
+            out += [maps.indptr.tobytes(), maps.indices.tobytes(), maps.data.tobytes()]
+        out.append(alignment.tobytes())
+    return out
+
+
+def svd(engine: Any) -> Any:
+    a, middle, b = rows(0, 9000, 12_000, 0.0008), rows(1, 9000, 8000, 0.001), rows(2, 8000, 11_000, 0.0008)
+    return randomised_svd(ProductOperator(a, middle, b, np.float32, engine), 30, power_steps=8)
+
+
+def main() -> None:
+    n_nodes, kill, client = int(sys.argv[1]), "kill" in sys.argv, "client" in sys.argv
+    given: dict[str, Any] = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
+    cluster = Cluster(
+        initialize_head=True, head_node_args=given | ({"ray_client_server_port": CLIENT_PORT} if client else {})
+    )
+    nodes = [cluster.add_node(num_cpus=1, object_store_memory=STORE) for _ in range(n_nodes - 1)]
+    cluster.wait_for_nodes()
+    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+    if not client:
+        ray.init(address=cluster.address, **quiet)
+    local = Local(1)
+    killed = []
+
+    def lose_one() -> None:
+        cluster.remove_node(nodes[0], allow_graceful=False)
+        killed.append(True)
+
+    address = f"ray://127.0.0.1:{CLIENT_PORT}" if client else ""
+    with Watched(threads=1, memory=1 << 30, address=address) as engine:
+        workers = engine.workers
+        before, started = received(), time.perf_counter()
+        found = passes(engine, lose_one if kill else None)
+        seconds, moved = time.perf_counter() - started, received() - before
+        report = {
+            "workers": workers,
+            "killed": bool(killed),
+            "rmls to the bit": found == passes(local),
+            "rmls seconds": round(seconds, 2),
+            "rmls bytes on loopback": moved,
+            "largest to the driver": engine.largest,
+            "smallest map": 11_000 * DIM * 4,
+        }
+        one, two = svd(engine), svd(local)
+        report["svd values"] = float(np.abs(one.s - two.s).max() / two.s[0])
+        report["svd maps"] = float(np.abs(one.u * one.s @ one.v[:50].T - two.u * two.s @ two.v[:50].T).max() / two.s[0])
+        half = rows(5, 3000, 3000, 0.001)
+        graph = sparse.csr_array(half + half.T, dtype=np.float64)
+        walks = [backward_walk(graph, np.arange(500), 0.8, 3, 1e-6, e) for e in (engine, local)]
+        one_walk, two_walks = ([w.indptr.tobytes(), w.indices.tobytes(), w.data.tobytes()] for w in walks)
+        report["walk to the bit"] = one_walk == two_walks
+        rng = np.random.default_rng(0)
+        queries, images = (rng.standard_normal((n, 16), dtype=np.float32) for n in (300, 30_000))
+        tops = [e.top_k(queries, images, 7, None) for e in (engine, local)]
+        report["top-k to the bit"] = all(x.tobytes() == y.tobytes() for x, y in zip(*tops, strict=True))
+    ray.shutdown()
+    cluster.shutdown()
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""The GPU engine where there is no card: what it says, the arithmetic of its kernels, and its tiles."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from clickbridge.engines import emulation
+from clickbridge.engines.emulation import LONG_ROW, Emulation
+from clickbridge.engines.gpu import Gpu
+from clickbridge.errors import EngineError, SettingError
+from clickbridge.numerics.rmls import ABSOLUTE, DENSITY, RELATIVE, FactoredRows, FormedRows, Shrinkage, half_iteration
+
+ALONE = """
+import sys
+for name in ("numba", "duckdb", "pyarrow", "orjson", "threadpoolctl", "typer", "ray"):
+    sys.modules[name] = None
+import clickbridge.engines.gpu
+print("numba" in sys.modules and sys.modules["numba"] is None)
+"""
+
+
+def normal(seed: int, *shape: int) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def random_csr(seed: int, rows: int, columns: int, density: float = 0.3) -> sparse.csr_array:
+    rng = np.random.default_rng(seed)
+    return sparse.csr_array(
+        sparse.random_array((rows, columns), density=density, rng=rng, dtype=np.float32, format="csr")
+    )
+
+
+def test_it_imports_with_numpy_scipy_and_cupy_alone() -> None:
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("True", "")
+
+
+def test_it_says_why_no_card_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(EngineError, match="no card is used: CuPy is not installed"):
+        Gpu()
+
+
+def test_settings_out_of_range() -> None:
+    for wrong in ({"store": "int8"}, {"threads": -1}, {"memory": -1}):
+        with pytest.raises(SettingError):
+            Gpu(card=Emulation(), **wrong)  # type: ignore[arg-type]
+
+
+def test_bf16_is_rounded_to_the_nearest_even() -> None:
+    exact = np.array([0.0, -0.0, 1.0, -2.5, 2.0**100, 2.0**-100], np.float32)
+    np.testing.assert_array_equal(emulation.from_bf16(emulation.to_bf16(exact)), exact)
+    # 8 bits of a mantissa: 1 + 1/256 is half way between 1 and 1 + 1/128, and 1 is the even one.
+    given = np.array([1 + 1 / 256, 1 + 3 / 256, 1 + 1 / 256 + 1e-6], np.float32)
+    np.testing.assert_array_equal(
+        emulation.from_bf16(emulation.to_bf16(given)), np.array([1, 1 + 4 / 256, 1 + 2 / 256], np.float32)
+    )
+    values = normal(0, 10_000)
+    rounded = emulation.from_bf16(emulation.to_bf16(values))
+    assert (np.abs(rounded - values) <= np.abs(values) / 256).all()
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+def test_gather_is_the_product(bf16: bool) -> None:
+    """With a row that is long enough to be summed by segments."""
+    a = sparse.csr_array(sparse.vstack([random_csr(0, 20, 900, 0.02), random_csr(1, 1, 900, 0.95)]))
+    assert np.diff(a.indptr).max() > LONG_ROW
+    block = normal(2, 900, 7)
+    given = emulation.to_bf16(block) if bf16 else block
+    found = emulation.gather(a, given)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, a.astype(np.float64) @ emulation.as_numbers(given), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("store", ["float32", "bfloat16"])
+@pytest.mark.parametrize("decorrelate", [0.0, 0.8])
+@pytest.mark.parametrize("mode", [ABSOLUTE, RELATIVE, DENSITY])
+@pytest.mark.parametrize("memory", [1 << 30, 3000])
+def test_half_an_iteration_is_that_of_one_machine(mode: int, decorrelate: float, store: str, memory: int) -> None:
+    a, middle, b = random_csr(0, 50, 20), random_csr(1, 20, 30), random_csr(2, 30, 12)
+    how = Shrinkage(mode, {ABSOLUTE: 0.1, RELATIVE: 0.5, DENSITY: 4}[mode], 2.0, 0.5, decorrelate)
+    maps = normal(3, 12, 8)
+    w = sparse.csr_array((a @ middle @ b).astype(np.float32))
+    for rows in (FactoredRows(a, middle, b, 8), FormedRows(w)):
+        expected = half_iteration(rows, maps, how, keep_dense=True)
+        engine = Gpu(store=store, card=Emulation(memory))
+        found = engine.half(rows, engine.hold(maps), how, True)
+        made = engine.fetch(found.maps)
+        tolerance = 0.05 if store == "bfloat16" and memory > 3000 else 1e-4
+        gap = np.linalg.norm(made - expected.maps) / np.linalg.norm(expected.maps)
+        assert gap < tolerance
+        np.testing.assert_allclose(found.alignment, expected.alignment, rtol=tolerance, atol=tolerance)
+
+
+def test_a_matrix_goes_with_its_owner() -> None:
+    engine = Gpu(card=Emulation())
+    a = random_csr(0, 20, 10)
+    engine.times(a, normal(1, 10, 2))
+    assert len(engine._matrices) == 1
+    del a
+    assert not engine._matrices

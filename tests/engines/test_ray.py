@@ -1,0 +1,79 @@
+"""The Ray engine on a cluster of several nodes, each a process of its own, and what it says where there is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from clickbridge.engines import shards
+from clickbridge.engines.ray import Ray
+from clickbridge.errors import EngineError
+from clickbridge.numerics.rows import sparse_rows
+
+SCRIPT = Path(__file__).with_name("on_a_cluster.py")
+
+
+def on_a_cluster(*words: str) -> dict[str, Any]:
+    if os.environ.get("REQUIRE_ALL") != "1":
+        pytest.importorskip("ray")
+    line = [sys.executable, "-P", str(SCRIPT), *words]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run(line, capture_output=True, text=True, timeout=600, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("words", [("3", "kill"), ("2", "client")], ids=["a node is lost", "joined by address"])
+def test_a_cluster_gives_what_one_machine_gives(words: tuple[str, ...]) -> None:
+    found = on_a_cluster(*words)
+    assert found["workers"] == int(words[0])
+    assert found["killed"] == ("kill" in words)
+    assert found["rmls to the bit"]
+    assert found["walk to the bit"]
+    assert found["top-k to the bit"]
+    assert found["svd values"] < 1e-5
+    assert found["svd maps"] < 1e-5
+    # Of what comes to the driver before a result is asked for, nothing grows with the rows.
+    assert found["largest to the driver"] < found["smallest map"] / 20
+
+
+def test_shares_are_whole_blocks_and_cover_all_rows() -> None:
+    rng = np.random.default_rng(0)
+    for n_rows, parts in ((0, 3), (1, 3), (5000, 1), (5000, 2), (50_000, 4), (3000, 40)):
+        indptr = np.concatenate([[0], np.cumsum(rng.integers(0, 50, n_rows))])
+        made = shards.cut(indptr, parts)
+        assert [block for part in made for block in part] == shards.row_blocks(indptr)
+        assert len(made) <= parts
+        assert all(made)
+        if made:
+            bounds = shards.bounds_of(made)
+            assert (bounds[0], bounds[-1]) == (0, n_rows)
+        even = shards.even_bounds(n_rows, parts)
+        assert (even[0], even[-1]) == (0, n_rows)
+        assert len(even) <= parts + 1
+
+
+@pytest.mark.parametrize("as_sparse", [True, False])
+def test_parts_make_the_whole(as_sparse: bool) -> None:
+    dense = np.random.default_rng(0).standard_normal((9, 4)).astype(np.float32)
+    maps = sparse_rows(dense) if as_sparse else dense
+    back = shards.whole(tuple(shards.split(maps, [0, 2, 2, 7, 9])))
+    np.testing.assert_array_equal(back.dense() if as_sparse else back, dense)  # type: ignore[union-attr]
+    matrix = sparse.csr_array(dense)
+    np.testing.assert_array_equal(shards.rows_between(matrix, 2, 7).toarray(), dense[2:7])
+
+
+def test_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(EngineError, match=r"needs Ray: pip install 'clickbridge\[ray\]'"):
+        Ray(threads=1).hold(np.ones((3, 2)))
