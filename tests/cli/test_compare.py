@@ -16,10 +16,11 @@ def test_table_files_and_a_second_call(command: Run, tiny: Path) -> None:
     files = ("--report", "r.html", "--csv", "q.csv")
     first = command(*line, *files, "--min-clicks", "1", cwd=tiny)
     assert first.code == 0
-    head, given, cos = first.out.splitlines()
+    print(first.out)
+    head, given, cos, *second_table = (line for line in first.out.splitlines() if line.strip())
     assert head.split()[:5] == ["model", "nDCG@1", "nDCG@3", "nDCG@5", "AP"]
     assert (given.split()[0], cos.split()[0]) == ("given", "cos-click")
-    assert "1/2/0" in cos
+    assert any("1/2/0" in line for line in second_table)
     assert first.err.splitlines() == [
         "3 judged queries; against given: ▲ better, ▼ worse, by the paired t-test at .05 (doubled at .01); "
         "all p-values are Holm-corrected",
@@ -39,15 +40,15 @@ def test_table_files_and_a_second_call(command: Run, tiny: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--models", "foo"], "no model 'foo' in 'foo'; there are given,"),
+        (["--models", "foo"], "no model 'foo' in 'foo'; there are auto, given,"),
         (["--models", "bm25", "--dims", "many"], "--dims takes whole numbers, as 100,300,600; got 'many'"),
-        (["--models", "pls", "--dims", "0"], "dim must be a whole number, 1 to 100000; got 0"),
+        (["--models", "pls", "--dims", "0"], "dim must be a whole number, 1 to 100,000; got 0"),
         (["--models", "bm25", "--memory", "much"], "--memory is a size, as 12GiB or 800MiB; got 'much'"),
         (["--models", "bm25", "--dim", "3"], "none of given, bm25 has the setting 'dim'"),
-        (["--models", "bm25", "--baseline", "foo"], "no model 'foo' in 'foo'; there are given,"),
+        (["--models", "bm25", "--baseline", "foo"], "no model 'foo' in 'foo'; there are auto, given,"),
         (["--models", "bm25", "--report", "none/r.html"], "cannot write none/r.html: its folder does not exist"),
         (["--models", "bm25", "--report", "lists.jsonl"], "{tiny}/lists.jsonl would be read and written"),
-        (["--models", "bm25,vsm,bm25+vsm", "--set", "k1=x"], "k1 must be a number, 0 to 1000; got 'x'"),
+        (["--models", "bm25,vsm,bm25+vsm", "--set", "k1=x"], "k1 must be a number, 0 to 1,000; got 'x'"),
     ],
 )
 def test_wrong_usage(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], line: str) -> None:

@@ -19,6 +19,8 @@ def test_a_german_collection(call: Run, tmp_path: Path) -> None:
     call("ingest", "--docs", tmp_path / "docs.jsonl", "--out", graph)
     assert LINE in call("fit", graph, "--model", "bm25", "--out", model).err
     assert call("search", model, "Haus", "-k", "1", "--json").json["hits"][0]["doc_id"] == "0"
-    chosen = call("fit", graph, "--model", "bm25", "--out", model, "--set", "language=english")
+    chosen = call(
+        "fit", graph, "--model", "bm25", "--out", model, "--set", "language=english", "--set", "unknown_words=drop"
+    )
     assert "looks" not in chosen.err
     assert call("search", model, "Haus", "--json").json["hits"] == []

@@ -174,7 +174,7 @@ def test_json_is_complete(found: Comparison) -> None:
         ({"models": "given"}, SettingError, "compare needs a model besides the baseline given; got given"),
         ({"models": "vsm", "measures": "nope"}, SettingError, "no measure 'nope'"),
         ({"models": "vsm", "settings": {"dim": 3}}, SettingError, "none of given, vsm has the setting 'dim'"),
-        ({"models": "bm25", "settings": {"k1": -1}}, SettingError, "k1 must be a number, 0 to 1000; got -1"),
+        ({"models": "bm25", "settings": {"k1": -1}}, SettingError, "k1 must be a number, 0 to 1,000; got -1"),
         ({"models": "bm25", "settings": {"min_clicks": 9}}, InputError, "min_clicks 9 keeps 0 of"),
         ({"models": "vsm", "lists": LISTS[4:]}, InputError, "no list has a label above 0"),
         ({"models": "vsm", "lists": [ResultList("1", "a", ["ny"])]}, InputError, "no list has a label above 0"),

@@ -13,7 +13,7 @@ from clickbridge.log.preference import preferences
 from clickbridge.models.factor_training import Training
 from clickbridge.models.rmls_passes import Problem, RMLSSettings, _penalty
 from clickbridge.models.study import Study
-from clickbridge.numerics.rows import sparse_rows
+from clickbridge.numerics.rows import sparse_rows, surveyed
 from clickbridge.types import Document, Impression
 
 WORDS = ("pizza", "slice", "york", "apple", "pie", "crust", "oven", "cheese", "tart", "bake")
@@ -63,7 +63,7 @@ def test_rows_start_inside_the_ball(graph: ClickGraph) -> None:
 
 def test_the_objective_has_the_penalty_of_equation_4() -> None:
     s = RMLSSettings(as_printed=True, beta=0.5, gamma=0.25)
-    l_x, l_y = np.array([[1.0, -2.0]], dtype=np.float32), sparse_rows(np.array([[4.0, 0.0]], dtype=np.float32))
+    l_x, l_y = (surveyed(sparse_rows(np.array([row], dtype=np.float32))) for row in ([1.0, -2.0], [4.0, 0.0]))
     assert _penalty(s, l_x, l_y) == pytest.approx(0.5 * 3 + 0.25 * 4)
     assert _penalty(RMLSSettings(), l_x, l_y) == 0.0
 

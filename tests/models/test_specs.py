@@ -45,7 +45,7 @@ def test_sums(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "bm52", "bm25+", "+bm25", "bm25++lmir", "bm25 lmir", "bm25,lmir", "sum", "BM25"])
 def test_unknown_names_are_named(text: str) -> None:
-    with pytest.raises(SettingError, match=r"no model '.*' in .*; there are given, vsm, bm25, lmir") as caught:
+    with pytest.raises(SettingError, match=r"no model '.*' in .*; there are auto, given, vsm, bm25, lmir") as caught:
         parse_spec(text)
     assert caught.value.exit_code == 2
 

@@ -94,7 +94,7 @@ def test_saved_with_its_parts(small_graph: ClickGraph, tmp_path: Path) -> None:
     assert (tmp_path / "model" / "parts" / "0" / "parts" / "1").is_dir()
     again = clickbridge.load(tmp_path / "model")
     assert again.spec == model.spec == "rrf:bm25+lmir"
-    assert {**again.get_params(deep=False), "parts": None} == {"parts": None, "seed": 3}
+    assert {**again.get_params(deep=False), "parts": None} == {"parts": None, "seed": 3, "min_users": 1}
     assert again.report_["parts"][0]["spec"] == "bm25+lmir"
     assert (
         again.score("ny pizza", small_graph.doc_ids).tolist() == model.score("ny pizza", small_graph.doc_ids).tolist()

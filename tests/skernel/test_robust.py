@@ -32,7 +32,10 @@ def seen(query: str, shown: str, clicked: str, times: int = 1) -> list[Impressio
 
 
 def ranked(spec: str, graph: ClickGraph, query: str, results: str) -> list[str]:
+    # The paper's BM25 knows nothing of a word that no document has.
     settings = {"preference": "skip-above"} if spec != "bm25" and spec != "expansion" else {}
+    if spec != "pairwise":
+        settings["unknown_words"] = "drop"
     return build_model(spec, settings).fit(graph).rerank(query, results.split()).doc_ids
 
 

@@ -54,11 +54,14 @@ def test_the_right_document_without_a_setting(language: str) -> None:
 
 
 def test_what_is_not_done() -> None:
-    """Thai has no blanks: a stretch of it is one word. Compounds are not taken apart, but for views of characters."""
+    """Thai has no blanks: a stretch of it is one word. Compounds are not taken apart: they are found by their
+    characters, where a query has no known word at all."""
     docs = [Document("0", {"body": "กรุงเทพมหานครเป็นเมืองหลวงของประเทศไทย"}), Document("1", {"body": "Fahrradschloss"})]
-    model = BM25().fit(ClickGraph.build([PairCount("x", "0")], docs))
+    graph = ClickGraph.build([PairCount("x", "0")], docs)
+    model = BM25(unknown_words="drop").fit(graph)
     assert not model.rank("เมืองหลวง")
     assert not model.rank("schloss")
+    assert BM25().fit(graph).rank("schloss").doc_ids == ["1"]
 
 
 @pytest.mark.parametrize(

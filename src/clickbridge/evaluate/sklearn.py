@@ -69,9 +69,12 @@ class PageSplit:
             yield np.flatnonzero(train), np.flatnonzero(fold == own)
 
     def _by_query(self, pages: Sequence[Impression]) -> Array:
+        """Queries in the order of a hash, dealt out in turn: folds of as many queries each, and the same every time."""
         salt = self.seed.to_bytes(4, "little")
-        hashes = (zlib.crc32(salt + query_key(page.query, page.query_id).encode()) for page in pages)
-        return np.fromiter((value % self.n_splits for value in hashes), dtype=np.int64)
+        keys = [query_key(page.query, page.query_id) for page in pages]
+        ordered = sorted(set(keys), key=lambda key: (zlib.crc32(salt + key.encode()), key))
+        fold = {key: number % self.n_splits for number, key in enumerate(ordered)}
+        return np.array([fold[key] for key in keys], dtype=np.int64)
 
     def _by_time(self, pages: Sequence[Impression]) -> Array:
         times = np.array([np.nan if page.time is None else page.time for page in pages])

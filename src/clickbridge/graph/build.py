@@ -16,6 +16,7 @@ from clickbridge.io.artifact import ArtifactWriter
 from clickbridge.io.secret import Secret
 from clickbridge.log.aggregate import LogAggregator
 from clickbridge.log.clean import normalise_query
+from clickbridge.log.pair_sums import database_errors
 from clickbridge.log.personal import REDACT, redacted
 from clickbridge.log.readers import LogReader, LogRecord
 from clickbridge.types import Document
@@ -23,6 +24,7 @@ from clickbridge.types import Document
 Progress = Callable[[str, int], None]
 
 
+@database_errors()
 def build_graph(
     log: Iterable[LogRecord],
     docs: Iterable[Document],

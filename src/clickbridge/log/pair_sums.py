@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,17 @@ class PairSums:
             " FROM sums LEFT JOIN people USING (query, doc) ORDER BY query, doc",
             rows,
         )
+
+
+@contextmanager
+def database_errors() -> Iterator[None]:
+    """What DuckDB cannot do, as on a full disk, in one line and as an error of the system."""
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except duckdb.Error as error:
+        raise OSError(str(error).splitlines()[0]) from error
 
 
 def connect(folder: Path, memory_mb: int, threads: int | None = None) -> duckdb.DuckDBPyConnection:

@@ -22,6 +22,7 @@ from clickbridge.errors import InputError, SettingError
 from clickbridge.io.files import written_aside
 from clickbridge.io.lists import write_lists
 from clickbridge.log.clean import RecordError, clean_time
+from clickbridge.log.pair_sums import database_errors
 from clickbridge.log.readers import LogReader
 from clickbridge.log.writers import log_writer
 from clickbridge.types import Document, Impression, PairCount, ResultList, query_key
@@ -43,6 +44,7 @@ class SplitReport:
     notes: list[str] = field(default_factory=list)
 
 
+@database_errors()
 def split_log(
     log: LogReader, *, at: str, by: str, train: str, lists: str, docs: str | None = None, seed: int = 0
 ) -> SplitReport:
