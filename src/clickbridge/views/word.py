@@ -86,7 +86,7 @@ def _numbers(
 
 def limit_of(frozen: bool) -> int:
     """How many tokens a counter remembers: many while a collection is read, few in a process that serves."""
-    return 1 << 12 if frozen else 1 << 20
+    return 1 << 10 if frozen else 1 << 20
 
 
 def counts_matrix(columns: array[int], ends: array[int], width: int) -> sparse.csr_array:
