@@ -37,3 +37,9 @@ def replaced(folder: Path, name: str, values: Any, part: str | None = None) -> N
         entry |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
     changed(folder, change)
+
+
+def identity(place: Path) -> tuple[int, ...]:
+    """What makes it the same entry; not the time it was last read, which a look at a link may move."""
+    stat = place.lstat()
+    return stat.st_mode, stat.st_ino, stat.st_nlink, stat.st_size, stat.st_mtime_ns

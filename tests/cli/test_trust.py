@@ -24,7 +24,7 @@ import pytest
 from clickbridge import ClickGraph
 from clickbridge.io.artifact import kept_for_writing
 from clickbridge.models.model_folder import load
-from forgery import replaced
+from forgery import identity, replaced
 
 Run = Callable[..., Any]
 COMMAND = str(Path(sys.executable).with_name("clickbridge"))
@@ -65,7 +65,7 @@ def test_outputs_that_are_no_files_are_refused(call: Run, tiny: Path, tmp_path: 
         place.symlink_to("/dev/null" if kind == "device" else tmp_path / "target")
     log, lists = tiny / "log.jsonl", tiny / "lists.jsonl"
     free = tmp_path / "free.jsonl"
-    before = place.lstat()
+    before = identity(place)
     for words in (
         ["ingest", log, "--out", place],
         ["ingest", log, "--out", tmp_path / "g", "--rejects", place],
@@ -79,7 +79,7 @@ def test_outputs_that_are_no_files_are_refused(call: Run, tiny: Path, tmp_path: 
         done = call(*words)
         assert done.code in (1, 2), words
         assert done.err.count("\n") == 1, done.err
-    assert place.lstat() == before
+    assert identity(place) == before
     assert (tmp_path / "target").read_text() == "mine"
     assert not free.exists()
     assert not (tmp_path / "g").exists()
