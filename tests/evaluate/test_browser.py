@@ -78,7 +78,7 @@ def test_tables_and_pictures_are_there_and_nothing_complains(look: Look) -> None
     assert {"table-results", "table-tests", "table-pairs", "table-clicks", "table-words", "table-seen", "table-tail",
             "table-dims", "table-similar", "table-learned", "table-made"} == set(seen["tables"])  # fmt: skip
     assert seen["rows"] == 5
-    assert seen["figures"] == seen["svgs"] == 7
+    assert seen["figures"] == seen["svgs"] == 8
     assert seen["outside"] == []
 
 
