@@ -63,7 +63,7 @@ def look(made: Comparison, tmp_path_factory: pytest.TempPathFactory) -> Look:
                 "--disable-dev-shm-usage", "--allow-file-access-from-files", "--enable-logging=stderr",
                 "--virtual-time-budget=5000", f"--user-data-dir={home / 'profile'}", *flags,
                 "--dump-dom", page.as_uri()]  # fmt: skip
-        done = subprocess.run(line, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=600)
         match = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.DOTALL)
         assert match is not None, done.stdout[-2000:] + done.stderr[-2000:]
         seen: dict[str, Any] = json.loads(match[1].replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"))
