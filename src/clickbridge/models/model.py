@@ -19,13 +19,12 @@ import numpy as np
 from clickbridge.engines.base import Engine, default_engine
 from clickbridge.errors import NotFitted, NotSupported, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.log.readers import LogRecord
 from clickbridge.models.change import Change
 from clickbridge.models.display import Display
 from clickbridge.models.fitted import Choices, Fitted, Mapped
 from clickbridge.models.study import Study, logged
 from clickbridge.settings import Setting, Settings, declared_in, grouped
-from clickbridge.types import Document, Explanation, Ranking, ResultList, as_id
+from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, as_id
 
 Array = np.ndarray[Any, Any]
 
