@@ -35,6 +35,19 @@ def squares(block: Array, minus: Array | None = None, factors: Array | float = 1
     return np.einsum("ij,ij->j", wide, wide, dtype=np.float64)
 
 
+def turned(block: Array, matrix: Array) -> Array:
+    """block times a small matrix with no more columns than the block, in the memory of the block: rows that become
+    shorter are moved up over those that are done."""
+    n_rows, width = len(block), matrix.shape[1]
+    if not block.flags.c_contiguous or not block.flags.writeable or width > block.shape[1]:
+        return block @ matrix
+    room = block.reshape(-1)
+    for rows in _slices(block):
+        part = block[rows] @ matrix
+        room[rows.start * width : (rows.start + len(part)) * width] = part.reshape(-1)
+    return room[: n_rows * width].reshape(n_rows, width)
+
+
 def mirrored(upper: Array) -> Array:
     """The symmetric matrix of which BLAS gives the upper half."""
     return np.triu(upper) + np.triu(upper, 1).T

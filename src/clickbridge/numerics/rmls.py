@@ -36,6 +36,8 @@ Array = np.ndarray[Any, Any]
 ABSOLUTE, RELATIVE, DENSITY = 0, 1, 2
 ROWS_AT_ONCE = 128
 """Rows that go through product, threshold and packing together: they stay in the cache."""
+ROWS_FORMED = 64
+"""Rows of W that are formed together where W does not fit in memory; a common word alone may have millions."""
 SMALLEST_EIGENVALUE = 1e-9
 """Of the largest: what is below is rounding, and is not blown up by decorrelation."""
 
@@ -84,6 +86,30 @@ class FormedRows:
 
     def block(self, start: int, stop: int, out: Array) -> Array:
         return block_product(self.chain[0], self._maps, start, stop, out)
+
+
+class BlockwiseRows:
+    """From W = A B, a few rows of W at a time, formed when they are asked for and let go: for a W that memory does not
+    hold. With decorrelation rows are asked for twice, and formed twice."""
+
+    kept = False
+
+    def __init__(self, a: sparse.csr_array, b: sparse.csr_array) -> None:
+        self.chain = [b, a]
+        reached = np.concatenate([[0], np.cumsum(np.diff(b.indptr)[a.indices])])
+        # Rows are shared out by the products they take: a common word has a long row of W.
+        self.blocks = row_blocks(reached[a.indptr])
+
+    def load(self, maps: Maps, engine: Engine) -> None:
+        self._maps = maps
+
+    def block(self, start: int, stop: int, out: Array) -> Array:
+        b, a = self.chain
+        for first in range(start, stop, ROWS_FORMED):
+            last = min(first + ROWS_FORMED, stop)
+            w = sparse.csr_array(a[first:last] @ b)
+            block_product(w, self._maps, 0, last - first, out[first - start :])
+        return out[: stop - start]
 
 
 class FactoredRows:
