@@ -114,7 +114,7 @@ def parity(engine: Any) -> None:
 
 PRINTED = Shrinkage(RELATIVE, 1.0)
 """The papers' algorithm."""
-DEFAULT = Shrinkage(DENSITY, 20.0, 1.0, 0.5, 1.0)
+DEFAULT = Shrinkage(DENSITY, 20.0, 1.0, 0.5, 0.8)
 """What `fit` does: columns decorrelated, the 20 largest of 1,000 numbers kept of every row."""
 
 
@@ -151,9 +151,9 @@ def rmls(engine: Any, bandwidth: float, scale: float, how: Shrinkage, dim: int =
     written = sum(a.shape[0] for rows in (queries, docs) for a in rows.chain) * dim * size
     moved = passes * (gathered + written)
     print(
-        f"rmls {engine.store}, {'printed' if how is PRINTED else 'default'}: {passes} passes, d = {dim}: {seconds:.3f} s, {moved / seconds / 1e12:.2f} TB/s of rows, "
-        f"{moved / seconds / bandwidth:.0%} of copy ({bandwidth / 1e12:.2f} TB/s); objective {trace[0]:.6g} to "
-        f"{trace[-1]:.6g}",
+        f"rmls {engine.store}, {'printed' if how is PRINTED else 'default'}: {passes} passes, d = {dim}: {seconds:.3f} s, "
+        f"{moved / seconds / 1e12:.2f} TB/s of rows, {moved / seconds / bandwidth:.0%} of copy "
+        f"({bandwidth / 1e12:.2f} TB/s); objective {trace[0]:.6g} to {trace[-1]:.6g}",
         flush=True,
     )
 
