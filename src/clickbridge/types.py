@@ -206,20 +206,26 @@ class Ranking(Sequence[Hit]):
 
 @dataclass(frozen=True, slots=True)
 class FeaturePair:
-    """A query feature and a document feature that met in the latent space, and what that was worth."""
+    """A word of the query, as typed, and one of the document that met in a model, and what that was worth.
+
+    Other features are said in words, too: "…izz…" are letters inside a word, "clicks on “Pizza”" is what people chose.
+    """
 
     query_feature: str
     doc_feature: str
     contribution: float
     share: float
     taught_by: tuple[str, ...] = ()
+    model: str = ""
+    """The part of a sum that it comes from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a document has its score: a sum over pairs of a query feature and a document feature.
+    """Why a document has its score: a sum over pairs of a word of the query and a word of the document.
 
-    `pairs` are the strongest, `rest` is all others together. `pairs[i].taught_by` names the clicks behind a pair.
+    `pairs` are the strongest, `rest` is all others together. `pairs[i].taught_by` names the clicks behind a pair. It
+    prints as a table.
 
     Examples
     --------
@@ -234,6 +240,27 @@ class Explanation:
     score: float
     pairs: tuple[FeaturePair, ...]
     rest: float
+
+    def rows(self) -> list[dict[str, str]]:
+        """One row a pair: its share of the score, the two words, and the first of what taught it."""
+        return [
+            {
+                "share": f"{pair.share:.0%}",
+                "typed": pair.query_feature,
+                "met": pair.doc_feature,
+                "taught by": next(iter(pair.taught_by), ""),
+            }
+            for pair in self.pairs
+        ]
+
+    def __str__(self) -> str:
+        rows = [list(row.values()) for row in self.rows()]
+        _, *wide = (max(map(len, column)) for column in zip(*rows, strict=True)) if rows else ("",)
+        lines = (f"{share:>4}  {'  '.join(map(str.ljust, words, wide))}" for share, *words in rows)
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        return html_table(self.rows())
 
 
 @dataclass(slots=True)

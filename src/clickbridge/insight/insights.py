@@ -21,6 +21,7 @@ from clickbridge.insight.synonyms import Synonym, learn_synonyms, solr_lines, wr
 from clickbridge.insight.word_pairs import WordPair, word_pairs
 from clickbridge.io.files import aside_name, plain_cell
 from clickbridge.models.fitted import Fitted
+from clickbridge.settings import AUTO_LANGUAGE
 
 MARK = "insights.html"
 """The file by which a folder of insights is known."""
@@ -49,7 +50,7 @@ class Insights:
         }
 
 
-def find_insights(graph: ClickGraph, *, min_users: int = 2, language: str = "english") -> Insights:
+def find_insights(graph: ClickGraph, *, min_users: int = 2, language: str = AUTO_LANGUAGE) -> Insights:
     """What a GRAPH tells. Nothing that fewer than `min_users` people showed is in it."""
     notes = []
     if not has_users(graph):

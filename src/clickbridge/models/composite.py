@@ -6,6 +6,7 @@ a class that says `separate`, each summand of `a+b` is a part by itself.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -92,6 +93,15 @@ class Composite(Model):
     @property
     def least_users(self) -> int:
         return max(super().least_users, *(part.least_users for part in self.parts))
+
+    def in_language_of(self, study: Study) -> Self:
+        parts = [part.in_language_of(study) for part in self.parts]
+        out = super().in_language_of(study)
+        if out is self and all(new is old for new, old in zip(parts, self.parts, strict=True)):
+            return self
+        out = copy.copy(out)
+        out.parts = parts
+        return out
 
     def choose_parts(self, study: Study) -> tuple[Choices, ...]:
         return tuple(choose_once(part, study) for part in self.parts)

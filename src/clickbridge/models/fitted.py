@@ -20,6 +20,7 @@ from clickbridge.models.candidates import Candidates, Query
 from clickbridge.models.catalogue import Catalogue, KnownQueries
 from clickbridge.models.change import Change
 from clickbridge.models.display import Display
+from clickbridge.models.explain import Contributions
 from clickbridge.search.index import Found
 from clickbridge.settings import Settings
 from clickbridge.types import Document, Explanation, Hit, Ranking, ResultList
@@ -111,6 +112,11 @@ class Fitted:
         """The same model with more in its report."""
         return self._with(report={**self.report, **more})
 
+    def with_notes(self, *lines: str) -> Self:
+        """The same model with more lines for the user, said first."""
+        notes = tuple(dict.fromkeys((*lines, *self.notes)))
+        return self._with(notes=notes, report={**self.report, "notes": list(notes)})
+
     def describe(self) -> dict[str, object]:
         """What is worth reporting beyond seconds and memory."""
         return {}
@@ -151,6 +157,10 @@ class Fitted:
     def falls_back(self, query: str) -> bool:
         """Whether the model has nothing of its own to say here and gives a simpler model's answer."""
         return False
+
+    def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
+        """The k pairs of features that carried most of a score, and what taught them."""
+        raise NotSupported(f"{self.spec} cannot explain its scores")
 
     def updated(self, change: Change, engine: Engine) -> Self:
         """The model after a change: a new one; this one stays as it is."""
@@ -230,8 +240,10 @@ class Fitted:
         raise NotSupported(f"{self.spec} has no similarity of documents")
 
     def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
-        """Which features carried the score, and what taught them."""
-        raise NotSupported(f"{self.spec} cannot explain its scores")
+        """Which words of the query met which words of the document, and what taught it."""
+        from clickbridge.models.explained_words import explained
+
+        return explained(self, query, doc_id, self.contributions(query, doc_id, k))
 
     def map_queries(self, queries: Sequence[str]) -> Mapped:
         """The S-function's query map: one row a query."""

@@ -6,6 +6,7 @@ one assignment: a fit that is refused or fails leaves the model as it was. `upda
 
 from __future__ import annotations
 
+import copy
 import inspect
 import resource
 import time
@@ -24,7 +25,7 @@ from clickbridge.models.change import Change
 from clickbridge.models.display import Display
 from clickbridge.models.fitted import Choices, Fitted, Mapped
 from clickbridge.models.study import Study, logged
-from clickbridge.settings import Setting, Settings, declared_in, grouped
+from clickbridge.settings import AUTO_LANGUAGE, Setting, Settings, declared_in, grouped
 from clickbridge.types import Document, Explanation, Ranking, ResultList, as_id
 
 Array = np.ndarray[Any, Any]
@@ -185,13 +186,25 @@ class Model:
         """Fits on a study, which other models may share; with `choices`, without choosing anew."""
         start = time.perf_counter()
         study = study.of_several(self.least_users)
+        model = self.in_language_of(study)
         with study.engine.at_work():
-            fitted = self.learned(study, self.choose(study) if choices is None else choices)
+            fitted = model.learned(study, model.choose(study) if choices is None else choices)
             fitted.warm()
+        if model is not self:
+            fitted = fitted.with_notes(*study.language_notes)
         seconds = round(time.perf_counter() - start, 3)
         display = Display.of(study.graph)
         self.fitted_ = fitted._with(report={**fitted.report, "seconds": seconds}, display=display)
         return self
+
+    def in_language_of(self, study: Study) -> Self:
+        """The model with the stemmer that the documents ask for, where the settings leave it open; else the model
+        itself."""
+        if getattr(self, "language", None) != AUTO_LANGUAGE:
+            return self
+        out = copy.copy(self)
+        setattr(out, "language", study.language)  # noqa: B010 - declared by the settings, not by the class
+        return out
 
     def keep_fields(self, graph: ClickGraph, names: Sequence[str]) -> Self:
         """Keeps fields of the documents with the model, so that searches can be filtered by them."""
@@ -209,6 +222,11 @@ class Model:
 
     def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
         """What learning would cost, by each way it could be done, without doing it."""
+        study = Study(graph, engine)
+        return self.in_language_of(study).plans_on(study)
+
+    def plans_on(self, study: Study) -> list[dict[str, object]]:
+        """What a kind of model that has plans gives."""
         raise NotSupported(f"{self.spec} has no plan; rmls, pls and mpls have")
 
     def update(

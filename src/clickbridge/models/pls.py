@@ -222,10 +222,10 @@ class PLS(LatentModel):
         """Which views make a space each, and its dimensions."""
         return ["&".join(self.groups(graph))], [self.settings.dim]
 
-    def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
-        """What learning would cost on this GRAPH, without doing it; refused where it does not fit in memory."""
+    def plans_on(self, study: Study) -> list[dict[str, object]]:
+        """What learning would cost, without doing it; refused where it does not fit in memory."""
         s: PLSSettings = self.settings
-        study = self.on(Study(graph, engine))
+        study = self.on(study)
         groups, dims = self.spaces_to_learn(study.whole)
         _, features, columns = self.learn_features(study, groups, LatentModel.choose(self, study))
         x, y, links = features.query_features, features.doc_features, features.responses.nnz

@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 from typing import Any, TypeVar
 
 from clickbridge.engines.base import Engine, default_engine
@@ -17,13 +19,16 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import HoldBack, folds
 from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
 from clickbridge.models.catalogue import Catalogue, KnownQueries
-from clickbridge.settings import Counting
+from clickbridge.settings import LANGUAGES, Counting
 from clickbridge.views.fields import FieldCounts, count_fields
+from clickbridge.views.languages import guess_language
 from clickbridge.views.text import Analyzer
 from clickbridge.views.view import Source, counted_once
-from clickbridge.views.word import Vocabulary, WordCounter
+from clickbridge.views.word import URL_FIELD, Vocabulary, WordCounter
 
 Answer = TypeVar("Answer")
+LANGUAGE_DOCS = 2000
+"""Documents whose text says which language it is."""
 
 
 def silent(line: str) -> None:
@@ -51,6 +56,14 @@ class Corpus:
         self.catalogue = Catalogue.of(graph)
         self.texts: Mapping[str, Sequence[str]] = {name: graph.field(name) for name in graph.field_names}
         self.counted: dict[Any, Any] = {}
+
+    @cached_property
+    def language(self) -> str:
+        """The stemmer for these documents."""
+        found = documents_language(self.texts)
+        for line in language_notes(found):
+            logged(line)
+        return found
 
 
 class Study:
@@ -84,6 +97,16 @@ class Study:
     def shared(self, key: Hashable, answer: Callable[[], Answer]) -> Answer:
         """As `once`, for what is large: kept only where several models are tried."""
         return self.once(key, answer) if self.shares else answer()
+
+    @property
+    def language(self) -> str:
+        """The stemmer that the documents ask for: what `language=auto` stands for."""
+        return self.corpus.language
+
+    @property
+    def language_notes(self) -> tuple[str, ...]:
+        """One line where the stemmer is not the English one."""
+        return language_notes(self.language)
 
     # --- parts of the GRAPH ----------------------------------------------------------------------
 
@@ -160,6 +183,18 @@ class Study:
     def documents(self, **more: Any) -> Source:
         """The documents as a source of features."""
         return replace(Source(self.corpus.texts, self.graph.n_docs, counted=self.corpus.counted), **more)
+
+
+def documents_language(fields: Mapping[str, Sequence[str]]) -> str:
+    """The stemmer that the text of documents asks for, by the first of them."""
+    first = (islice(texts, LANGUAGE_DOCS) for name, texts in fields.items() if name != URL_FIELD)
+    return guess_language((text for texts in first for text in texts), LANGUAGES)
+
+
+def language_notes(language: str) -> tuple[str, ...]:
+    if language == "english":
+        return ()
+    return (f"the text looks {language.capitalize()}: language={language}; language=english takes the English stemmer",)
 
 
 def counting_of(settings: Counting) -> dict[str, Any]:
