@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from clickbridge.errors import InputError
-from clickbridge.frames import html_table, make_frame
+from clickbridge.frames import Table, Value, html_table, make_frame
 
 Id = TypeVar("Id", str, str | None)
 
@@ -185,12 +185,12 @@ class Ranking(Sequence[Hit]):
         """What to show beside the ids; empty where the model knows no title."""
         return ["" if self.title is None else self.title(hit.doc_id) or "" for hit in self.hits]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, Value]]:
         """`rank`, `doc_id`, `score` and `title` of each document."""
         shown = zip(self.hits, self.titles, strict=True)
         return [{"rank": i, "doc_id": h.doc_id, "score": h.score, "title": t} for i, (h, t) in enumerate(shown, 1)]
 
-    def to_frame(self, kind: str | None = None) -> Any:
+    def to_frame(self, kind: str | None = None) -> Table:
         """The rows as a pandas frame where pandas is installed, else as Polars or Arrow; or as `kind` says."""
         rows = self.rows()
         return make_frame({name: [row[name] for row in rows] for name in ("rank", "doc_id", "score", "title")}, kind)

@@ -123,11 +123,12 @@ def _print(found: Comparison) -> None:
             mark = model.paired[name].mark if model.paired else ""
             shown[name] = "no score" if row[name] is None else f"{row[name]:.4f}{mark}"
         shown[f"{found.main} gain"] = f"{tested.difference:+.4f}" if tested else None
-        shown["p"] = p_in_words(row["p_t_test"]) if tested else None
+        shown["p"] = p_in_words(tested.p_value) if tested else None
         quality.append(shown)
         also: dict[str, Any] = {"model": row["model"]}
         also["95% interval"] = f"{tested.low:+.3f} to {tested.high:+.3f}" if tested else None
-        also |= {f"p {test}": p_in_words(row[f"p_{test}"]) if tested else None for test in ("random", "sign")}
+        also["p random"] = p_in_words(tested.p_random) if tested else None
+        also["p sign"] = p_in_words(tested.p_sign) if tested else None
         also["won/tied/lost"] = row.get("won_tied_lost")
         also |= {cost.replace("_", " "): in_words(row[cost]) for cost in ("no_score", "fit_s", "query_ms")}
         also["MB"] = f"{row['peak_mb']:,.0f}"

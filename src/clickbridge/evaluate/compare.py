@@ -79,7 +79,7 @@ def compare(
     lists: Sequence[ResultList] | str | Path | Frame,
     models: Sequence[Entrant] | Mapping[str, Entrant] | str,
     *,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     baseline: str = "given",
     measures: str = MEASURES,
     dims: Sequence[int] = (),
@@ -115,7 +115,7 @@ def compare(
     labelled, notes = labelled_lists(as_lists(lists), "compare")
     opened = graph if isinstance(graph, ClickGraph) else ClickGraph.open(graph)
     chosen, more = _settings(opened, specs, settings or {})
-    least = int({**opened.defaults, **(settings or {})}.get("min_users", 1))
+    least = COUNTING["min_users"].check({**opened.defaults, **(settings or {})}.get("min_users", 1))
     notes += more + _language_notes(opened, settings or {})
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch:
         bench = _bench(graph, labelled, save_dir, Path(scratch), engine)

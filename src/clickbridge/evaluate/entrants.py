@@ -84,6 +84,6 @@ def own_trial(
     ranked, scores = reranked(fitted, lists)
     settings = _changed(model) if isinstance(model, Model) else {}
     return Trial(
-        name, settings, float(seconds or 0.0), query_milliseconds(fitted, lists), peak_mb(), fitted.report, ranked,
+        name, settings, seconds if isinstance(seconds, float) else 0.0, query_milliseconds(fitted, lists), peak_mb(), fitted.report, ranked,
         scores, False,
     )  # fmt: skip

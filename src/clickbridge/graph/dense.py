@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from clickbridge.errors import InputError
 from clickbridge.graph.storage import DOCS, QUERIES, vectors_name
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Vectors = dict[str, dict[str, Array]]
 """By name, then by side (`query`, `doc`): one row for each item, NaN where it has none."""
-Encoder = Callable[[list[str]], Any]
+Encoder = Callable[[list[str]], ArrayLike]
 """Texts into vectors: one row for each text, all of one length."""
 ENCODED_AT_ONCE = 4096
 READ_AT_ONCE, READ_BYTES = 4096, 1 << 20

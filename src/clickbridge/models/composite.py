@@ -10,7 +10,7 @@ import copy
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from clickbridge.engines.base import Engine
 from clickbridge.io.values import stored
@@ -59,7 +59,7 @@ class FittedComposite(Fitted):
 class Composite(Model):
     """A model that owns others; they stay unfitted, and the fitted ones are in `fitted.parts`."""
 
-    def __init__(self, parts: Sequence[Model], **params: Any) -> None:
+    def __init__(self, parts: Sequence[Model], **params: object) -> None:
         super().__init__(**params)
         self.parts = parts
 
@@ -67,15 +67,15 @@ class Composite(Model):
     def _more_parameters(cls) -> list[inspect.Parameter]:
         return [inspect.Parameter("parts", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """With `deep`, those of the parts too, as `bm25__k1`."""
         nested = {f"{part.name}__{name}": value for part in self.parts for name, value in part.get_params().items()}
         return {"parts": self.parts, **super().get_params(deep), **(nested if deep else {})}
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         own = {name: value for name, value in params.items() if name in self.declared()}
         if "parts" in params:
-            self.parts = params["parts"]
+            self.parts = cast(Sequence[Model], params["parts"])
         for key, value in params.items():
             owner, nested, name = key.partition("__")
             taking = [part for part in self.parts if part.name == owner] if nested else []

@@ -76,7 +76,7 @@ class Fitted:
     choices: Choices
     queries: KnownQueries = field(default_factory=KnownQueries.none)
     notes: tuple[str, ...] = ()
-    report: dict[str, Any] = field(default_factory=dict)
+    report: dict[str, object] = field(default_factory=dict)
     display: Display = field(default_factory=Display)
     """For those who show results; only the whole model has it, not its parts."""
     applied: tuple[str, ...] = ()

@@ -77,7 +77,7 @@ class Model:
         """Parameters of the constructor beside the settings."""
         return []
 
-    def __init__(self, **params: Any) -> None:
+    def __init__(self, **params: object) -> None:
         declared = self.declared()
         unknown = [name for name in params if name not in declared]
         if unknown:

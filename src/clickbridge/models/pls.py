@@ -10,7 +10,7 @@ import inspect
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -102,7 +102,7 @@ class FittedPLS(FittedLatent):
 class LatentModel(Model):
     """A model of views on both sides. `encode` are functions of texts that make the vectors of `dense:NAME` views."""
 
-    def __init__(self, *, encode: Mapping[str, Encoder] | None = None, **params: Any) -> None:
+    def __init__(self, *, encode: Mapping[str, Encoder] | None = None, **params: object) -> None:
         super().__init__(**params)
         self.encode = encode
 
@@ -110,12 +110,12 @@ class LatentModel(Model):
     def _more_parameters(cls) -> list[inspect.Parameter]:
         return [inspect.Parameter("encode", inspect.Parameter.KEYWORD_ONLY, default=None)]
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         return super().get_params(deep) | ({"encode": self.encode} if self.encode else {})
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         if "encode" in params:
-            self.encode = params.pop("encode")
+            self.encode = cast(Mapping[str, Encoder] | None, params.pop("encode"))
         return super().set_params(**params)
 
     @classmethod

@@ -23,7 +23,7 @@ from clickbridge.online.steps import Step, Steps
 from clickbridge.online.store import Recent, Store
 from clickbridge.types import Impression
 
-Page = Impression | Mapping[str, Any]
+Page = Impression | Mapping[str, object]
 MOST_UNDONE = 100_000
 """Undone events that are remembered as such, the last ones."""
 

@@ -163,7 +163,7 @@ class Robust(KernelModel, Wrapper):
     Settings: ClassVar[type[KernelSettings]] = RobustSettings
     fitted_type: ClassVar[type[Fitted]] = FittedRobust
 
-    def __init__(self, parts: Sequence[Model], **params: Any) -> None:
+    def __init__(self, parts: Sequence[Model], **params: object) -> None:
         super().__init__(parts, **params)
         for part in parts:
             if "maps" not in part.abilities():
