@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from clickbridge.errors import SettingError
 from clickbridge.frames import Frame, is_frame
+from clickbridge.io.bytes_read import BytesRead
 from clickbridge.io.streams import open_stream
 from clickbridge.log.clean import RecordError, clean_session, clean_triple, kind_of, time_scale
 from clickbridge.log.column_names import nested_value
@@ -53,6 +54,7 @@ class LogReader:
         """How each file was read, by its path."""
         self.repeated = 0
         """Records that equal the one before; with `dedupe`, those that were left out."""
+        self.reads = BytesRead(paths)
         self.notes: list[str] = []
         """What the last reading found out about the log, in lines for the user."""
 
@@ -73,10 +75,11 @@ class LogReader:
 
     def _all(self) -> Iterator[LogRecord]:
         self.notes = []
+        self.reads = BytesRead(self.paths)
         with ExitStack() as ends:
             join: EventJoin | None = None
             for path in self.paths:
-                with open_stream(path) as stream:
+                with open_stream(path, self.reads.begin) as stream:
                     source, layout = self._recognised(path, stream)
                     if path not in self.layouts:
                         self.layouts[path] = layout

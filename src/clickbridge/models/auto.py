@@ -191,11 +191,14 @@ class Contest:
         self.left: dict[str, str] = {}
 
     def run(self, ladder: list[Candidate]) -> None:
-        for candidate in ladder:
+        for number, candidate in enumerate(ladder, 1):
             why = self._why_not(candidate)
             if why:
                 self.left[candidate.name] = why
             else:
+                left = max(self.budget - self.spent, 0)
+                said = f"auto: trying {candidate.name}, {number} of {len(ladder)}"
+                self.jury.rest.watch(f"{said} (about {left:.0f} s of the budget left)")
                 self._try(candidate)
 
     def _why_not(self, candidate: Candidate) -> str:
@@ -211,7 +214,6 @@ class Contest:
     def _try(self, candidate: Candidate) -> None:
         jury, rest = self.jury, self.jury.rest
         model = self.auto.built(candidate.spec, dict(candidate.settings))
-        rest.watch(f"auto: trying {candidate.name}")
         self.spent += candidate.seconds
         try:
             choices = choose_once(model, rest)

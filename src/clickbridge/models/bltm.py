@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
@@ -237,7 +236,7 @@ class BLTM(Model):
         has_words = (np.diff(queries.indptr) > 0)[query] & (np.diff(titles.indptr) > 0)[doc]
         query, doc, weight = query[has_words], doc[has_words], pairs.data[has_words].astype(np.float64)
         clicked = sparse.csr_array(queries[query]), sparse.csr_array(titles[doc])
-        topics = learn_topics(*clicked, weight, doc, s, study.engine)
+        topics = learn_topics(*clicked, weight, doc, s, study)
         note = f"{self.name}: {s.dim} topics, {len(topics.bounds)} rounds; topics weigh {choices.topic_weight:g}"
         return FittedBLTM(
             model=self.name, settings=s, catalogue=study.catalogue, choices=choices, queries=study.clicked().queries,
@@ -278,7 +277,7 @@ def titles_of(study: Study) -> Sequence[str]:
 
 
 def learn_topics(
-    queries: sparse.csr_array, titles: sparse.csr_array, weight: Array, doc: Array, s: BLTMSettings, engine: Engine
+    queries: sparse.csr_array, titles: sparse.csr_array, weight: Array, doc: Array, s: BLTMSettings, study: Study
 ) -> Topics:
     """EM over pairs: row i of `queries` and of `titles`, clicked `weight[i]` times, the title of document `doc[i]`."""
     n_pairs, n_words = queries.shape
@@ -286,10 +285,10 @@ def learn_topics(
     theta = np.full((n_pairs, s.dim), 1 / s.dim)
     dual = np.zeros((n_pairs, s.dim))
     bounds: list[float] = []
-    for _ in range(s.iterations if n_pairs and n_words else 0):
+    for _ in study.steps("bltm: iteration", range(s.iterations if n_pairs and n_words else 0)):
         bound, phi_query, phi_title = em_step(
             queries, titles, weight, theta, phi_query, phi_title, dual, s.tie, s.topic_prior, s.word_prior,
-            engine=engine,
+            engine=study.engine,
         )  # fmt: skip
         bounds.append(bound)
         if len(bounds) > 1 and bound - bounds[-2] < SETTLED * abs(bound):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -28,7 +28,7 @@ from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.latent import Features, FittedLatent, LatentChoices, SearchCells, Space, document_images, mapped
 from clickbridge.models.latent_features import check_updatable, learn_features, reads_text, updated_features
 from clickbridge.models.model import Model
-from clickbridge.models.study import Known, Study
+from clickbridge.models.study import Known, Study, silent
 from clickbridge.models.svd_plan import Factors, checked, svd_plan
 from clickbridge.numerics.svd import MatrixOperator, Operator, ProductOperator, randomised_svd
 from clickbridge.search import ann
@@ -214,7 +214,7 @@ class PLS(LatentModel):
         study = self.on(study)
         group = "&".join(choices.groups)
         known, features, (columns,) = self.learn_features(study, [group], choices)
-        space = learn_space(features, *columns, s.dim, s, study.engine)
+        space = learn_space(features, *columns, s.dim, s, study.engine, watch=study.watch)
         note = f"{self.name}: views {group.replace('&', ', ')}; {dim_note(space, s.dim)}"
         return self.finish(study, choices, known, features, [scaled_space(space, s.sv_power)], (note,))
 
@@ -241,14 +241,18 @@ class PLS(LatentModel):
 
 
 def learn_space(
-    features: Features, q_columns: Array, d_columns: Array, dim: int, s: PLSSettings, engine: Engine, start: Any = None
-) -> Space:
+    features: Features, q_columns: Array, d_columns: Array, dim: int, s: PLSSettings, engine: Engine, start: Any = None,
+    watch: Callable[[str], None] = silent,
+) -> Space:  # fmt: skip
     """Unscaled maps: the singular vectors themselves."""
     x = sparse.csr_array(features.query_features[:, q_columns])
     y = sparse.csr_array(features.doc_features[:, d_columns])
     dtype = np.dtype(s.precision)
     operator = _operator(x, weighted_responses(features.responses, s.mean), y, s.centre, dtype, engine)
-    svd = randomised_svd(operator, dim, seed=s.seed, dtype=dtype, start=start)
+    told = f"{dim} dimensions of {x.shape[1]:,} x {y.shape[1]:,} features, step"
+    svd = randomised_svd(
+        operator, dim, seed=s.seed, dtype=dtype, start=start, tell=lambda i, n: watch(f"{told} {i} of {n}")
+    )
     return Space(q_columns, d_columns, svd.u, svd.v, svd.s, svd.residual)
 
 

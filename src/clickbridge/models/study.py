@@ -8,7 +8,7 @@ a sum, and several models fitted on one GRAPH, never ask twice.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -98,6 +98,12 @@ class Study:
         """As `once`, for what is large: kept only where several models are tried."""
         return self.once(key, answer) if self.shares else answer()
 
+    def steps(self, what: str, items: Sequence[Answer]) -> Iterator[Answer]:
+        """The items one after the other; who watches is told `what`, and how many of how many it is."""
+        for number, item in enumerate(items, 1):
+            self.watch(f"{what}, {number} of {len(items)}")
+            yield item
+
     @property
     def language(self) -> str:
         """The stemmer that the documents ask for: what `language=auto` stands for."""
@@ -176,6 +182,7 @@ class Study:
         texts = {name: self.corpus.texts[name] for name in names}
 
         def count(vocabulary: Vocabulary) -> FieldCounts:
+            self.watch(f"counting words of {self.graph.n_docs:,} documents")
             return count_fields(WordCounter(Analyzer(language, stop_words), vocabulary), texts, self.graph.n_docs)
 
         return counted_once(self.corpus.counted, ("word", language, stop_words, *names), count)

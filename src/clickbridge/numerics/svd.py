@@ -88,6 +88,7 @@ def _chain(engine: Engine, matrices: list[sparse.csr_array], block: Any) -> Any:
 
 
 Product = Callable[[Any], Any]
+Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,11 @@ def randomised_svd(
     power_steps: int = POWER_STEPS,
     oversample: int = OVERSAMPLE,
     start: Array | None = None,
+    tell: Tell = lambda number, of: None,
 ) -> SVD:
     """The first `rank` singular triplets. `start` is a block of right vectors to begin from (a warm start);
-    directions with no singular value left are dropped, so fewer triplets may come back."""
+    directions with no singular value left are dropped, so fewer triplets may come back. `tell` is told which power
+    step begins, and how many there are."""
     n, m = operator.shape
     most = min(n, m, getattr(operator, "most_rank", n))
     rank, width = min(rank, most), min(rank + oversample, most)
@@ -125,11 +128,11 @@ def randomised_svd(
     del first
     # Both sides span the same space; only the smaller one is made orthonormal at every step, which is most of the work.
     if n <= m:
-        small, large = _iterate(engine, operator.forward, operator.adjoint, operator.forward(block), power_steps)
+        small, large = _iterate(engine, operator.forward, operator.adjoint, operator.forward(block), power_steps, tell)
         u, s, v = _triplets(engine, small, large, rank, dtype)
         residual = _residual(engine, operator.forward, u, s, v)
     else:
-        small, large = _iterate(engine, operator.adjoint, operator.forward, block, power_steps + 1)
+        small, large = _iterate(engine, operator.adjoint, operator.forward, block, power_steps + 1, tell)
         v, s, u = _triplets(engine, small, large, rank, dtype)
         residual = _residual(engine, operator.adjoint, v, s, u)
     u, v = (engine.fetch(side) for side in fix_signs(u, v, engine))
@@ -151,10 +154,13 @@ def _random(seed: int, n_rows: int, width: int, dtype: Any, engine: Engine) -> A
     return out
 
 
-def _iterate(engine: Engine, to_small: Product, to_large: Product, block: Any, steps: int) -> tuple[Any, Any]:
+def _iterate(
+    engine: Engine, to_small: Product, to_large: Product, block: Any, steps: int, tell: Tell
+) -> tuple[Any, Any]:
     """An orthonormal block of the smaller side, and its image on the larger one: simultaneous iteration."""
     small = _orthonormal(engine, block)[0]
-    for _ in range(steps):
+    for number in range(steps):
+        tell(number + 1, steps)
         small = _orthonormal(engine, to_small(to_large(small)))[0]
     return small, to_large(small)
 
