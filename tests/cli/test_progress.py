@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from clickbridge import ClickGraph, Document, Impression, build_model, read_log
-from clickbridge.cli.console import STEP, Steps
+from clickbridge.cli.console import STEP, Steps, TimeLeftColumn
 
 
 @pytest.fixture
@@ -74,3 +74,15 @@ def test_reading_a_log_says_how_much_of_it(tmp_path: Path) -> None:
     assert len(steps) >= 2
     assert [done for done, _ in steps] == sorted(done for done, _ in steps)
     assert all(done <= total for done, total in steps)
+
+
+def test_the_time_left_is_told_once_it_is_known() -> None:
+    now = [0.0]
+    bars = Progress(TimeLeftColumn(), console=Console(file=StringIO()), get_time=lambda: now[0])
+    steps = Steps(bars)
+    steps.report("fold 1 of 5", 0)
+    assert TimeLeftColumn().render(bars.tasks[0]).plain == ""
+    for number in (2, 3):
+        now[0] += 10
+        steps.report(f"fold {number} of 5", 0)
+    assert TimeLeftColumn().render(bars.tasks[0]).plain == "about 0:00:30 left"

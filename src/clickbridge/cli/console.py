@@ -7,14 +7,16 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from clickbridge.errors import SettingError
 from clickbridge.evaluate.tables import in_words as in_words
@@ -90,11 +92,20 @@ def progress() -> Iterator[Callable[[str, int], None]]:
         yield lambda what, count: None
         return
     columns = (
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn(),
-        TimeRemainingColumn(compact=True), TextColumn("left"),
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn(), TimeLeftColumn(),
     )  # fmt: skip
     with Progress(*columns, console=err, transient=True) as bars:
         yield Steps(bars).report
+
+
+class TimeLeftColumn(ProgressColumn):
+    """How long it will take, as soon as that can be told."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        left = task.time_remaining
+        return Text(f"about {timedelta(seconds=int(left))} left" if left else "")
 
 
 class Steps:
