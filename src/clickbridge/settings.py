@@ -1,4 +1,4 @@
-"""Settings: declared beside the model that has them, checked once, then frozen.
+"""Settings: declared with the model that has them, checked once, then frozen.
 
     @settings
     class PLSSettings(Counting, Text):

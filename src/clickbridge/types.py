@@ -182,7 +182,7 @@ class Ranking(Sequence[Hit]):
 
     @property
     def titles(self) -> list[str]:
-        """What to show beside the ids; empty where the model knows no title."""
+        """What to show next to the ids; empty where the model knows no title."""
         return ["" if self.title is None else self.title(hit.doc_id) or "" for hit in self.hits]
 
     def rows(self) -> list[dict[str, Value]]:
@@ -208,7 +208,7 @@ class Ranking(Sequence[Hit]):
 class FeaturePair:
     """A word of the query, as typed, and one of the document that met in a model, and what that was worth.
 
-    Other features are said in words, too: "…izz…" are letters inside a word, "clicks on “Pizza”" is what people chose.
+    Other features are said in words, too: "…izz…" are letters inside a word, "clicks after “ny pizza”" are those of another query.
     """
 
     query_feature: str
@@ -242,7 +242,7 @@ class Explanation:
     rest: float
 
     def rows(self) -> list[dict[str, str]]:
-        """One row a pair: its share of the score, the two words, and the first of what taught it."""
+        """One row per pair: its share of the score, the two words, and the first of what taught it."""
         return [
             {
                 "share": f"{pair.share:.0%}",

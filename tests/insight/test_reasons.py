@@ -100,7 +100,10 @@ def test_words_as_typed_and_as_in_the_document(stemmed: ClickGraph) -> None:
     told = " ".join(reason.text for reason in reasons(model.fitted, "pictured", "art"))
     assert "`pictured` met `" in told
     assert "*old pictures*" in told
-    (equal,) = build_model("bm25").fit(stemmed).explain("primitives", "art").pairs
+    model = build_model("bm25").fit(stemmed)
+    (only,) = reasons(model.fitted, "primitives", "art")
+    assert only.text == "`primitives` (`primitive`) is in this document"
+    (equal,) = model.explain("primitives", "art").pairs
     assert (equal.query_feature, equal.doc_feature, equal.model) == ("primitives", "primitive", "")
 
 

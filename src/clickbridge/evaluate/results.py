@@ -110,7 +110,7 @@ class Comparison:
     # --- out -------------------------------------------------------------------------------------
 
     def rows(self) -> list[dict[str, Value]]:
-        """One row a model, numbers as they are."""
+        """One row per model, numbers as they are."""
         return [
             {
                 "model": m.spec,
@@ -126,7 +126,7 @@ class Comparison:
         ]
 
     def to_frame(self, kind: str | None = None) -> Table:
-        """One row a model; pandas where it is installed, else Polars, else Arrow."""
+        """One row per model; pandas where it is installed, else Polars, else Arrow."""
         return frame_of_rows(self.rows(), kind)
 
     def _shown(self) -> list[dict[str, Any]]:

@@ -72,7 +72,7 @@ class Evaluation:
         return cell(self.values[measure], list(self.values[measure]), frozenset())
 
     def rows(self) -> list[dict[str, Value]]:
-        """One row a measure: mean, 95% interval, queries."""
+        """One row per measure: mean, 95% interval, queries."""
         found = {name: self.over(name) for name in self.measures}
         return [
             {"measure": name, "mean": own.mean, "low": own.low, "high": own.high, "queries": own.n}
@@ -80,7 +80,7 @@ class Evaluation:
         ]
 
     def to_frame(self, kind: str | None = None) -> Table:
-        """One row a query, with every measure; pandas where it is installed, else Polars, else Arrow."""
+        """One row per query, with every measure; pandas where it is installed, else Polars, else Arrow."""
         ids = list(dict.fromkeys(query_id for own in self.values.values() for query_id in own))
         return frame_of_rows(
             [

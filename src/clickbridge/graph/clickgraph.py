@@ -99,7 +99,7 @@ class ClickGraph:
 
         `log` is what `read_log` gives, or any `Impression`, `PairCount` and `Document` objects; `docs` is what
         `read_docs` gives, or `Document` objects. `vectors` are files of dense vectors by name, `defaults` are settings
-        of counting that `fit` shall use, `progress` is told what is being done and how far it is. Users are hashed
+        of counting that `fit` uses, `progress` is told what is being done and how far it is. Users are hashed
         by a `secret`, a new one or that of the GRAPH at `out`; give that of another GRAPH to merge the two later.
         `redact` says where e-mail addresses, numbers of phones and cards and the like are hidden: "shown" from others,
         "learned" from the GRAPH too, or "off".
@@ -141,7 +141,7 @@ class ClickGraph:
     ) -> ClickGraph:
         """A GRAPH from data frames: pandas, Polars, Arrow tables, and whatever else gives Arrow columns.
 
-        `log` has a click a row (`query`, `doc_id`, and `clicks`, `impressions`, `user`, `time` where they are known),
+        `log` has a click per row (`query`, `doc_id`, and `clicks`, `impressions`, `user`, `time` where they are known),
         or a result page a row, with lists in `results` and `clicks`. `docs` has `doc_id` and columns of text. `columns`
         and `doc_columns` map our names to the frames'; usual names, as `search_term` and `sku`, are known. Times may
         be numbers (`time_unit`) or text (`time_format`); what is not said is found out. With `dedupe` a row that
@@ -281,7 +281,7 @@ class ClickGraph:
         return ClickGraph(**{"queries": self.query_keys, **{name: getattr(self, name) for name in same}, **other})
 
     def of_queries(self, keep: Array, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
-        """Only the queries in `keep`, numbered anew, with these events of theirs."""
+        """Only the queries in `keep`, numbered again, with these events of theirs."""
         number = np.cumsum(keep) - 1
         if impressions is not None:
             impressions = replace(impressions, query=number[impressions.query].astype(np.int32))

@@ -113,7 +113,7 @@ def write_insights(found: Insights, out: Path, title: str) -> None:
 
 
 def write_rows(path: Path, kind: type, rows: Iterable[Any]) -> None:
-    """Values of one kind as a table, a column a field."""
+    """Values of one kind as a table, a column per field."""
     with path.open("w", encoding="utf8", newline="") as file:
         table = csv.writer(file)
         table.writerow(field.name for field in fields(kind))

@@ -78,7 +78,8 @@ class _Sum:
     """What pairs that say the same add up to."""
 
     share: float = 0.0
-    words: dict[str, None] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    """Typed words, each with how the document has it."""
     bridges: dict[Span, None] = field(default_factory=dict)
 
 
@@ -120,18 +121,18 @@ class _Teller:
         if not word or not other:
             return
         if (typed == met and not any(letters)) or self.wording.same_word(word, other):
-            self._put(("same",), part, share, word)
+            self._put(("same",), part, share, word, other)
         elif all(letters):
             if relation(fold_accents(word), [fold_accents(other)]) is not None:
                 self._put(("spelled", word, other), part, share)
         elif not {word, other} & self.small:
             self._put(("met", word, other), part, share)
 
-    def _put(self, key: tuple[str, ...], part: Part, share: float, word: str = "") -> None:
+    def _put(self, key: tuple[str, ...], part: Part, share: float, word: str = "", other: str = "") -> None:
         entry = self.found.setdefault(key, _Sum())
         entry.share += share
         if word:
-            entry.words.setdefault(word)
+            entry.words.setdefault(word, other)
         for taught in part.taught_by:
             bridge, _, title = taught.partition(ARROW)
             if self.may_show(bridge):
@@ -147,8 +148,8 @@ class _Teller:
         kind, *names = key
         spans: list[Span] = []
         if kind == "same":
-            words = list(entry.words)
-            spans = [*_and([("word", w) for w in words]), ("text", f" {_is(words)} in this document")]
+            said = [_as_written(word, other) for word, other in entry.words.items()]
+            spans = [*_and(said), ("text", f" {'is' if len(said) == 1 else 'are'} in this document")]
         elif kind == "memory":
             spans = [("text", "people who typed "), ("query", self.query), ("text", " clicked this document")]
         elif kind == "chosen":
@@ -178,7 +179,7 @@ class _Teller:
     def _because(self, entry: _Sum) -> list[Span]:
         here = [query for query, title in entry.bridges if title == self.title][:BRIDGES]
         if here:
-            queries = _and([("query", query) for query in here])
+            queries = _and([[("query", query)] for query in here])
             return [("text", " because people who typed "), *queries, ("text", " clicked this document")]
         query, title = next(iter(entry.bridges))
         return [("text", " because people who typed "), ("query", query), ("text", " clicked "), ("title", title)]
@@ -196,14 +197,16 @@ def _strongest_of_word(made: Sequence[Reason]) -> list[Reason]:
     return out
 
 
-def _and(spans: Sequence[Span]) -> list[Span]:
+def _and(named: Sequence[Sequence[Span]]) -> list[Span]:
     out: list[Span] = []
-    for place, span in enumerate(spans):
+    for place, spans in enumerate(named):
         if place:
-            out.append(("text", " and " if place == len(spans) - 1 else ", "))
-        out.append(span)
+            out.append(("text", " and " if place == len(named) - 1 else ", "))
+        out.extend(spans)
     return out
 
 
-def _is(words: Sequence[str]) -> str:
-    return "is" if len(words) == 1 else "are"
+def _as_written(typed: str, shown: str) -> list[Span]:
+    """A typed word, with how the document writes it where that is known to differ."""
+    same = typed == shown or fold_accents(typed) == fold_accents(shown)
+    return [("word", typed)] if same else [("word", typed), ("text", " ("), ("word", shown), ("text", ")")]

@@ -79,7 +79,7 @@ def lines(stream: BinaryIO, path: str, ends: bool = False) -> Iterator[bytes]:
     first = True
     while line := stream.readline(MAX_LINE):
         if len(line) == MAX_LINE and not line.endswith(b"\n"):
-            raise InputError(f"{path} has a line over {MAX_LINE >> 20} MiB: is it a text file, one record a line?")
+            raise InputError(f"{path} has a line over {MAX_LINE >> 20} MiB: is it a text file, one record per line?")
         if first:
             line, first = line.removeprefix(b"\xef\xbb\xbf"), False
         yield line if ends else line.rstrip(b"\r\n")

@@ -233,8 +233,8 @@ def read_log(
     `paths` are files, plain or compressed (`-` is standard input), or one data frame. What is not said is guessed from
     the first records, and kept in `layouts` of the result:
 
-    - `format`: sessions (a page a record), triples (a click a record), shown (a shown result a record), events, or
-      trec-session.
+    - `format`: sessions (a page per record), triples (a click per record), shown (a shown result per record), events,
+      or trec-session.
     - `columns`: our names and the log's, as `{"query": "search_term"}`; a nested key by its dotted name.
     - `time_unit` of times that are numbers, s, ms, us or ns; `time_format` of local ones, as `%d.%m.%Y %H:%M`.
     - `encoding` and `delimiter` of text.

@@ -56,7 +56,7 @@ class BLTMSettings(Counting, Fields, Seeded):
     topic_prior: float = setting(1.01, "Dirichlet prior of a pair's topics", 1, 1000, group=ADVANCED)
     word_prior: float = setting(1.01, "Dirichlet prior of a topic's words", 1, 1000, group=ADVANCED)
     topic_weight: str = setting(
-        "auto", "weight of the topics beside the unigram model, 0 to 1; auto chooses it on held-back clicks"
+        "auto", "weight of the topics against the unigram model, 0 to 1; auto chooses it on held-back clicks"
     )
     mu: float = setting(200.0, "strength of the Dirichlet prior of the unigram model, in words", 1e-6, 1e9)
 
@@ -207,7 +207,7 @@ class BLTM(Model):
             return BLTMChoices(unigram=self.unigram().choose(study), topic_weight=given)
         held, rest = study.hold_back(seed=s.seed)
         if not rest.graph.pairs.clicks.any():
-            note = f"{self.name}: no click is left beside what is held back; topics weigh {DEFAULT}"
+            note = f"{self.name}: no click is left after holding back; topics weigh {DEFAULT}"
             return BLTMChoices(unigram=self.unigram().choose(study), topic_weight=DEFAULT, notes=(note,))
         choices = BLTMChoices(unigram=self.unigram().choose(rest), topic_weight=POOL_WEIGHT)
         fitted = self.learn(rest, choices)

@@ -13,7 +13,6 @@ from clickbridge.views.text import Analyzer, fold_accents, tokens_of
 EDGE, MORE = "#", "…"
 """How views mark the end of a word among letters, and how people read letters from inside a word."""
 _SAID: Mapping[str, Callable[[str], str]] = {
-    "click": lambda name: f"clicks on “{name}”",
     "query": lambda name: f"the query “{name}”",
     "alike": lambda name: f"a query like it, by {name}",
     "preferred": lambda name: f"“{name}” was preferred",
@@ -62,8 +61,17 @@ class Wording:
         """Whether two words differ in their ending at most."""
         return self.analyzer.terms(one) == self.analyzer.terms(two)
 
-    def said(self, feature: Feature, written: Callable[[str], str]) -> str:
-        """A feature in words; `written` is `typed` or `shown`."""
+    def of_query(self, feature: Feature) -> str:
+        """A feature of the query in words."""
+        return f"clicks on “{feature.name}”" if feature.view == "click" else self._said(feature, self.typed)
+
+    def of_document(self, feature: Feature) -> str:
+        """A feature of the document in words."""
+        if feature.view != "click":
+            return self._said(feature, self.shown)
+        return "clicks on it" if feature.name == self.title else f"clicks after “{feature.name}”"
+
+    def _said(self, feature: Feature, written: Callable[[str], str]) -> str:
         view, _, field = feature.view.partition(":")
         if view in _SAID:
             return _SAID[view](feature.name)
@@ -81,8 +89,8 @@ def explained(fitted: Fitted, query: str, doc_id: str, found: Contributions) -> 
     wording = Wording(fitted, query, doc_id)
     pairs = tuple(
         FeaturePair(
-            wording.said(part.query, wording.typed),
-            wording.said(part.document, wording.shown),
+            wording.of_query(part.query),
+            wording.of_document(part.document),
             float(part.value),
             found.share(part),
             part.taught_by,

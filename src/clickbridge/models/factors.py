@@ -186,7 +186,7 @@ class FactorModel(LatentModel):
         if learnable:
             epochs, said = self._stop_early(study, held, rest, weights)
         else:
-            epochs, said = few, f"no click is left beside what is held back; {few} epochs"
+            epochs, said = few, f"no click is left after holding back; {few} epochs"
         notes = (*notes, f"{self.name}: {said}")
         return FactorChoices(field_weights=weights, groups=groups, epochs=epochs, notes=notes)
 

@@ -246,7 +246,7 @@ class Fitted:
         return explained(self, query, doc_id, self.contributions(query, doc_id, k))
 
     def map_queries(self, queries: Sequence[str]) -> Mapped:
-        """The S-function's query map: one row a query."""
+        """The S-function's query map: one row per query."""
         raise NotSupported(f"{self.spec} is not an S-function: it has no maps")
 
     def map_documents(self, documents: Sequence[Document | str]) -> Mapped:
@@ -254,7 +254,7 @@ class Fitted:
         raise NotSupported(f"{self.spec} is not an S-function: it has no maps")
 
     def title(self, doc_id: str) -> str:
-        """What to show of a document beside its id; empty where nothing is known."""
+        """What to show of a document next to its id; empty where nothing is known."""
         return self.catalogue.title(doc_id)
 
 

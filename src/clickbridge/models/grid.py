@@ -58,7 +58,7 @@ def tune(
     space = grid_of(spec, settings)
     if not space:
         known = ", ".join(GRIDS)
-        raise SettingError(f"--tune has no grid for {spec} beside the settings given; there are grids for {known}")
+        raise SettingError(f"--tune has no grid for {spec} other than the settings given; there are grids for {known}")
     most = 2 + sum(map(len, space.values()))
     search = _Search(spec, settings, Study(graph, engine), trace, seed, tell, most)
     best = dict(settings)

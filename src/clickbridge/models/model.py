@@ -183,7 +183,7 @@ class Model:
         return self.fit_on(Study(graph, engine, watch))
 
     def fit_on(self, study: Study, choices: Choices | None = None) -> Self:
-        """Fits on a study, which other models may share; with `choices`, without choosing anew."""
+        """Fits on a study, which other models may share; with `choices`, without choosing again."""
         start = time.perf_counter()
         study = study.of_several(self.least_users)
         model = self.in_language_of(study)
@@ -281,7 +281,7 @@ class Model:
 
     @property
     def fitted(self) -> Fitted:
-        """The fitted value; keep it to go on using this state while the model is fitted or updated anew."""
+        """The fitted value; keep it to go on using this state while the model is fitted or updated again."""
         found = self.__dict__.get("fitted_")
         if found is None:
             raise self._not_fitted()
@@ -412,7 +412,7 @@ class Model:
         return self.fitted.explain(query, as_id(doc_id), k)
 
     def map_queries(self, queries: Sequence[str]) -> Mapped:
-        """The S-function's query map: one row a query, dense or sparse."""
+        """The S-function's query map: one row per query, dense or sparse."""
         return self.fitted.map_queries(queries)
 
     def map_documents(self, documents: Sequence[Document | str]) -> Mapped:
@@ -420,7 +420,7 @@ class Model:
         return self.fitted.map_documents(documents)
 
     def title(self, doc_id: str) -> str:
-        """What to show of a document beside its id; empty where nothing is known."""
+        """What to show of a document next to its id; empty where nothing is known."""
         return self.fitted.title(doc_id)
 
     def save(self, path: str | Path) -> None:

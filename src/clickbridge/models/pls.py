@@ -88,7 +88,7 @@ class FittedPLS(FittedLatent):
         return learn_space(features, space.q_columns, space.d_columns, dim, self.settings, engine, start)
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """Click features anew, then every space from its old subspace; the weights of the views stay."""
+        """New click features, then every space from its old subspace; the weights of the views stay."""
         s = self.settings
         check_updatable(self.model, s, change)
         features, queries = updated_features(self.features, self.queries, change, s, self.field_weights, self.encode)

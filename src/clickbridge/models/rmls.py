@@ -64,7 +64,7 @@ class FittedRMLS(FittedLatent):
         return passes(features, space.q_columns, space.d_columns, dim, s, steps, engine, start)
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """Click features anew, then passes from the old maps."""
+        """New click features, then passes from the old maps."""
         s = self.settings
         check_updatable(self.model, s, change)
         features, queries = updated_features(self.features, self.queries, change, s, self.field_weights, self.encode)

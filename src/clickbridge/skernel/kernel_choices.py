@@ -2,7 +2,7 @@
 
 One coordinate at a time over small grids, by nDCG@5 on held-back lists, everything learned on the rest. What a trial
 needs of the log and of the base model is worked out once and shared by all trials: only the small models of the lists'
-queries are trained anew.
+queries are trained again.
 """
 
 from __future__ import annotations

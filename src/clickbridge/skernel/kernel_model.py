@@ -42,7 +42,7 @@ class KernelSettings(Seeded):
     )
     query_kernel: str = setting(
         "auto",
-        "likeness of queries: weights of click, word, char, latent, as click:1,word:1; auto chooses on held-back "
+        "similarity of queries: weights of click, word, char, latent, as click:1,word:1; auto chooses on held-back "
         "clicks",
     )
     click_kernel: str = setting(
@@ -50,7 +50,7 @@ class KernelSettings(Seeded):
     )
     doc_kernel: str = setting(
         "auto",
-        "likeness of documents: titles, words, base (the base model's vectors) or views, as word:title,char; auto "
+        "similarity of documents: titles, words, base (the base model's vectors) or views, as word:title,char; auto "
         "chooses on held-back clicks",
         group=ADVANCED,
     )

@@ -58,7 +58,7 @@ class RobustSettings(KernelSettings):
         group="11R",
     )
     rho: str = setting(
-        "auto", "how much likeness counts against the base model itself; auto chooses on held-back clicks"
+        "auto", "how much similarity counts against the base model itself; auto chooses on held-back clicks"
     )
     prior: str = setting(
         "auto",

@@ -77,7 +77,7 @@ class WordCounter:
         return out
 
     def count(self, texts: Iterable[str], url: bool = False) -> sparse.csr_array:
-        """One row a text, one column a term of the vocabulary as it stands afterwards."""
+        """One row per text, one column per term of the vocabulary as it stands afterwards."""
         return count_columns(self, texts, url)
 
 
