@@ -208,7 +208,8 @@ class Ranking(Sequence[Hit]):
 class FeaturePair:
     """A word of the query, as typed, and one of the document that met in a model, and what that was worth.
 
-    Other features are said in words, too: "…izz…" are letters inside a word, "clicks after “ny pizza”" are those of another query.
+    Other features are said in words, too: "…izz…" are letters inside a word, "clicks after “ny pizza”" are those of
+    another query.
     """
 
     query_feature: str
