@@ -112,7 +112,7 @@ class Auto(Model):
 
     def choose(self, study: Study) -> AutoChoices:
         s: AutoSettings = self.settings
-        shared = Study(study.graph, study.engine, study.watch, study.corpus, study.whole, shares=True)
+        shared = Study(study.graph, study.engine, study.watch, study.corpus, study.whole, True, study.checkpoints)
         given = s.candidates != "auto"
         specs = [Candidate(spec.strip(), 0.0) for spec in s.candidates.split(",")] if given else None
         jury = Jury(shared, s.seed) if len(study.graph.pairs) else None

@@ -155,7 +155,7 @@ class MPLS(PLS):
         known, features, columns = self.learn_features(study, choices.groups, choices)
         dims = dims_of(s, len(columns))
         spaces = [
-            learn_space(features, *c, d, s, study.engine, watch=study.watch) for c, d in zip(columns, dims, strict=True)
+            learn_space(features, *c, d, s, study.engine, within=study) for c, d in zip(columns, dims, strict=True)
         ]
         return known, features, spaces
 
