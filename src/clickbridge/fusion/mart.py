@@ -183,7 +183,7 @@ class FittedMart(FittedPooling, FittedWrapper):
 class Mart(Wrapper):
     """Boosted trees that rank by the scores of models, by text and by clicks: `Mart([BM25(), PLS()])`.
 
-    Needs LightGBM: `pip install "clickbridge[mart]"`. Each part is one feature beside those of text and clicks. Parts
+    Needs LightGBM: `pip install "clickbridge[mart]"`. Each part is one feature, next to those of text and clicks. Parts
     are cross-fitted, so that no tree learns from a score that has seen its answer.
 
     Examples

@@ -19,7 +19,7 @@ from clickbridge.models.ascent import coordinate_ascent, labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Query, without_gaps
 from clickbridge.models.change import Change
 from clickbridge.models.composite import Composite, FittedComposite, PartsChoices, joined_notes
-from clickbridge.models.explain import merge
+from clickbridge.models.explain import Contributions, merge
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.sfunction import (
     FittedSFunction,
@@ -36,7 +36,7 @@ from clickbridge.models.sfunction import (
 from clickbridge.models.study import Study
 from clickbridge.search.index import Bounds, Found, Index, StackedIndex
 from clickbridge.settings import Seeded, setting, settings
-from clickbridge.types import Document, Explanation
+from clickbridge.types import Document
 
 Mapped = list[tuple[FittedSFunction, Image, float]]
 """Parts of a sum, each with the image of a query and the factor of its scores."""
@@ -239,14 +239,14 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
         total = float(np.abs(self.weights).sum())
         return [scaled_image(unit_image(m), w / total) for m, w in zip(images, self.choices.weights, strict=True)]
 
-    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+    def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
         asked, parts = self.query(query), []
         number = np.array([self.catalogue.number(doc_id)])
         for part, weight in zip(self.parts, self.choices.weights, strict=True):
             image = part.image(asked)
             if weight and np.isfinite(part.score_image(image, number)[0]):
-                parts.append((part.spec, weight / part.normaliser(image), part.explain(query, doc_id, k)))
-        return merge(query, doc_id, parts, k)
+                parts.append((part.spec, weight / part.normaliser(image), part.contributions(query, doc_id, k)))
+        return merge(parts, k)
 
 
 def _stacked(indexes: Sequence[Index]) -> Index:

@@ -245,7 +245,7 @@ class ClickView(View):
         return len(self.names)
 
     def feature(self, column: int) -> str:
-        return f"on {self.names[column]}"
+        return self.names[column]
 
 
 @dataclass(frozen=True, eq=False)
