@@ -108,7 +108,7 @@ class _Teller:
         while spec := next((s for s in self.specs if text.startswith(f"{s} ")), None):
             text = text[len(spec) + 1 :]
         view, space, rest = text.partition(" ")
-        if view == "click" and rest.startswith("on "):
+        if view in ("click", "response") and rest.startswith("on "):
             return "click", rest[3:]
         if view == "query" and rest:
             return "asked", rest
