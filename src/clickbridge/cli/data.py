@@ -21,7 +21,7 @@ from clickbridge.cli.console import (
     progress,
     say,
 )
-from clickbridge.cli.fitting import MinClicks, MinUsers, Response, checked_counting
+from clickbridge.cli.fitting import MinClicks, MinUsers, Response, bytes_of, checked_counting
 from clickbridge.cli.inputs import Docs, LogReading, Logs, MaxRejects, Reading, Rejects, guesses_told, reads, tell_about
 from clickbridge.cli.pulls import Pulled, local_logs
 from clickbridge.errors import InputError, SettingError
@@ -29,6 +29,7 @@ from clickbridge.errors import InputError, SettingError
 Redact = Annotated[
     str, typer.Option(help="Where e-mails, phone and card numbers in queries are hidden: shown, learned or off.")
 ]
+LEAST_MEMORY_MB = 64
 LABELS = {
     "impressions": "result pages",
     "pair_rows": "rows of clicks",
@@ -67,6 +68,7 @@ def ingest(
     response: Response = None,
     redact: Redact = "shown",
     pulled: Pulled = None,
+    memory: Annotated[str, typer.Option(help="Memory for sorting and sums, as 4GiB; the rest goes to disk.")] = "1GiB",
     json: Json = False,
 ) -> None:
     """Read click logs and documents into a GRAPH; documents alone are enough for models of text."""
@@ -84,6 +86,9 @@ def ingest(
     if redact not in REDACT:
         raise SettingError(f"--redact is one of {', '.join(REDACT)}; got {redact!r}")
     defaults = checked_counting(min_clicks=min_clicks, min_users=min_users, response=response)
+    memory_mb = bytes_of(memory) // 10**6
+    if memory_mb < LEAST_MEMORY_MB:
+        raise SettingError(f"--memory of ingest is {LEAST_MEMORY_MB}MB at least; got {memory}")
     dense = pairs_of(vectors, "--vectors takes NAME=FILE, as minilm=vectors.parquet")
     keep_outside(out, [*logs, *docs, *dense.values(), rejects])
     check_target(out, KIND)
@@ -97,7 +102,7 @@ def ingest(
         lost, lost_docs = (RejectLog(max_rejects, place, append=True) for _ in range(2))
         log, documents = reading.log_and_docs(logs, docs, lost, lost_docs)
         with guesses_told(json, log, documents), progress() as report:
-            kept: dict[str, Any] = {"vectors": dense, "defaults": defaults, "redact": redact}
+            kept: dict[str, Any] = {"vectors": dense, "defaults": defaults, "redact": redact, "memory_mb": memory_mb}
             graph = ClickGraph.build(log, documents, out, progress=report, **kept)
     tell_about(graph, log, documents, rejects or f"{out}/rejects.jsonl")
     matched = unmatched_ids(graph)
