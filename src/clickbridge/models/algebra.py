@@ -30,8 +30,6 @@ from clickbridge.models.sfunction import (
     row_image,
     scaled_image,
     scaled_rows,
-    unit_image,
-    unit_index,
 )
 from clickbridge.models.study import Study
 from clickbridge.search.index import Bounds, Found, Index, StackedIndex
@@ -218,26 +216,26 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
     def search_many(self, queries: Sequence[Query], k: int) -> list[Found]:
         return [self.search(query, k) for query in queries]
 
-    # Similarities of two queries, or of two documents: the weighted mean of the parts' cosines.
+    # Similarities of two queries, or of two documents: the weighted mean of what the parts say.
 
     @cached_property
     def _query_index(self) -> Index:
         asked = [Query(key) for key in self.queries.keys]
-        return _stacked([unit_index(part.map_keys(asked)) for part in self.parts])
+        return _stacked([part.compared_index(part.map_keys(asked)) for part in self.parts])
 
     @cached_property
     def _doc_index(self) -> Index:
-        return _stacked([unit_index(part.images) for part in self.parts])
+        return _stacked([part.compared_index(part.images) for part in self.parts])
 
     def similar_image(self, image: Image) -> Image:
-        return self._weighted_units(image)
+        return self._weighted(image)
 
     def document_image(self, number: int) -> Image:
-        return self._weighted_units([row_image(part.images, number) for part in self.parts])
+        return self._weighted([row_image(part.images, number) for part in self.parts])
 
-    def _weighted_units(self, images: Sequence[Image]) -> list[Image]:
-        total = float(np.abs(self.weights).sum())
-        return [scaled_image(unit_image(m), w / total) for m, w in zip(images, self.choices.weights, strict=True)]
+    def _weighted(self, images: Sequence[Image]) -> list[Image]:
+        total, parts = float(np.abs(self.weights).sum()), zip(self.parts, images, self.choices.weights, strict=True)
+        return [scaled_image(part.compared_image(image), weight / total) for part, image, weight in parts]
 
     def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
         asked, parts = self.query(query), []
