@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -102,4 +103,4 @@ def packed(texts: Iterable[str]) -> dict[str, Array]:
 
 def unpacked(kept: Mapping[str, Array]) -> list[str]:
     whole, ends = kept["bytes"].tobytes(), kept["ends"].tolist()
-    return [whole[start:end].decode() for start, end in zip(ends[:-1], ends[1:], strict=True)]
+    return [whole[start:end].decode() for start, end in pairwise(ends)]

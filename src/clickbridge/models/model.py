@@ -424,7 +424,8 @@ def learned_again(fitted: Fitted, log: KeptLog, change: Change, engine: Engine) 
     graph, shown = log.graph, fitted.display.changed(change)
     after = model_class(fitted.model).from_fitted(fitted).learned(Study(graph, engine), fitted.choices)
     # Who typed a query is not in the log that is kept; the counts of the first fit stay.
-    display = replace(Display.of(graph).with_fields(graph, list(shown.fields)), queries=shown.queries, people=shown.people)
+    display = Display.of(graph).with_fields(graph, list(shown.fields))
+    display = replace(display, queries=shown.queries, people=shown.people)
     return after._with(display=display, log=log)
 
 
