@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from clickbridge.errors import MissingPart, SettingError
-from clickbridge.fusion.crossfit import Block, Fold, crossfit
+from clickbridge.fusion.crossfit import Block, Fold, crossfit, joined
 from clickbridge.fusion.features import Columns, GraphTexts, ListFeatures
 from clickbridge.fusion.fixed_arrays import check
 from clickbridge.fusion.forest import Forest, damaged
+from clickbridge.fusion.plain_sum import Judged, judged, learn_weights, part_columns_of, plain_sum
 from clickbridge.fusion.pool import FittedPooling, ranked_high, scored, summed
 from clickbridge.graph.hold_back import MIN_USABLE, POOL
 from clickbridge.io.letor import LetorRow, write_letor
@@ -39,8 +40,19 @@ POPULAR = 20
 for what is not there."""
 STRANGERS = 10
 """Documents drawn at random into each pooled list, so that trees have seen what matches nothing."""
+JUDGED = 5
+"""Of so many lists one does not teach trees but judges them against the plain sum of the parts."""
 GRADES = 4
 """Shares of clicks become whole grades up to this for lambdarank."""
+
+
+class Grown(NamedTuple):
+    """Trees and the names of their features, or weights of the parts in place of trees, and what to say of it."""
+
+    forest: Forest | None
+    feature_names: tuple[str, ...]
+    weights: tuple[float, ...]
+    note: str
 
 
 @settings
@@ -78,6 +90,8 @@ class MartChoices(PartsChoices):
     feature_names: tuple[str, ...]
     popular: int = 0
     """So many of the most clicked documents stand beside what the parts find."""
+    weights: tuple[float, ...] = ()
+    """Of the parts, where their plain sum orders lists better than trees did; none where there are trees."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,7 +123,7 @@ class FittedMart(FittedPooling, FittedWrapper):
 
     @property
     def grown(self) -> bool:
-        """Whether there are trees; without, parts count equally."""
+        """Whether there are trees; without, the parts are added up."""
         return self.forest is not None
 
     def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
@@ -140,6 +154,8 @@ class FittedMart(FittedPooling, FittedWrapper):
     def _ordered(self, candidates: Candidates, own: dict[str, Array], whole: dict[str, Array]) -> Array:
         if self.forest is not None:
             scores = self.forest.predict(self._matrix(candidates, own, whole)[1])
+        elif self.choices.weights:
+            scores = plain_sum(candidates.lists, list(own), self.choices.weights, {**own, **whole})
         else:
             return summed(candidates.lists, own)
         return np.where(scored(own), scores, -np.inf)
@@ -271,23 +287,39 @@ class Mart(Wrapper):
         # what matches nothing is what people want.
         return held.lists([lambda some, _: [sorted(found[key]) for key in some]], missed=False)
 
-    def grow(self, blocks: Sequence[Block]) -> tuple[Forest | None, tuple[str, ...], str]:
-        """Trees from cross-fitted features, the names of those, and what to say of it."""
+    def grow(self, blocks: Sequence[Block]) -> Grown:
+        """Trees from cross-fitted features; where they lose to the plain sum of the parts on lists that neither has
+        learned from, the weights of that sum instead."""
         s: MartSettings = self.settings
         n_lists = sum(len(block.lengths) for block in blocks)
         if n_lists < MIN_USABLE:
             said = f"{n_lists} lists can be held back, {MIN_USABLE} are needed for trees; parts count equally"
-            return None, (), f"{self.spec}: {said}"
-        names = blocks[0].names
-        x, labels, lengths, asked = (
-            np.concatenate(column) for column in zip(*(block[1:] for block in blocks), strict=True)
-        )
-        forest = self._train(x, labels, lengths, asked, names)
-        said = f"{s.trees} trees from {n_lists:,} cross-fitted lists, {len(names)} features"
-        return forest, tuple(names), f"{self.spec}: {said}"
+            return Grown(None, (), (), f"{self.spec}: {said}")
+        whole = joined(blocks)
+        found, said = self._against_sum(whole) if s.features == "all" else (None, "")
+        if found is not None and found.lost:
+            weights = learn_weights(whole, part_names(self.parts))
+            words = ", ".join(f"{part.spec}:{w:.3g}" for part, w in zip(self.parts, weights, strict=True))
+            return Grown(None, (), weights, f"{self.spec}: {said}; the sum's order stays, {words}")
+        kept = f"{s.trees} trees from {n_lists:,} cross-fitted lists, {len(whole.names)} features"
+        return Grown(self._train(whole), tuple(whole.names), (), f"{self.spec}: {kept}{said and f'; {said}'}")
 
-    def _train(self, x: Array, labels: Array, lengths: Array, asked: Array, names: Sequence[str]) -> Forest:
+    def _against_sum(self, block: Block) -> tuple[Judged | None, str]:
+        """Trees and the plain sum of the parts, learned from most lists, on every fifth, or as many as it takes."""
+        n_lists = len(block.lengths)
+        if n_lists < 2 * MIN_USABLE:
+            return None, ""
+        late = np.arange(n_lists) % min(JUDGED, n_lists // MIN_USABLE) == 0
+        learned, last, names = block.take(~late), block.take(late), part_names(self.parts)
+        lists, columns = part_columns_of(last, names)
+        plain = plain_sum(lists, names, learn_weights(learned, names), columns)
+        found = judged(last, self._train(learned).predict(last.x), plain)
+        said = f"nDCG@5 {found.trees:.4f} on {len(last.lengths):,} of them not learned from, the plain sum of its parts"
+        return found, f"{said} {found.plain:.4f} (± {found.error:.4f})"
+
+    def _train(self, block: Block) -> Forest:
         s: MartSettings = self.settings
+        names, x, labels, lengths, asked = block
         lightgbm = _lightgbm()
         ranking = s.objective == "lambdarank"
         parameters = {
@@ -332,10 +364,12 @@ def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
     out = []
     for mart, own in zip(marts, blocks, strict=True):
         study.watch(f"growing trees of {mart.spec}")
-        forest, names, note = mart.grow(own)
-        parts_chosen = tuple(chosen[identity(part)] for part in mart.parts)
-        popular = POPULAR if study.graph.impressions is None else 0
-        out.append(MartChoices(parts=parts_chosen, forest=forest, feature_names=names, popular=popular, notes=(note,)))
+        forest, names, weights, note = mart.grow(own)
+        choices_of = MartChoices(
+            parts=tuple(chosen[identity(part)] for part in mart.parts), forest=forest, feature_names=names,
+            popular=POPULAR if study.graph.impressions is None and not weights else 0, weights=weights, notes=(note,),
+        )  # fmt: skip
+        out.append(choices_of)
     return out
 
 
