@@ -14,7 +14,7 @@ import pytest
 import clickbridge
 from clickbridge import BM25, LMIR, ClickGraph, build_model
 from clickbridge.errors import MissingPart, SettingError
-from clickbridge.fusion import mart
+from clickbridge.fusion import growing, mart
 from clickbridge.fusion.crossfit import Block, Fold
 from clickbridge.fusion.features import ListFeatures
 from clickbridge.fusion.forest import TYPES
@@ -357,10 +357,8 @@ def test_what_13_prints_has_no_guard() -> None:
     assert grown.forest is not None
 
 
-def test_a_plain_sum_in_place_of_trees_orders_as_the_sum_does(
-    fitted: Mart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mart, "judged", lambda *_: Judged(0.1, 0.2, 0.01))  # whatever trees had reached
+def test_a_plain_sum_in_place_of_trees_orders_as_the_sum_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growing, "judged", lambda *_: Judged(0.1, 0.2, 0.01))  # whatever trees had reached
     model = Mart([BM25(fields="title,body"), LMIR(fields="title,body")], **SMALL).fit(movie_graph())
     assert not model.fitted.grown
     weights = ",".join(map(str, model.fitted.choices.weights))

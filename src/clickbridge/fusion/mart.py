@@ -7,23 +7,24 @@ rest and score the fold's lists; the trees learn from those. Then the components
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from clickbridge.errors import MissingPart, SettingError
-from clickbridge.fusion.crossfit import Block, Fold, crossfit, joined
+from clickbridge.errors import SettingError
+from clickbridge.fusion.crossfit import Block, Fold, crossfit
 from clickbridge.fusion.features import Columns, GraphTexts, ListFeatures
 from clickbridge.fusion.fixed_arrays import check
 from clickbridge.fusion.forest import Forest, damaged
-from clickbridge.fusion.plain_sum import Judged, judged, learn_weights, part_columns_of, plain_sum
+from clickbridge.fusion.growing import Grown, MartSettings, grow, lightgbm_module
+from clickbridge.fusion.plain_sum import plain_sum
 from clickbridge.fusion.pool import FittedPooling, ranked_high, scored, summed
-from clickbridge.graph.hold_back import MIN_USABLE, POOL
+from clickbridge.graph.hold_back import POOL
 from clickbridge.io.letor import LetorRow, write_letor
 from clickbridge.io.values import stored
 from clickbridge.models.candidates import Candidates, Query, at_most, behind
@@ -31,7 +32,6 @@ from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper, i
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.sfunction import FittedSFunction
 from clickbridge.models.study import Study
-from clickbridge.settings import ADVANCED, Printed, Seeded, Text, setting, settings
 from clickbridge.types import ResultList
 
 ROWS_AT_ONCE = 100_000
@@ -40,45 +40,6 @@ POPULAR = 20
 for what is not there."""
 STRANGERS = 10
 """Documents drawn at random into each pooled list, so that trees have seen what matches nothing."""
-JUDGED = 5
-"""Of so many lists one does not teach trees but judges them against the plain sum of the parts."""
-GRADES = 4
-"""Shares of clicks become whole grades up to this for lambdarank."""
-
-
-class Grown(NamedTuple):
-    """Trees and the names of their features, or weights of the parts in place of trees, and what to say of it."""
-
-    forest: Forest | None
-    feature_names: tuple[str, ...]
-    weights: tuple[float, ...]
-    note: str
-
-
-@settings
-class MartSettings(Printed, Text, Seeded):
-    printed: ClassVar[Mapping[str, Any]] = {"objective": "regression", "features": "scores", "feature_share": 1.0}
-
-    objective: str = setting(
-        "lambdarank",
-        "learn the order of lists (lambdarank), or each grade by regression, as 13 does",
-        choices=("lambdarank", "regression"),
-        group="13",
-    )
-    trees: int = setting(200, "number of trees", 1, 100_000)
-    learning_rate: float = setting(0.08, "how much of each tree is taken", 1e-6, 10)
-    leaves: int = setting(7, "leaves of a tree", 2, 100_000)
-    leaf_rows: int = setting(20, "least documents in a leaf", 1, 1e9, group=ADVANCED)
-    feature_share: float = setting(0.3, "share of the features that each tree sees", 0.001, 1, group=ADVANCED)
-    monotone: bool = setting(False, "a higher score of a part may never lower the result", group=ADVANCED)
-    folds: int = setting(5, "parts for cross-fitting", 2, 100, group=ADVANCED)
-    max_lists: int = setting(
-        20_000, "the most lists that trees learn from; of more, so many are drawn at random", 50, 1e9, group=ADVANCED
-    )
-    features: str = setting(
-        "all", "the parts' scores with text and clicks, or the scores alone, as 13 does", choices=("all", "scores"),
-        group="13",
-    )  # fmt: skip
 
 
 @stored
@@ -288,64 +249,14 @@ class Mart(Wrapper):
         return held.lists([lambda some, _: [sorted(found[key]) for key in some]], missed=False)
 
     def grow(self, blocks: Sequence[Block]) -> Grown:
-        """Trees from cross-fitted features; where they lose to the plain sum of the parts on lists that neither has
-        learned from, the weights of that sum instead."""
-        s: MartSettings = self.settings
-        n_lists = sum(len(block.lengths) for block in blocks)
-        if n_lists < MIN_USABLE:
-            said = f"{n_lists} lists can be held back, {MIN_USABLE} are needed for trees; parts count equally"
-            return Grown(None, (), (), f"{self.spec}: {said}")
-        whole = joined(blocks)
-        found, said = self._against_sum(whole) if s.features == "all" else (None, "")
-        if found is not None and found.lost:
-            weights = learn_weights(whole, part_names(self.parts))
-            words = ", ".join(f"{part.spec}:{w:.3g}" for part, w in zip(self.parts, weights, strict=True))
-            return Grown(None, (), weights, f"{self.spec}: {said}; the sum's order stays, {words}")
-        kept = f"{s.trees} trees from {n_lists:,} cross-fitted lists, {len(whole.names)} features"
-        return Grown(self._train(whole), tuple(whole.names), (), f"{self.spec}: {kept}{said and f'; {said}'}")
-
-    def _against_sum(self, block: Block) -> tuple[Judged | None, str]:
-        """Trees and the plain sum of the parts, learned from most lists, on every fifth, or as many as it takes."""
-        n_lists = len(block.lengths)
-        if n_lists < 2 * MIN_USABLE:
-            return None, ""
-        late = np.arange(n_lists) % min(JUDGED, n_lists // MIN_USABLE) == 0
-        learned, last, names = block.take(~late), block.take(late), part_names(self.parts)
-        lists, columns = part_columns_of(last, names)
-        plain = plain_sum(lists, names, learn_weights(learned, names), columns)
-        found = judged(last, self._train(learned).predict(last.x), plain)
-        said = f"nDCG@5 {found.trees:.4f} on {len(last.lengths):,} of them not learned from, the plain sum of its parts"
-        return found, f"{said} {found.plain:.4f} (± {found.error:.4f})"
-
-    def _train(self, block: Block) -> Forest:
-        s: MartSettings = self.settings
-        names, x, labels, lengths, asked = block
-        lightgbm = _lightgbm()
-        ranking = s.objective == "lambdarank"
-        parameters = {
-            "objective": s.objective,
-            "learning_rate": s.learning_rate,
-            "num_leaves": s.leaves,
-            "min_data_in_leaf": s.leaf_rows,
-            "feature_fraction": s.feature_share,
-            "seed": s.seed,
-            "deterministic": True,
-            "force_row_wise": True,
-            "verbose": -1,
-        }
-        if s.monotone:
-            own = set(part_names(self.parts))
-            parameters["monotone_constraints"] = [int(name in own) for name in names]
-        grades = np.ceil(GRADES * labels) if ranking and (labels % 1).any() else labels
-        weights = np.repeat(asked / asked.mean(), lengths)
-        data = lightgbm.Dataset(x, grades, weight=weights, group=lengths if ranking else None)
-        return Forest.of_text(lightgbm.train(parameters, data, s.trees).model_to_string())
+        """Trees from cross-fitted lists, or the weights of the parts' plain sum where trees lose to it."""
+        return grow(self.settings, self.spec, part_names(self.parts), blocks)
 
 
 def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
     """What `choose` of each would give, as 13's Table 4 compares several: parts of the same spec and settings are
     learned once for all of them."""
-    _lightgbm()
+    lightgbm_module()
     settings_of = [mart.settings for mart in marts]
     s: MartSettings = settings_of[0]
     if any((other.folds, other.seed) != (s.folds, s.seed) for other in settings_of):
@@ -420,11 +331,3 @@ def batches(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
         rows += length
     if start < len(lengths):
         yield start, len(lengths)
-
-
-def _lightgbm() -> Any:
-    try:
-        import lightgbm
-    except ImportError:
-        raise MissingPart("mart needs LightGBM: pip install 'clickbridge[mart]'") from None
-    return lightgbm
