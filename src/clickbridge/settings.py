@@ -192,7 +192,7 @@ class Counting(Settings):
     min_clicks: int = setting(1, "least clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
     response: str = setting(
         "clicks",
-        "what a pair's clicks are worth: the count, log(1 + count), or the count less what the rank did: coec, pbm or "
+        "what a pair's clicks are worth: the count, log(1 + count), or the count corrected for rank: coec, pbm or "
         "ips (need result pages); debiased is another name of pbm",
         choices=("clicks", "log", "coec", "pbm", "ips", "debiased"),
     )
