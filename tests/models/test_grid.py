@@ -50,7 +50,7 @@ def test_the_best_value_stays_and_a_stopped_search_goes_on(
     assert len(set(values.values())) > 1, "the grid must matter"
     assert values[str(best)] == max(values.values()) == trials[-1]["value"]
     assert len(told) == len(trials) >= 5
-    assert told[0].startswith("tune bm25: fields=noise:1,good:0.5: nDCG@5 ")
+    assert told[0].startswith("tune bm25, 1 of 6: fields=noise:1,good:0.5: nDCG@5 ")
     lines = (tmp_path / "trace").read_bytes().splitlines(keepends=True)
 
     fitted: list[Any] = []
