@@ -270,6 +270,8 @@ class ResultList:
         self.query_id, self.results = as_id(self.query_id), as_ids(self.results)
 
 
+LogRecord = Impression | PairCount | Document
+"""What a log is read into."""
 OPAQUE = "\x1f"
 """Prefix of the key of a query that has no text: normalised text can never contain it."""
 

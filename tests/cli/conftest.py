@@ -70,7 +70,7 @@ def command() -> Run:
 
     def run(*words: Any, stdin: bytes | None = None, cwd: Path | None = None) -> Result:
         line = [str(COMMAND), *map(str, words)]
-        done = subprocess.run(line, capture_output=True, input=stdin or b"", cwd=cwd, timeout=120)
+        done = subprocess.run(line, capture_output=True, input=stdin or b"", cwd=cwd, timeout=600)
         result = Result(done.returncode, done.stdout.decode(), done.stderr.decode())
         assert "Traceback" not in result.out + result.err, result.err
         return result

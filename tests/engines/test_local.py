@@ -85,7 +85,7 @@ def test_threads_end_with_the_engine() -> None:
 
 def test_a_forked_child_makes_its_own_threads() -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.stdout.split(), done.stderr) == (["0", "True"], "")
 
 

@@ -11,6 +11,7 @@ from clickbridge.evaluate.compare import _measured
 from clickbridge.evaluate.results import Comparison
 from clickbridge.evaluate.slices import Cell, QueryFacts
 from clickbridge.evaluate.trial import Trial
+from clickbridge.graph.rank_effect import RankEffect
 from clickbridge.measures import parse_measures
 from clickbridge.types import ResultList
 
@@ -63,6 +64,7 @@ def made() -> Comparison:
         titles={d: f"A title of some length, number {d}" for r in lists for d in r.results[::2]},
         notes=["a note"],
         made={"command": "clickbridge compare graph", "date": "2026-01-01"},
+        by_rank=RankEffect([0.4, 0.2, 0.1], [1.0, 0.6, 0.35], 1_234),
     )  # fmt: skip
 
 

@@ -56,6 +56,14 @@ def page(made: Comparison) -> str:
     return render(made, SIMILAR)
 
 
+def test_looks_by_rank_are_drawn_where_the_log_has_pages(made: Comparison, page: str) -> None:
+    assert 'id="plot-by_rank"' in page
+    assert "1,234 pages" in page
+    without = render(replace(made, by_rank=None))
+    assert 'id="plot-by_rank"' not in without
+    assert "has no result pages" in without
+
+
 def test_it_stands_alone(page: str) -> None:
     assert len(page) < 2_000_000
     assert page.count("<svg") >= 3

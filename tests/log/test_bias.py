@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clickbridge.log.bias import click_rates, examination, expected_clicks, falling
+from clickbridge.log.bias import click_rates, expected_clicks, falling, position_based
 
 
 def test_rates_are_shares_of_clicked_pages() -> None:
@@ -52,16 +52,16 @@ def examined_pages(shuffled: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.arange(0, 4 * n + 1, 4), clicked.ravel(), (query[:, None] * 4 + docs).ravel()
 
 
-def test_examination_is_told_apart_from_attraction_where_orders_differ() -> None:
-    found = examination(*examined_pages(shuffled=True), 4)
+def test_looks_are_told_apart_from_attraction_where_orders_differ() -> None:
+    found = position_based(*examined_pages(shuffled=True), 4).examined
     np.testing.assert_allclose(found, SEEN, atol=0.03)
 
 
 def test_one_order_only_stays_near_the_rates_by_rank() -> None:
     indptr, clicked, pair = examined_pages(shuffled=False)
     rates = clicked.reshape(-1, 4).mean(axis=0)
-    np.testing.assert_allclose(examination(indptr, clicked, pair, 4), rates / rates[0], atol=0.1)
+    np.testing.assert_allclose(position_based(indptr, clicked, pair, 4).examined, rates / rates[0], atol=0.1)
 
 
 def test_nobody_clicked() -> None:
-    assert examination(np.array([0, 2]), np.zeros(2, dtype=bool), np.arange(2), 2).tolist() == [1.0, 1.0]
+    assert position_based(np.array([0, 2]), np.zeros(2, dtype=bool), np.arange(2), 2).examined.tolist() == [1.0, 1.0]

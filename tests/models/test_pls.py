@@ -233,7 +233,7 @@ def test_a_plan_without_learning(model: PLS) -> None:
 
 
 def test_a_plan_grows_as_the_arithmetic_does() -> None:
-    week = Factors(94_022, 111_631, 170_545, 195_926, 1_200_045, 1000)
+    week = Factors(170_545, 195_926, 94_022 + 111_631, 1_200_045, 1000, 94_022)
     one, two = svd_plan([week], 4), svd_plan([week, week], 4)
     assert two.operations == 2 * one.operations
     assert one.memory < two.memory < 2 * one.memory

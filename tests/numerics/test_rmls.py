@@ -15,6 +15,7 @@ from clickbridge.numerics.rmls import (
     ABSOLUTE,
     DENSITY,
     RELATIVE,
+    BlockwiseRows,
     FactoredRows,
     FormedRows,
     Shrinkage,
@@ -197,3 +198,22 @@ def test_effective_rank_counts_directions() -> None:
     assert surveyed(sparse_rows(np.ones((4, 4)))).cosine_to_constant == pytest.approx(1)
     assert surveyed(sparse_rows(np.zeros((4, 4)))).cosine_to_constant == 0
     assert surveyed(sparse_rows(np.eye(4))).cosine_to_constant == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("decorrelate", [0.0, 0.8])
+def test_w_by_blocks_is_w(decorrelate: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a product that are formed as they are needed, also where a block is formed in several goes."""
+    monkeypatch.setattr("clickbridge.numerics.rmls.ROWS_FORMED", 3)
+    rng = np.random.default_rng(0)
+    a, b = (
+        sparse.csr_array(rng.random(shape) * (rng.random(shape) < 0.3), dtype=np.float32)
+        for shape in ((40, 12), (12, 9))
+    )
+    how, l_y = Shrinkage(DENSITY, 2, decorrelate=decorrelate), rng.standard_normal((9, 5)).astype(np.float32)
+    engine = Local(memory=1)  # nothing is kept: rows are formed for every use
+    found, expected = (
+        half_iteration(rows, sparse_rows(l_y), how, engine=engine)
+        for rows in (BlockwiseRows(a, b), FormedRows(sparse.csr_array(a @ b)))
+    )
+    np.testing.assert_allclose(found.maps.dense(), expected.maps.dense(), atol=1e-6)
+    np.testing.assert_allclose(found.alignment, expected.alignment, rtol=1e-5)

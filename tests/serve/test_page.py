@@ -16,6 +16,7 @@ from conftest import skip_or_fail
 from running import Running
 
 pytestmark = pytest.mark.browser
+expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
 PHONE = {"width": 360, "height": 740}
 Open = Callable[..., Page]
 
@@ -41,7 +42,7 @@ def at(browser: Browser) -> Iterator[Open]:
         context = browser.new_context(reduced_motion="reduce", **options)  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         if not expects_errors:
             page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
             page.on("pageerror", lambda error: complaints.append(str(error)))

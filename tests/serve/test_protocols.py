@@ -219,6 +219,6 @@ def test_a_page_posts_as_the_collector_does(serve: Callable[..., Running], tmp_p
             .then(answer => answer.text()).then(text => document.title = text)</script>""")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000", "--dump-dom"]
     line = [browser, *options, f"file://{page}"]
-    dumped = subprocess.run(line, capture_output=True, text=True, check=True, timeout=120).stdout
+    dumped = subprocess.run(line, capture_output=True, text=True, check=True, timeout=600).stdout
     assert re.search(r'"accepted":\s*1', dumped), dumped
     assert live.service.store.after(0)[0].clicks == ("bagel",)

@@ -49,5 +49,5 @@ def test_workers_share_the_store_and_the_counts(models: Callable[[str], Path], t
         assert counted == ["40"], "the counts of all workers"
     finally:
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=300)
     assert b"Traceback" not in said

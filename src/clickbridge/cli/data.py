@@ -21,30 +21,15 @@ from clickbridge.cli.console import (
     progress,
     say,
 )
-from clickbridge.cli.fitting import MinClicks, MinUsers, Response, checked_counting
-from clickbridge.cli.inputs import (
-    Columns,
-    Dedupe,
-    Delimiter,
-    DocColumns,
-    Docs,
-    Encoding,
-    Format,
-    Logs,
-    MaxRejects,
-    Rejects,
-    TimeFormat,
-    TimeUnit,
-    guesses_told,
-    renames,
-    tell_about,
-)
+from clickbridge.cli.fitting import MinClicks, MinUsers, Response, bytes_of, checked_counting
+from clickbridge.cli.inputs import Docs, LogReading, Logs, MaxRejects, Reading, Rejects, guesses_told, reads, tell_about
 from clickbridge.cli.pulls import Pulled, local_logs
 from clickbridge.errors import InputError, SettingError
 
 Redact = Annotated[
     str, typer.Option(help="Where e-mails, phone and card numbers in queries are hidden: shown, learned or off.")
 ]
+LEAST_MEMORY_MB = 64
 LABELS = {
     "impressions": "result pages",
     "pair_rows": "rows of clicks",
@@ -65,22 +50,17 @@ LABELS = {
 }
 
 
+@reads
 def ingest(
     out: Annotated[Path, typer.Option(help="The GRAPH folder to write.", show_default=False)],
     logs: Annotated[
         list[str] | None,
         typer.Argument(help="Log files; - is standard input; none with --docs alone.", show_default=False),
     ] = None,
-    format: Format = "auto",
     docs: Docs = [],  # noqa: B006
     vectors: Annotated[list[str], typer.Option(help="Dense vectors, NAME=FILE (Parquet: side, id, vector).")] = [],  # noqa: B006
-    columns: Columns = [],  # noqa: B006
-    doc_columns: DocColumns = [],  # noqa: B006
-    time_unit: TimeUnit = None,
-    time_format: TimeFormat = None,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    dedupe: Dedupe = False,
+    *,
+    reading: Reading,
     max_rejects: MaxRejects = "1%",
     rejects: Rejects = None,
     min_clicks: MinClicks = None,
@@ -88,6 +68,7 @@ def ingest(
     response: Response = None,
     redact: Redact = "shown",
     pulled: Pulled = None,
+    memory: Annotated[str, typer.Option(help="Memory for sorting and sums, as 4GiB; the rest goes to disk.")] = "1GiB",
     json: Json = False,
 ) -> None:
     """Read click logs and documents into a GRAPH; documents alone are enough for models of text."""
@@ -95,9 +76,7 @@ def ingest(
     from clickbridge.graph.unmatched_ids import unmatched_ids
     from clickbridge.io.artifact import check_target
     from clickbridge.io.files import check_output
-    from clickbridge.log.documents import read_docs
     from clickbridge.log.personal import REDACT
-    from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
 
     logs = local_logs(logs or [], pulled or out.with_name(f"{out.name}.pulled"))
@@ -107,24 +86,23 @@ def ingest(
     if redact not in REDACT:
         raise SettingError(f"--redact is one of {', '.join(REDACT)}; got {redact!r}")
     defaults = checked_counting(min_clicks=min_clicks, min_users=min_users, response=response)
+    memory_mb = bytes_of(memory) // 10**6
+    if memory_mb < LEAST_MEMORY_MB:
+        raise SettingError(f"--memory of ingest is {LEAST_MEMORY_MB}MB at least; got {memory}")
     dense = pairs_of(vectors, "--vectors takes NAME=FILE, as minilm=vectors.parquet")
     keep_outside(out, [*logs, *docs, *dense.values(), rejects])
     check_target(out, KIND)
     if rejects is not None:
         check_output(rejects)
-    text: dict[str, Any] = {"encoding": encoding, "delimiter": delimiter}
-    times: dict[str, Any] = {"time_unit": time_unit, "time_format": time_format}
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch:
         # Documents are read first; what both lose goes to one file.
         place = rejects or Path(scratch) / "rejects.jsonl"
         if place.is_file():
             place.unlink()
         lost, lost_docs = (RejectLog(max_rejects, place, append=True) for _ in range(2))
-        log = read_log(*logs, format=format, columns=renames(columns), **times, **text, dedupe=dedupe, rejects=lost)
-        own = renames(doc_columns, "--doc-columns")
-        documents = read_docs(*docs, columns=own, **text, rejects=lost_docs, id_name=lambda: log.id_name)
+        log, documents = reading.log_and_docs(logs, docs, lost, lost_docs)
         with guesses_told(json, log, documents), progress() as report:
-            kept: dict[str, Any] = {"vectors": dense, "defaults": defaults, "redact": redact}
+            kept: dict[str, Any] = {"vectors": dense, "defaults": defaults, "redact": redact, "memory_mb": memory_mb}
             graph = ClickGraph.build(log, documents, out, progress=report, **kept)
     tell_about(graph, log, documents, rejects or f"{out}/rejects.jsonl")
     matched = unmatched_ids(graph)
@@ -140,6 +118,7 @@ def ingest(
         print_table(f"{out}", ("", "count"), [(LABELS[name], summary[name]) for name in LABELS if name in summary])
 
 
+@reads
 def split(
     logs: Logs,
     at: Annotated[str, typer.Option(help="Where to cut: a share like 80%, or a date.", show_default=False)],
@@ -150,13 +129,8 @@ def split(
     lists: Annotated[str, typer.Option(help="Click-labelled LISTS to write.", show_default=False)],
     docs: Annotated[str | None, typer.Option(help="JSONL to write: documents that the log brings along.")] = None,
     by: Annotated[str, typer.Option(help="time, or query (whole queries by a hash of their text).")] = "time",
-    format: Format = "auto",
-    columns: Columns = [],  # noqa: B006
-    time_unit: TimeUnit = None,
-    time_format: TimeFormat = None,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    dedupe: Dedupe = False,
+    *,
+    reading: LogReading,
     max_rejects: MaxRejects = "1%",
     seed: Seed = 0,
     json: Json = False,
@@ -164,17 +138,13 @@ def split(
     """Cut a log into a training log and click-labelled lists, where there are no judgments."""
     from clickbridge.io.files import check_output
     from clickbridge.log.documents import read_docs
-    from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
     from clickbridge.log.split import split_log
 
     keep_apart([train, lists, docs], logs)
     for path in filter(None, (train, lists, docs)):
         check_output(path)
-    rejects = RejectLog(max_rejects)
-    text: dict[str, Any] = {"encoding": encoding, "delimiter": delimiter, "dedupe": dedupe}
-    times: dict[str, Any] = {"time_unit": time_unit, "time_format": time_format}
-    log = read_log(*logs, format=format, columns=renames(columns), **times, **text, rejects=rejects)
+    log = reading.log(logs, RejectLog(max_rejects))
     with guesses_told(json, log):
         report = asdict(split_log(log, at=at, by=by, train=train, lists=lists, docs=docs, seed=seed))
     tell_about(None, log, read_docs(), None)

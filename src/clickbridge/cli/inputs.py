@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.log.documents import DocumentReader
     from clickbridge.log.readers import LogReader
+    from clickbridge.log.rejects import RejectLog
 
 Logs = Annotated[list[str], typer.Argument(help="Log files; - is standard input.", show_default=False)]
 Docs = Annotated[list[str], typer.Option(help="Documents: JSON, CSV, TSV or Parquet with an id.")]
@@ -32,6 +36,75 @@ MaxRejects = Annotated[str, typer.Option(help="Share of unusable lines above whi
 Rejects = Annotated[Path | None, typer.Option(help="Also keep the unusable lines here.")]
 UNSHARED = {"--encoding", "--delimiter"}
 _PAIR = re.compile(r'((?:[^,"]|"(?:[^"]|"")*")+)(?:,|$)')
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogReading:
+    """The options of a verb that reads logs."""
+
+    format: Format = "auto"
+    columns: Columns = field(default_factory=list)
+    time_unit: TimeUnit = None
+    time_format: TimeFormat = None
+    encoding: Encoding = None
+    delimiter: Delimiter = None
+    dedupe: Dedupe = False
+
+    def log(self, paths: Sequence[str], rejects: RejectLog) -> LogReader:
+        from clickbridge.log.readers import read_log
+
+        return read_log(
+            *paths, format=self.format, columns=renames(self.columns), time_unit=self.time_unit,
+            time_format=self.time_format, encoding=self.encoding, delimiter=self.delimiter, dedupe=self.dedupe,
+            rejects=rejects,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(LogReading):
+    """The options of a verb that reads logs and documents."""
+
+    doc_columns: DocColumns = field(default_factory=list)
+
+    def log_and_docs(
+        self, logs: Sequence[str], docs: Sequence[str], rejects: RejectLog, rejected_docs: RejectLog
+    ) -> tuple[LogReader, DocumentReader]:
+        """Documents may go by the name that the log has for ids."""
+        from clickbridge.log.documents import read_docs
+
+        log = self.log(logs, rejects)
+        return log, read_docs(
+            *docs, columns=renames(self.doc_columns, "--doc-columns"), encoding=self.encoding,
+            delimiter=self.delimiter, rejects=rejected_docs, id_name=lambda: log.id_name,
+        )  # fmt: skip
+
+
+def reads(verb: Callable[..., None]) -> Callable[..., None]:
+    """Puts the options of reading in the place of a verb's keyword `reading`."""
+    hints = get_type_hints(verb, include_extras=True)
+    kind = hints.pop("reading")
+    options = get_type_hints(kind, include_extras=True)
+    places: list[inspect.Parameter] = []
+    for place in inspect.signature(verb).parameters.values():
+        if place.name != "reading":
+            places.append(place.replace(annotation=hints[place.name], kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        for option in fields(kind):
+            default = option.default_factory() if callable(option.default_factory) else option.default
+            places.append(
+                inspect.Parameter(
+                    option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=options[option.name]
+                )
+            )
+
+    @wraps(verb)
+    def called(**given: Any) -> None:
+        said = {option.name: given.pop(option.name) for option in fields(kind) if option.name in given}
+        verb(reading=kind(**said), **given)
+
+    called.__signature__ = inspect.Signature(places)  # type: ignore[attr-defined]
+    called.__annotations__ = {place.name: place.annotation for place in places}
+    return called
 
 
 def renames(columns: Sequence[str], option: str = "--columns") -> dict[str, str]:

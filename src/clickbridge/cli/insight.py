@@ -4,56 +4,36 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clickbridge.cli.console import Json, keep_apart, keep_outside, out, print_json, print_table, progress, say, visible
-from clickbridge.cli.inputs import (
-    Columns,
-    Dedupe,
-    Delimiter,
-    DocColumns,
-    Docs,
-    Encoding,
-    Format,
-    Logs,
-    TimeFormat,
-    TimeUnit,
-    guesses_told,
-    renames,
-)
+from clickbridge.cli.inputs import Docs, Logs, Reading, guesses_told, reads
 from clickbridge.errors import InputError
 
 if TYPE_CHECKING:
     from clickbridge.insight.validation import Check
-    from clickbridge.log.documents import DocumentReader
-    from clickbridge.log.readers import LogReader
 
 MinPeople = Annotated[int, typer.Option(min=1, help="People who must have typed a query before it is shown.")]
 
 
+@reads
 def validate(
     logs: Logs,
     docs: Docs = [],  # noqa: B006
-    format: Format = "auto",
-    columns: Columns = [],  # noqa: B006
-    doc_columns: DocColumns = [],  # noqa: B006
-    time_unit: TimeUnit = None,
-    time_format: TimeFormat = None,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    dedupe: Dedupe = False,
+    *,
+    reading: Reading,
     json: Json = False,
 ) -> None:
     """Check a log before learning from it: what is wrong, how often, and what it costs. Exit 1 if a check fails."""
     from clickbridge.insight.validation import FAIL, worst
     from clickbridge.insight.validation import validate as check_log
+    from clickbridge.log.rejects import RejectLog
 
     keep_apart([], [*logs, *docs])
-    text: dict[str, Any] = {"encoding": encoding, "delimiter": delimiter}
-    times: dict[str, Any] = {"time_unit": time_unit, "time_format": time_format}
-    log, documents = open_readers(logs, docs, format, columns, doc_columns, text, times, dedupe)
+    # Every line that cannot be used is counted; none stops it.
+    log, documents = reading.log_and_docs(logs, docs, RejectLog("100%"), RejectLog("100%"))
     with guesses_told(json, log, documents), progress() as report:
         checks = check_log(log, documents, report)
     verdict = worst(checks)
@@ -63,27 +43,6 @@ def validate(
         print_checks(checks)
     if verdict == FAIL:
         raise typer.Exit(1)
-
-
-def open_readers(
-    logs: list[str],
-    docs: list[str],
-    format: str,
-    columns: list[str],
-    doc_columns: list[str],
-    text: dict[str, Any],
-    times: dict[str, Any],
-    dedupe: bool,
-) -> tuple[LogReader, DocumentReader]:
-    """Readers that count every line that they cannot use and stop at none."""
-    from clickbridge.log.documents import read_docs
-    from clickbridge.log.readers import read_log
-    from clickbridge.log.rejects import RejectLog
-
-    lost, lost_docs = RejectLog("100%"), RejectLog("100%")
-    log = read_log(*logs, format=format, columns=renames(columns), **times, **text, dedupe=dedupe, rejects=lost)
-    own = renames(doc_columns, "--doc-columns")
-    return log, read_docs(*docs, columns=own, **text, rejects=lost_docs, id_name=lambda: log.id_name)
 
 
 def print_checks(checks: list[Check]) -> None:

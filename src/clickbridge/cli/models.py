@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +25,9 @@ from clickbridge.cli.fitting import (
 )
 from clickbridge.errors import SettingError
 from clickbridge.settings import parse_assignments
+
+if TYPE_CHECKING:
+    from clickbridge.io.checkpoint import Checkpoints
 
 
 def models(
@@ -74,8 +77,12 @@ def fit(
     budget: Annotated[str | None, typer.Option(help="How long auto may try models, as 90s, 10m, 2h.")] = None,
     tune: Annotated[bool, typer.Option("--tune", help="Search the settings' grids through hold_back first.")] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Say what learning would cost, and stop (rmls, pls, mpls).")
+        bool, typer.Option("--plan", help="Say what learning would cost, and stop (rmls, pls, mpls, lsi).")
     ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="A folder for what is learned so far; the same fit, run again after a kill, goes on."),
+    ] = None,
     seed: Seed = 0,
     engine: EngineName = "local",
     threads: Threads = 0,
@@ -104,6 +111,7 @@ def fit(
         raise SettingError("fit needs --out MODEL, the folder to write; only --plan goes without")
     if out is not None:
         check_target(out, KIND)
+    checkpoints = None if checkpoint is None else checked_folder(checkpoint, [graph, out])
     opened = ClickGraph.open(graph)
     settings |= told_language(opened, known, settings)
     kept = [name.strip().lower() for name in filter_fields.split(",")] if filter_fields else []
@@ -130,12 +138,14 @@ def fit(
         built = build_model(model, settings)
     with progress() as report:
         report(f"fitting {model}", 0)
-        built.fit(opened, engine=runs_on, watch=lambda line: report(line, 0))
+        built.fit(opened, engine=runs_on, watch=lambda line: report(line, 0), checkpoint=checkpoint)
         if trials is not None:
             built.fitted_ = built.fitted.noted(tuning=trials)
         if kept:
             built.keep_fields(opened, kept)
         built.save(out)
+        if checkpoints is not None:
+            checkpoints.clear()
     for note in built.notes_:
         if note not in said:
             say(note)
@@ -148,6 +158,18 @@ def fit(
             if v is not None and k not in ("notes", "parts", "importance", "tuning", "auto")
         )
         print_table(f"{out}", ("", "value"), [(k, v) for k, v in shown])
+
+
+def checked_folder(checkpoint: Path, artifacts: list[Path | None]) -> Checkpoints:
+    """A folder of its own for checkpoints, which are removed once the MODEL is written."""
+    from clickbridge.io.checkpoint import Checkpoints
+
+    if checkpoint.exists() and not checkpoint.is_dir():
+        raise SettingError(f"--checkpoint is a folder; {checkpoint} is a file")
+    taken = [path for path in artifacts if path is not None and checkpoint.resolve() == path.resolve()]
+    if taken:
+        raise SettingError(f"--checkpoint needs a folder of its own; {taken[0]} is the GRAPH or the MODEL")
+    return Checkpoints(checkpoint)
 
 
 def print_plans(plans: list[dict[str, Any]], json: bool) -> None:

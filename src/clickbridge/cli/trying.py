@@ -5,43 +5,25 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from clickbridge.cli.console import Json, keep_apart, keep_outside, out, print_json, progress, visible
 from clickbridge.cli.fitting import Memory, Threads, engine_of
-from clickbridge.cli.inputs import (
-    Columns,
-    Dedupe,
-    Delimiter,
-    DocColumns,
-    Docs,
-    Encoding,
-    Format,
-    Logs,
-    MaxRejects,
-    TimeFormat,
-    TimeUnit,
-    guesses_told,
-)
-from clickbridge.cli.insight import MinPeople, open_readers
+from clickbridge.cli.inputs import Docs, Logs, MaxRejects, Reading, guesses_told, reads
+from clickbridge.cli.insight import MinPeople
 
 
+@reads
 def try_log(
     logs: Logs,
     docs: Docs = [],  # noqa: B006
     out_: Annotated[Path, typer.Option("--out", help="Folder for report, model, graph, insights.")] = Path("try-out"),
     budget: Annotated[str, typer.Option(help="How long models may be tried and learned, as 90s, 10m, 2h.")] = "10m",
     serve: Annotated[bool, typer.Option("--serve", help="End on the search page.")] = False,
-    format: Format = "auto",
-    columns: Columns = [],  # noqa: B006
-    doc_columns: DocColumns = [],  # noqa: B006
-    time_unit: TimeUnit = None,
-    time_format: TimeFormat = None,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    dedupe: Dedupe = False,
+    *,
+    reading: Reading,
     max_rejects: MaxRejects = "1%",
     min_users: MinPeople = 2,
     threads: Threads = 0,
@@ -51,13 +33,12 @@ def try_log(
     """Guess the columns, validate, split by time, choose and fit, compare, report: from a log to a model."""
     from clickbridge.insight.try_lines import lines_of
     from clickbridge.insight.try_log import try_log as run
+    from clickbridge.log.rejects import RejectLog
 
     runs_on = engine_of("local", threads, memory)
     keep_apart([], [*logs, *docs])
     keep_outside(out_, [*logs, *docs])
-    text: dict[str, Any] = {"encoding": encoding, "delimiter": delimiter}
-    times: dict[str, Any] = {"time_unit": time_unit, "time_format": time_format}
-    log, documents = open_readers(logs, docs, format, columns, doc_columns, text, times, dedupe)
+    log, documents = reading.log_and_docs(logs, docs, RejectLog("100%"), RejectLog("100%"))
     command = shlex.join(["clickbridge", *sys.argv[1:]])
     with guesses_told(json, log, documents), progress() as report:
         tried = run(

@@ -9,37 +9,19 @@ import typer
 
 from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress, say
 from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
-from clickbridge.cli.inputs import (
-    Columns,
-    Dedupe,
-    Delimiter,
-    DocColumns,
-    Encoding,
-    Format,
-    MaxRejects,
-    TimeFormat,
-    TimeUnit,
-    guesses_told,
-    renames,
-    tell_about,
-)
+from clickbridge.cli.inputs import MaxRejects, Reading, guesses_told, reads, tell_about
 from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, SettingError
 
 
+@reads
 def update(
     model: ModelPath,
     logs: Annotated[list[str] | None, typer.Argument(help="New log files.", show_default=False)] = None,
     docs: Annotated[list[str], typer.Option(help="New or changed documents.")] = [],  # noqa: B006
     remove_docs: Annotated[Path | None, typer.Option(help="File with ids of documents to remove, one a line.")] = None,
-    format: Format = "auto",
-    columns: Columns = [],  # noqa: B006
-    doc_columns: DocColumns = [],  # noqa: B006
-    time_unit: TimeUnit = None,
-    time_format: TimeFormat = None,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    dedupe: Dedupe = False,
+    *,
+    reading: Reading,
     max_rejects: MaxRejects = "1%",
     again: Annotated[bool, typer.Option("--again", help="Take in a log that was taken in before.")] = False,
     store: Annotated[str | None, typer.Option("--from", help="Take in the events of a service's store.")] = None,
@@ -50,8 +32,6 @@ def update(
 ) -> None:
     """Take new clicks and documents into a model without learning from scratch."""
     from clickbridge.io.artifact import file_sha256, kept_for_writing
-    from clickbridge.log.documents import read_docs
-    from clickbridge.log.readers import read_log
     from clickbridge.log.rejects import RejectLog
     from clickbridge.models.known_words import unknown_words
     from clickbridge.models.model_folder import KIND, load
@@ -77,12 +57,8 @@ def update(
         for path, digest in zip(logs or [], hashes, strict=True):
             if digest in opened.applied_ and not again:
                 raise InputError(f"{path} was taken into {model} before: give a new log, or --again")
-        text: dict[str, Any] = {"encoding": encoding, "delimiter": delimiter}
-        times: dict[str, Any] = {"time_unit": time_unit, "time_format": time_format, "dedupe": dedupe}
         lost, lost_docs = RejectLog(max_rejects), RejectLog(max_rejects)
-        log = read_log(*(logs or []), format=format, columns=renames(columns), **times, **text, rejects=lost)
-        own = renames(doc_columns, "--doc-columns")
-        documents = read_docs(*docs, columns=own, **text, rejects=lost_docs, id_name=lambda: log.id_name)
+        log, documents = reading.log_and_docs(logs or [], docs, lost, lost_docs)
         gone = remove_docs.read_text(encoding="utf8", errors="replace").split() if remove_docs else []
         if set(opened.doc_ids_) <= {*gone}:
             raise InputError(f"{remove_docs} names every document of {model}: a model needs at least one")

@@ -59,7 +59,7 @@ class Engine(Protocol):
         ...
 
     def combined(self, block: Any, matrix: Array) -> Any:
-        """block times a small matrix."""
+        """block times a small matrix. May overwrite the block."""
         ...
 
     def scaled(self, block: Any, factors: Array | float) -> Any:

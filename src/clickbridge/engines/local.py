@@ -133,7 +133,7 @@ class Local:
         return held
 
     def combined(self, block: Array, matrix: Array) -> Array:
-        return block @ matrix
+        return qr.turned(block, matrix)
 
     def scaled(self, block: Any, factors: Array | float) -> Any:
         return scaled_block(block, factors)

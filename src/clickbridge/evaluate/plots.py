@@ -93,6 +93,20 @@ def curves(series: Mapping[str, Mapping[int, Cell]], alt: str) -> str:
     return _svg(figure, alt)
 
 
+def by_rank(series: Mapping[str, Sequence[float]], alt: str) -> str:
+    """Shares by rank of the shown result, from rank 1 on."""
+    figure, (axes,) = _figure(2.6)
+    for number, (label, shares) in enumerate(series.items()):
+        places = range(1, len(shares) + 1)
+        axes.plot(places, shares, MARKERS[number] + "-", color=SERIES[number], markersize=5.5, label=label)
+    axes.set_xticks(range(1, max(map(len, series.values())) + 1))
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("rank on the page")
+    axes.grid(axis="y")
+    _legend(figure)
+    return _svg(figure, alt)
+
+
 def costs(labels: Sequence[str], panels: Mapping[str, Sequence[float]], alt: str) -> str:
     """Bars of several costs side by side, each on its own scale, with the number written at its end."""
     figure, all_axes = _figure(_height(labels) + 0.55, len(panels))

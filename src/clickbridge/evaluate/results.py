@@ -16,6 +16,7 @@ from clickbridge.evaluate.slices import GROUPINGS, Cell, QueryFacts, cell, group
 from clickbridge.evaluate.tables import html_of, text_table
 from clickbridge.evaluate.trial import Trial
 from clickbridge.frames import frame_of_rows
+from clickbridge.graph.rank_effect import RankEffect
 from clickbridge.io.files import plain_cell, written_aside
 from clickbridge.types import ResultList
 
@@ -68,6 +69,7 @@ class Comparison:
     titles: Mapping[str, str]
     notes: list[str]
     made: dict[str, str]
+    by_rank: RankEffect | None = None
 
     def __getitem__(self, spec: str) -> ModelResult:
         return next(model for model in self.models if model.spec == spec)

@@ -18,7 +18,7 @@ from clickbridge.export.elasticsearch import Index
 from clickbridge.export.folder import write_json
 from clickbridge.export.maps import as_row, as_vector
 from clickbridge.export.recipe import Recipe
-from clickbridge.export.source import SHOWN, Source
+from clickbridge.export.source import SHOWN, Request, Source
 from clickbridge.models.algebra import FittedSum
 
 SET, MODEL, INDEX = "clickbridge", "clickbridge", "clickbridge"
@@ -73,7 +73,7 @@ def parameters(source: Source, query: str) -> tuple[dict[str, Any], float]:
     return out, constant
 
 
-def search(source: Source, query: str, k: int) -> tuple[dict[str, Any], float]:
+def search(source: Source, query: str, k: int) -> Request:
     params, constant = parameters(source, query)
     names = [block.name for block in source.maps.blocks]
     body = {
@@ -88,7 +88,7 @@ def search(source: Source, query: str, k: int) -> tuple[dict[str, Any], float]:
             },
         },
     }
-    return body, constant
+    return Request(body, constant=constant)
 
 
 def write(source: Source, folder: Path) -> None:
@@ -96,16 +96,7 @@ def write(source: Source, folder: Path) -> None:
     model = {"model": {"name": MODEL, "model": {"type": "model/linear", "definition": definition}}}
     write_json(folder / "featureset.json", feature_set(source))
     write_json(folder / "model.json", model)
-    bodies = [(query, *search(source, query, SHOWN)) for query in source.samples]
-    write_json(
-        folder / "expected.json",
-        [
-            {"query": q, "request": body, "constant": c, "results": source.expected(q, 1.0, c)}
-            for q, body, c in bodies
-        ],
-    )  # fmt: skip
-    if bodies:
-        write_json(folder / "query.json", bodies[0][1])
+    source.write_samples(folder, lambda query: search(source, query, SHOWN))
     curl = 'curl -s -H "Content-Type: application/json"'
     Recipe(
         f"{source.fitted.spec} for the Learning to Rank plugin",
@@ -133,4 +124,4 @@ def write(source: Source, folder: Path) -> None:
 
 
 def request(source: Source, query: str, k: int) -> dict[str, Any]:
-    return search(source, query, k)[0]
+    return dict(search(source, query, k).body)

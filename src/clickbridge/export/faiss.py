@@ -12,10 +12,9 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import MissingPart
-from clickbridge.export.folder import write_json
 from clickbridge.export.maps import Maps, as_row, as_vector
 from clickbridge.export.recipe import Recipe, any_query
-from clickbridge.export.source import SHOWN, Source
+from clickbridge.export.source import SHOWN, Request, Source
 
 ROWS_AT_ONCE = 10_000
 SCRIPT = '''"""Search with what is in this folder: `python search.py` prints the first sample and its results."""
@@ -97,10 +96,7 @@ def write(source: Source, folder: Path) -> None:
     others = [block.name for block in maps.blocks if block.is_sparse]
     script = SCRIPT.replace("DENSE_NAMES", repr(dense)).replace("SPARSE_NAMES", repr(others))
     (folder / "search.py").write_text(script, encoding="utf8")
-    write_json(
-        folder / "expected.json",
-        [{"query": q, "request": numbers(maps, q), "results": source.expected(q)} for q in source.samples],
-    )
+    source.write_samples(folder, lambda query: Request(numbers(maps, query)), query_file=False)
     Recipe(
         f"{source.fitted.spec} in FAISS",
         f"{len(kept):,} documents of the model `{source.fitted.spec}`.",

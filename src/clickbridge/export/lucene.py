@@ -21,6 +21,7 @@ from scipy import sparse
 from clickbridge.errors import NotSupported
 from clickbridge.export.folder import packed
 from clickbridge.export.maps import Block, Maps, as_row, as_vector
+from clickbridge.export.source import Request
 from clickbridge.models.fitted import Array
 from clickbridge.numerics.row import Row
 
@@ -90,15 +91,6 @@ class Features:
             else:
                 tokens[f"t{column}"] = value
         return tokens, constant
-
-
-@dataclass(frozen=True, eq=False)
-class Request:
-    """A search, and how its scores are ours: `score = (engine's - constant) / scale`."""
-
-    body: dict[str, Any]
-    scale: float
-    constant: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,20 +24,8 @@ def write_index(engine: Engine, source: Source, folder: Path) -> None:
     index = engine.index(source.maps)
     write_json(folder / "index.json", index.mapping())
     chunks = write_chunks(folder, "bulk", ".ndjson", index.bulk(NAME))
-    requests = [(query, index.request(query, SHOWN)) for query in source.samples]
-    write_json(
-        folder / "expected.json",
-        [
-            {
-                "query": query, "request": r.body, "scale": r.scale, "constant": r.constant,
-                "results": source.expected(query, r.scale, r.constant),
-            }
-            for query, r in requests
-        ],
-    )  # fmt: skip
-    if requests:
-        write_json(folder / "query.json", requests[0][1].body)
-    first = f'"{requests[0][0]}"' if requests else "a query"
+    source.write_samples(folder, lambda query: index.request(query, SHOWN))
+    first = f'"{source.samples[0]}"' if source.samples else "a query"
     vectors = [block.name for block in index.maps.blocks if index.is_vector(block)]
     features = [block.name for block in index.maps.blocks if not index.is_vector(block)]
     Recipe(
@@ -47,7 +35,7 @@ def write_index(engine: Engine, source: Source, folder: Path) -> None:
             "index.json": "the index: settings and mapping",
             f"{chunks[0]} … {chunks[-1]}" if chunks else "bulk": "the documents, for `_bulk`",
             "query.json": f"the search for {first}, with the numbers of the query",
-            "expected.json": f"{len(requests)} searches and the first ten results of each, in our scores and the "
+            "expected.json": f"{len(source.samples)} searches and the first ten results of each, in our scores and the "
             f"engine's",
         },
         [

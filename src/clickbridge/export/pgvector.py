@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clickbridge.errors import NotSupported
-from clickbridge.export.folder import write_chunks, write_json
+from clickbridge.export.folder import write_chunks
 from clickbridge.export.maps import Block, Maps, as_row, as_vector
 from clickbridge.export.recipe import Recipe, any_query
-from clickbridge.export.source import SHOWN, Source
+from clickbridge.export.source import SHOWN, Request, Source
 from clickbridge.models.fitted import Array
 from clickbridge.numerics.row import Row
 
@@ -91,10 +91,7 @@ def write(source: Source, folder: Path) -> None:
     (folder / "load.sql").write_text(load, encoding="utf8")
     if source.samples:
         (folder / "query.sql").write_text(sql(maps, source.samples[0], SHOWN), encoding="utf8")
-    write_json(
-        folder / "expected.json",
-        [{"query": q, "request": sql(maps, q, SHOWN), "results": source.expected(q)} for q in source.samples],
-    )
+    source.write_samples(folder, lambda query: Request(sql(maps, query, SHOWN)), query_file=False)
     dense = [block for block in maps.blocks if is_vector(block) and block.width <= 2000]
     steps = [
         ("Make the table.", "psql $URL -f schema.sql"),

@@ -16,7 +16,7 @@ import numpy as np
 from clickbridge.export.folder import packed, write_json
 from clickbridge.export.maps import Maps, as_row
 from clickbridge.export.recipe import Recipe, any_query
-from clickbridge.export.source import SHOWN, Source
+from clickbridge.export.source import SHOWN, Request, Source
 from clickbridge.numerics.row import Row
 
 NAME = "clickbridge"
@@ -76,13 +76,7 @@ def write(source: Source, folder: Path) -> None:
     maps = source.maps
     write_json(folder / "collection.json", collection(maps))
     names = _write_points(maps, folder)
-    bodies = [(query, search(maps, query, SHOWN)) for query in source.samples]
-    write_json(
-        folder / "expected.json",
-        [{"query": query, "request": body, "results": source.expected(query)} for query, body in bodies],
-    )
-    if bodies:
-        write_json(folder / "query.json", bodies[0][1])
+    source.write_samples(folder, lambda query: Request(search(maps, query, SHOWN)))
     url, json = f"$HOST/collections/{NAME}", '-H "Content-Type: application/json"'
     Recipe(
         f"{source.fitted.spec} in Qdrant",

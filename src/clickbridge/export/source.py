@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from clickbridge.errors import MissingPart
+from clickbridge.export.folder import write_json
 from clickbridge.export.maps import Maps
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.models.fitted import Array, Fitted
 from clickbridge.types import text_of_key
 
 SAMPLES, SHOWN = 5, 10
+
+
+@dataclass(frozen=True)
+class Request:
+    """A search, and how its scores are ours: `score = (engine's - constant) / scale`."""
+
+    body: Any
+    scale: float = 1.0
+    constant: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +74,23 @@ class Source:
             if len(out) == SAMPLES:
                 break
         return out
+
+    def write_samples(self, folder: Path, ask: Callable[[str], Request], query_file: bool = True) -> list[Request]:
+        """`expected.json`, the samples with what to send and what should come back; `query.json`, the first of them."""
+        requests = [ask(query) for query in self.samples]
+        write_json(
+            folder / "expected.json",
+            [
+                {
+                    "query": query, "request": asked.body, "scale": asked.scale, "constant": asked.constant,
+                    "results": self.expected(query, asked.scale, asked.constant),
+                }
+                for query, asked in zip(self.samples, requests, strict=True)
+            ],
+        )  # fmt: skip
+        if query_file and requests:
+            write_json(folder / "query.json", requests[0].body)
+        return requests
 
     def expected(self, query: str, scale: float = 1.0, constant: float = 0.0) -> list[dict[str, Any]]:
         """The first ten of our own results, as the engine should give them."""

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from clickbridge.export.folder import packed, write_chunks, write_json
+from clickbridge.export.folder import packed, write_chunks
 from clickbridge.export.maps import Block, Maps, as_row, as_vector
 from clickbridge.export.recipe import Recipe, any_query
-from clickbridge.export.source import SHOWN, Source
+from clickbridge.export.source import SHOWN, Request, Source
 from clickbridge.models.fitted import Array
 from clickbridge.numerics.row import Row
 
@@ -95,13 +95,7 @@ def write(source: Source, folder: Path) -> None:
     (folder / "application" / "services.xml").write_text(SERVICES, encoding="utf8")
     (folder / "application" / "schemas" / f"{DOCUMENT}.sd").write_text(schema(maps), encoding="utf8")
     chunks = write_chunks(folder, "feed", ".jsonl", feed(maps))
-    bodies = [(query, search(maps, query, SHOWN)) for query in source.samples]
-    write_json(
-        folder / "expected.json",
-        [{"query": query, "request": body, "results": source.expected(query)} for query, body in bodies],
-    )
-    if bodies:
-        write_json(folder / "query.json", bodies[0][1])
+    source.write_samples(folder, lambda query: Request(search(maps, query, SHOWN)))
     Recipe(
         f"{source.fitted.spec} in Vespa",
         f"{len(maps.doc_ids):,} documents of the model `{source.fitted.spec}`.",

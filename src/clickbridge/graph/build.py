@@ -18,8 +18,8 @@ from clickbridge.log.aggregate import LogAggregator
 from clickbridge.log.clean import normalise_query
 from clickbridge.log.pair_sums import database_errors
 from clickbridge.log.personal import REDACT, redacted
-from clickbridge.log.readers import LogReader, LogRecord
-from clickbridge.types import Document
+from clickbridge.log.readers import LogReader
+from clickbridge.types import Document, LogRecord
 
 Progress = Callable[[str, int], None]
 

@@ -24,8 +24,7 @@ from clickbridge.graph.storage import parts_present, read_graph, write_graph
 from clickbridge.graph.sums import sum_pairs as sum_pairs
 from clickbridge.io.secret import Secret
 from clickbridge.log.clean import find_query
-from clickbridge.log.readers import LogRecord
-from clickbridge.types import OPAQUE, Document, edge_name, text_of_key
+from clickbridge.types import OPAQUE, Document, LogRecord, edge_name, text_of_key
 
 if TYPE_CHECKING:
     import pyarrow as pa

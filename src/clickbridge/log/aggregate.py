@@ -19,8 +19,7 @@ import pyarrow as pa
 from clickbridge.errors import InputError
 from clickbridge.io.secret import Secret
 from clickbridge.log.pair_sums import PairSums, connect, stream
-from clickbridge.log.readers import LogRecord
-from clickbridge.types import Document, Impression, PairCount, query_key
+from clickbridge.types import Document, Impression, LogRecord, PairCount, query_key
 
 Array = np.ndarray[Any, Any]
 BATCH_RECORDS, BATCH_SHOWN, BATCH_DOCUMENTS = 200_000, 2_000_000, 50_000

@@ -111,8 +111,3 @@ def position_based(indptr: Array, clicked: Array, pair: Array, longest: int) -> 
     t, a = seen[rank], drawn[number]
     attracted = np.where(clicked, 1.0, a * (1 - t) / np.maximum(1.0 - t * a, 1e-12))
     return PositionBased(seen / seen[0], attracted)
-
-
-def examination(indptr: Array, clicked: Array, pair: Array, longest: int) -> Array:
-    """P(examined | rank) of the position-based model, over that of rank 1; falling."""
-    return position_based(indptr, clicked, pair, longest).examined

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 from clickbridge.frames import arrow_table, frame_rows
 from clickbridge.log.clean import RecordError
 from clickbridge.log.documents import DocumentReader
-from clickbridge.log.readers import LogReader, LogRecord, event_join, is_joined, record_cleaner
+from clickbridge.log.readers import LogReader, event_join, is_joined, record_cleaner
 from clickbridge.log.recognise import Reading, recognise_documents, recognise_log
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.source import FIRST, Source
-from clickbridge.types import Document
+from clickbridge.types import Document, LogRecord
 
 Record = TypeVar("Record")
 

@@ -28,12 +28,11 @@ from clickbridge.log.row_events import RowEvents
 from clickbridge.log.source import Source, open_source
 from clickbridge.log.time_formats import read_time
 from clickbridge.log.trec_session import read_trec_session
-from clickbridge.types import OPAQUE, Document, Impression, PairCount
+from clickbridge.types import OPAQUE, Document, Impression, LogRecord, PairCount
 
 if TYPE_CHECKING:
     from clickbridge.log.event_join import EventJoin
 
-LogRecord = Impression | PairCount | Document
 LOGGER = logging.getLogger("clickbridge.log")
 
 

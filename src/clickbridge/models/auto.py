@@ -111,7 +111,7 @@ class Auto(Model):
 
     def choose(self, study: Study) -> AutoChoices:
         s: AutoSettings = self.settings
-        shared = Study(study.graph, study.engine, study.watch, study.corpus, study.whole, shares=True)
+        shared = Study(study.graph, study.engine, study.watch, study.corpus, study.whole, True, study.checkpoints)
         given = s.candidates != "auto"
         specs = [Candidate(spec.strip(), 0.0) for spec in s.candidates.split(",")] if given else None
         jury = Jury(shared, s.seed) if len(study.graph.pairs) else None
@@ -233,12 +233,14 @@ class Contest:
             return
         best, given = self.best(), self.trials.get("given")
         seconds = 0.2 * best.candidate.seconds + 5
-        if given is not None and best is not given:
-            plain = (t for t in self.trials.values() if t is not given and not t.candidate.settings)
+        if given is not None:
+            plain = (t for t in self.trials.values() if t.searches and not t.candidate.settings)
             sums = [t for t in plain if ":" not in t.spec]
-            if sums and self.jury.gain(given.values, best.values).bounds(SURE)[1] > 0:
+            if sums and self.jury.gain(given.values, best.values).bounds(SURE)[1] >= 0:
                 inner = max(sums, key=lambda trial: trial.mean)
-                self.run([Candidate(f"given+{inner.spec}", seconds)])
+                both = Candidate(f"given+{inner.spec}", seconds)
+                # Where all that can search lose to the given order, its sum with one of them is what is left to take.
+                self._try(both) if best is given else self.run([both])
         if self.jury.pages and not self.best().candidate.settings:
             self.run([Candidate(f"online:{self.best().spec}", seconds)])
 

@@ -6,7 +6,7 @@ documents: score U_q S^p V'_d, for known queries only. p = `sv_power`: 0 in the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,15 +14,17 @@ from scipy import sparse
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart
+from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import document_field_weights
 from clickbridge.models.change import Change
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Space
 from clickbridge.models.latent_features import check_updatable, texts_of, updated_features, updated_responses
-from clickbridge.models.pls import LatentModel, dim_note, with_spaces
+from clickbridge.models.pls import LatentModel, dim_note, fitting_plan, kept_steps, with_spaces
 from clickbridge.models.sfunction import S_FUNCTION
 from clickbridge.models.study import Study
+from clickbridge.models.svd_plan import Factors
 from clickbridge.numerics.svd import SVD, MatrixOperator, randomised_svd
 from clickbridge.settings import ADVANCED, Counting, Fields, Searching, Seeded, setting, settings
 from clickbridge.views.stack import ViewStack
@@ -50,10 +52,33 @@ class LSIQueryDocSettings(LSISettings, Counting):
     pass
 
 
-def decompose(matrix: sparse.csr_array, s: LSISettings, engine: Engine, start: Array | None = None) -> SVD:
-    """`start`: right vectors of an earlier decomposition to begin from."""
+def decompose(
+    matrix: sparse.csr_array, s: LSISettings, engine: Engine, start: Array | None = None, within: Study | None = None
+) -> SVD:
+    """`start`: right vectors of an earlier decomposition to begin from. A study is told of the steps, and may keep
+    them."""
+    fitting_plan([Factors.of_matrix(matrix, s.dim)], s.precision, engine, "the decomposition")
     dtype = np.dtype(s.precision)
-    return randomised_svd(MatrixOperator(matrix, dtype, engine), s.dim, seed=s.seed, dtype=dtype, start=start)
+    keeper = kept_steps(within, "svd", matrix, s.dim, s.precision, s.seed, engine.name)
+    watch = None if within is None else within.watch
+    operator = MatrixOperator(matrix, dtype, engine)
+    return randomised_svd(operator, s.dim, seed=s.seed, dtype=dtype, start=start, keeper=keeper, watch=watch)
+
+
+class LSI(LatentModel):
+    """What both kinds share: one matrix is decomposed."""
+
+    def matrix(self, study: Study) -> sparse.csr_array:
+        """What is decomposed."""
+        raise NotImplementedError
+
+    def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
+        """What learning would cost on this GRAPH, without doing it; refused where it does not fit in memory."""
+        s: LSISettings = self.settings
+        study = Study(graph, engine)
+        return [
+            asdict(fitting_plan([Factors.of_matrix(self.matrix(study), s.dim)], s.precision, study.engine, self.name))
+        ]
 
 
 def space_of(l_x: Array, l_y: Array, svd: SVD) -> Space:
@@ -78,7 +103,7 @@ class FittedLSIDocTerm(FittedLatent):
         return with_spaces(self, change, queries, features, [doc_term_space(features, self.settings, engine, start)])
 
 
-class LSIDocTerm(LatentModel):
+class LSIDocTerm(LSI):
     """Latent semantic indexing of documents by their words: `LSIDocTerm(dim=300).fit(graph)`.
 
     The singular vectors of the document-word matrix. Clicks are not used. Any query is mapped by its words.
@@ -109,19 +134,29 @@ class LSIDocTerm(LatentModel):
         s: LSIDocTermSettings = self.settings
         known, source = study.clicked(), study.documents(field_weights=choices.field_weights)
         # The query is a short document: the same words, the same idf.
-        views, documents = ViewStack.fit(["word"], source, s.language, s.stop_words)
+        views, documents = self._words(source)
         queries = views.transform(Source({"query": texts_of(known.queries.keys)}, len(known.queries)))
         slots = [np.arange(n) for n in known.clicked.matrix.shape]
         features = Features(views, views, queries, documents, known.clicked.matrix, *slots)
         if not documents.nnz:
             raise MissingPart(f"{self.name} needs document text with at least one word: ingest with --docs")
-        space = doc_term_space(features, s, study.engine)
+        space = doc_term_space(features, s, study.engine, within=study)
         note = f"{self.name}: {dim_note(space, s.dim)}"
         return self.finish(study, choices, known, features, [space], [note])
 
+    def _words(self, source: Source) -> tuple[ViewStack, sparse.csr_array]:
+        s: LSIDocTermSettings = self.settings
+        return ViewStack.fit(["word"], source, s.language, s.stop_words)
 
-def doc_term_space(features: Features, s: LSIDocTermSettings, engine: Engine, start: Array | None = None) -> Space:
-    svd = decompose(sparse.csr_array(features.doc_features.T), s, engine, start)
+    def matrix(self, study: Study) -> sparse.csr_array:
+        source = study.documents(field_weights=self.choose(study).field_weights)
+        return sparse.csr_array(self._words(source)[1].T)
+
+
+def doc_term_space(
+    features: Features, s: LSIDocTermSettings, engine: Engine, start: Array | None = None, within: Study | None = None
+) -> Space:
+    svd = decompose(sparse.csr_array(features.doc_features.T), s, engine, start, within)
     first = float(svd.s[0]) if len(svd.s) else 1.0
     # d' U = V_d S for a document d of the collection: the document map is U S^(p-1).
     return space_of(svd.u, svd.u * (svd.s / first) ** (s.sv_power - 1) / first, svd)
@@ -148,7 +183,7 @@ class FittedLSIQueryDoc(FittedLatent):
         return with_spaces(self, change, queries, features, [space])
 
 
-class LSIQueryDoc(LatentModel):
+class LSIQueryDoc(LSI):
     """Latent semantic indexing of the click graph: `LSIQueryDoc(dim=300).fit(graph)`.
 
     The singular vectors of the query-document matrix of clicks. No word is looked at, so only queries of the log have a
@@ -176,10 +211,13 @@ class LSIQueryDoc(LatentModel):
         assert isinstance(choices, LatentChoices)
         s: LSIQueryDocSettings = self.settings
         known = study.clicked(s)
-        space = query_doc_space(known.clicked.matrix, s, study.engine)
+        space = query_doc_space(known.clicked.matrix, s, study.engine, within=study)
         features = indicators(known.clicked.matrix)
         note = f"{self.name}: {dim_note(space, s.dim)}"
         return self.finish(study, choices, known, features, [space], [note])
+
+    def matrix(self, study: Study) -> sparse.csr_array:
+        return study.clicked(self.settings).clicked.matrix
 
 
 def indicators(responses: sparse.csr_array) -> Features:
@@ -195,8 +233,9 @@ def indicators(responses: sparse.csr_array) -> Features:
 
 
 def query_doc_space(
-    responses: sparse.csr_array, s: LSIQueryDocSettings, engine: Engine, start: Array | None = None
-) -> Space:
-    svd = decompose(responses, s, engine, start)
+    responses: sparse.csr_array, s: LSIQueryDocSettings, engine: Engine, start: Array | None = None,
+    within: Study | None = None,
+) -> Space:  # fmt: skip
+    svd = decompose(responses, s, engine, start, within)
     scale: Any = (svd.s / (float(svd.s[0]) if len(svd.s) else 1.0)) ** (s.sv_power / 2)
     return space_of(svd.u * scale, svd.v * scale, svd)

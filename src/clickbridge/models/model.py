@@ -19,13 +19,13 @@ import numpy as np
 from clickbridge.engines.base import Engine, default_engine
 from clickbridge.errors import NotFitted, NotSupported, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.log.readers import LogRecord
+from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.change import Change
 from clickbridge.models.display import Display
 from clickbridge.models.fitted import Choices, Fitted, Mapped
 from clickbridge.models.study import Study, logged
 from clickbridge.settings import Setting, Settings, declared_in, grouped
-from clickbridge.types import Document, Explanation, Ranking, ResultList, as_id
+from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, as_id
 
 Array = np.ndarray[Any, Any]
 
@@ -159,7 +159,14 @@ class Model:
         }
         return fitted._with(report=report)
 
-    def fit(self, graph: ClickGraph, *, engine: Engine | None = None, watch: Callable[[str], None] = logged) -> Self:
+    def fit(
+        self,
+        graph: ClickGraph,
+        *,
+        engine: Engine | None = None,
+        watch: Callable[[str], None] = logged,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
         """Learns from a GRAPH.
 
         A fit that is refused or fails leaves the model as it was.
@@ -173,13 +180,18 @@ class Model:
         watch : function of a str, optional
             Told what is being done, as `print`. Without one, the lines go to the standard logger "clickbridge" as
             INFO.
+        checkpoint : str or Path, optional
+            A folder for what long work has learned so far: RMLS after each pass, a decomposition after each step. The
+            same fit, started again after a kill, goes on from there and gives the same model. It may be removed once
+            the model is saved.
 
         Returns
         -------
         Model
             The model itself.
         """
-        return self.fit_on(Study(graph, engine, watch))
+        checkpoints = None if checkpoint is None else Checkpoints(Path(checkpoint))
+        return self.fit_on(Study(graph, engine, watch, checkpoints=checkpoints))
 
     def fit_on(self, study: Study, choices: Choices | None = None) -> Self:
         """Fits on a study, which other models may share; with `choices`, without choosing anew."""
@@ -209,7 +221,7 @@ class Model:
 
     def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
         """What learning would cost, by each way it could be done, without doing it."""
-        raise NotSupported(f"{self.spec} has no plan; rmls, pls and mpls have")
+        raise NotSupported(f"{self.spec} has no plan; rmls, pls, mpls, lsi-dt and lsi-qd have")
 
     def update(
         self,

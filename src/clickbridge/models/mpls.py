@@ -154,7 +154,9 @@ class MPLS(PLS):
         s: MPLSSettings = self.settings
         known, features, columns = self.learn_features(study, choices.groups, choices)
         dims = dims_of(s, len(columns))
-        spaces = [learn_space(features, *c, d, s, study.engine) for c, d in zip(columns, dims, strict=True)]
+        spaces = [
+            learn_space(features, *c, d, s, study.engine, within=study) for c, d in zip(columns, dims, strict=True)
+        ]
         return known, features, spaces
 
     def _fitted(

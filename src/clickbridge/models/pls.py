@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.dense import Encoder
 from clickbridge.graph.products import products_of
+from clickbridge.io.checkpoint import Checkpoint
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import document_field_weights
 from clickbridge.models.catalogue import KnownQueries
@@ -28,6 +30,7 @@ from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.latent import Features, FittedLatent, LatentChoices, SearchCells, Space, document_images, mapped
 from clickbridge.models.latent_features import check_updatable, learn_features, reads_text, updated_features
 from clickbridge.models.model import Model
+from clickbridge.models.rmls_plan import Plan
 from clickbridge.models.study import Known, Study
 from clickbridge.models.svd_plan import Factors, checked, svd_plan
 from clickbridge.numerics.svd import MatrixOperator, Operator, ProductOperator, randomised_svd
@@ -214,9 +217,10 @@ class PLS(LatentModel):
         study = self.on(study)
         group = "&".join(choices.groups)
         known, features, (columns,) = self.learn_features(study, [group], choices)
-        space = learn_space(features, *columns, s.dim, s, study.engine)
+        space = learn_space(features, *columns, s.dim, s, study.engine, within=study)
         note = f"{self.name}: views {group.replace('&', ', ')}; {dim_note(space, s.dim)}"
-        return self.finish(study, choices, known, features, [scaled_space(space, s.sv_power)], (note,))
+        space = scaled_space(space, s.sv_power, in_place=True)
+        return self.finish(study, choices, known, features, [space], (note,))
 
     def spaces_to_learn(self, graph: ClickGraph) -> tuple[list[str], list[int]]:
         """Which views make a space each, and its dimensions."""
@@ -228,28 +232,41 @@ class PLS(LatentModel):
         study = self.on(Study(graph, engine))
         groups, dims = self.spaces_to_learn(study.whole)
         _, features, columns = self.learn_features(study, groups, LatentModel.choose(self, study))
-        x, y, links = features.query_features, features.doc_features, features.responses.nnz
-        sizes = [
-            Factors(x.shape[0], y.shape[0], len(q), len(d), int(x[:, q].nnz + y[:, d].nnz + links), dim)
-            for (q, d), dim in zip(columns, dims, strict=True)
-        ]
-        plan = svd_plan(sizes, np.dtype(s.precision).itemsize)
-        return [asdict(checked(plan, study.engine.memory, self.name))]
+        x, r, y = features.query_features, features.responses, features.doc_features
+        sizes = [Factors.of(x[:, q], r, y[:, d], dim) for (q, d), dim in zip(columns, dims, strict=True)]
+        return [asdict(fitting_plan(sizes, s.precision, study.engine, self.name))]
 
 
 # --- learning --------------------------------------------------------------------------------------
 
 
 def learn_space(
-    features: Features, q_columns: Array, d_columns: Array, dim: int, s: PLSSettings, engine: Engine, start: Any = None
-) -> Space:
-    """Unscaled maps: the singular vectors themselves."""
+    features: Features, q_columns: Array, d_columns: Array, dim: int, s: PLSSettings, engine: Engine, start: Any = None,
+    within: Study | None = None,
+) -> Space:  # fmt: skip
+    """Unscaled maps: the singular vectors themselves. A study is told of the steps, and may keep them."""
     x = sparse.csr_array(features.query_features[:, q_columns])
     y = sparse.csr_array(features.doc_features[:, d_columns])
+    r = weighted_responses(features.responses, s.mean)
+    fitting_plan([Factors.of(x, r, y, dim)], s.precision, engine, "the decomposition")
     dtype = np.dtype(s.precision)
-    operator = _operator(x, weighted_responses(features.responses, s.mean), y, s.centre, dtype, engine)
-    svd = randomised_svd(operator, dim, seed=s.seed, dtype=dtype, start=start)
+    keeper = kept_steps(within, "svd", x, r, y, dim, s.centre, s.precision, s.seed, engine.name)
+    operator = _operator(x, r, y, s.centre, dtype, engine)
+    del x, r, y
+    watch = None if within is None else within.watch
+    svd = randomised_svd(operator, dim, seed=s.seed, dtype=dtype, start=start, keeper=keeper, watch=watch)
     return Space(q_columns, d_columns, svd.u, svd.v, svd.s, svd.residual)
+
+
+def kept_steps(study: Study | None, *work: Any) -> Checkpoint | None:
+    """Where a decomposition keeps its steps, if it is asked to; `work` is all that it depends on."""
+    return None if study is None or study.checkpoints is None else study.checkpoints.of(*work)
+
+
+def fitting_plan(sizes: Sequence[Factors], precision: str, engine: Engine, name: str) -> Plan:
+    """What decompositions cost; refused where they do not fit in memory. A cluster and a card have their own."""
+    budget = engine.memory if engine.name == "local" else inf
+    return checked(svd_plan(sizes, np.dtype(precision).itemsize, budget), budget, name)
 
 
 def weighted_responses(responses: sparse.csr_array, mean: bool) -> sparse.csr_array:
@@ -274,11 +291,15 @@ def _operator(
     return product
 
 
-def scaled_space(space: Space, sv_power: float, weight: float = 1.0) -> Space:
-    """S^(p/2) and the square root of the weight into both maps."""
+def scaled_space(space: Space, sv_power: float, weight: float = 1.0, in_place: bool = False) -> Space:
+    """S^(p/2) and the square root of the weight into both maps; `in_place` where nobody needs the old ones."""
     relative = space.singular_values / max(float(space.singular_values[0]) if space.dim else 1.0, 1e-30)
     scale = (np.sqrt(weight) * relative ** (sv_power / 2)).astype(np.float32)
-    l_x, l_y = (np.ascontiguousarray(m * scale, dtype=np.float32) for m in (space.l_x, space.l_y))
+    maps = (space.l_x, space.l_y)
+    if in_place and all(m.dtype == np.float32 for m in maps):
+        l_x, l_y = (np.multiply(m, scale, out=m) for m in maps)
+    else:
+        l_x, l_y = (np.ascontiguousarray(m * scale, dtype=np.float32) for m in maps)
     return replace(space, l_x=l_x, l_y=l_y)
 
 

@@ -58,7 +58,7 @@ class FittedRMLS(FittedLatent):
     def relearned(self, features: Features, space: Space, dim: int, engine: Engine, start: Any = None) -> Space:
         """A space learned from other rows of the same features, with as many passes as were chosen; `start` is an
         L_y to begin from."""
-        return last_of(self._passes(features, space, dim, engine, start))[0].space
+        return last_of(self._passes(features, space, dim, engine, start)).space
 
     def _passes(self, features: Features, space: Space, dim: int, engine: Engine, start: Any) -> Iterator[Pass]:
         s, steps = self.settings, self.choices.iterations
@@ -70,8 +70,8 @@ class FittedRMLS(FittedLatent):
         check_updatable(self.model, s, change)
         features, queries = updated_features(self.features, self.queries, change, s, self.field_weights, self.encode)
         (old,) = self.spaces
-        last, trace = last_of(self._passes(features, old, s.dim, engine, old.l_y))
-        return with_spaces(self, change, queries, features, [last.space], plan=last.plan, trace=trace)
+        last = last_of(self._passes(features, old, s.dim, engine, old.l_y))
+        return with_spaces(self, change, queries, features, [last.space], plan=last.plan, trace=list(last.trace))
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "density": self.map_density, "plan": self.plan, "trace": self.trace}
@@ -115,7 +115,7 @@ class RMLS(LatentModel):
         lists: Labelled | None = None
         found: list[float] = []
         for now in passes(features, *columns, s.dim, s, s.iterations, rest.engine):
-            fitted = self._fitted(rest, choices, known, features, now, [now.report], (), exact=True)
+            fitted = self._fitted(rest, choices, known, features, now, (), exact=True)
             if lists is None:
                 lists = labelled(study, held.lists([ranker_of(fitted)]))
             if len(lists) < MIN_USABLE:
@@ -135,18 +135,19 @@ class RMLS(LatentModel):
         study = self.on(study)
         group = "&".join(choices.groups)
         known, features, (columns,) = self.learn_features(study, [group], choices)
-        made = passes(features, *columns, s.dim, s, choices.iterations, study.engine)
-        last, trace = last_of(made, study.watch)
+        made = passes(features, *columns, s.dim, s, choices.iterations, study.engine, None, study.checkpoints)
+        last = last_of(made, study.watch)
         views, density = group.replace("&", ", "), map_density(last.space.l_x, last.space.l_y)
         note = f"views {views}; plan {last.plan}; {dim_note(last.space, s.dim)}, density {density:.4f}"
         notes = (f"{self.name}: {note}", *self._warnings(last))
-        return self._fitted(study, choices, known, features, last, trace, notes)
+        return self._fitted(study, choices, known, features, last, notes)
 
     def _fitted(
-        self, study: Study, choices: RMLSChoices, known: Known, features: Features, last: Pass, trace: Trace,
-        notes: Sequence[str], exact: bool = False,
+        self, study: Study, choices: RMLSChoices, known: Known, features: Features, last: Pass, notes: Sequence[str],
+        exact: bool = False,
     ) -> FittedLatent:  # fmt: skip
-        return self.finish(study, choices, known, features, [last.space], notes, exact, plan=last.plan, trace=trace)
+        more = {"plan": last.plan, "trace": list(last.trace)}
+        return self.finish(study, choices, known, features, [last.space], notes, exact, **more)
 
     def _warnings(self, last: Pass) -> tuple[str, ...]:
         cosine, rank = last.report["cosine_to_constant"], last.report["effective_rank"]
@@ -164,15 +165,14 @@ class RMLS(LatentModel):
         study = self.on(Study(graph, engine))
         _, features, (columns,) = self.learn_features(study, ["&".join(self.groups(graph))], super().choose(study))
         sizes = Problem.of(features, *columns, s.dim, s).sizes(s, s.iterations)
-        chosen = choose(sizes, study.engine.memory, s.plan)
-        rest = [plan for plan in plans(sizes, study.engine.memory) if plan.name != chosen.name]
+        limits = study.engine.memory, study.engine.name == "local"
+        chosen = choose(sizes, limits[0], s.plan, limits[1])
+        rest = [plan for plan in plans(sizes, *limits) if plan.name != chosen.name]
         return [asdict(plan) for plan in (chosen, *rest)]
 
 
-def last_of(made: Iterable[Pass], watch: Callable[[str], None] = silent) -> tuple[Pass, Trace]:
-    """The last pass, and every one in numbers; the maps of the others are let go."""
-    trace: Trace = []
+def last_of(made: Iterable[Pass], watch: Callable[[str], None] = silent) -> Pass:
+    """The last pass; the maps of the others are let go."""
     for now in made:
-        trace.append(now.report)
         watch(now.line)
-    return now, trace
+    return now

@@ -6,7 +6,7 @@ From features and settings to maps, nothing kept: `fit`, early stopping, updates
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.engines.base import Engine
+from clickbridge.io.checkpoint import Checkpoint, Checkpoints
 from clickbridge.models.fitted import Array
 from clickbridge.models.latent import Features, Space
 from clickbridge.models.pls import LatentSettings, weighted_responses
@@ -22,6 +23,7 @@ from clickbridge.numerics.rmls import (
     ABSOLUTE,
     DENSITY,
     RELATIVE,
+    BlockwiseRows,
     FactoredRows,
     FormedRows,
     Half,
@@ -105,23 +107,29 @@ class RMLSSettings(Printed, LatentSettings):
     plan: str = setting(
         "auto",
         "how matrix products are computed; auto takes the cheapest way that fits in memory",
-        choices=("auto", "w-sparse", "w-dense", "factors"),
+        choices=("auto", "w-sparse", "w-dense", "w-blocks", "factors"),
         group=ADVANCED,
     )
 
 
 @dataclass(frozen=True)
 class Pass:
-    """The maps after a pass, held by the engine; the relative change of the objective; the plan; and the pass in
-    numbers."""
+    """The maps after a pass, held by the engine; the objective and its relative change; the plan; and every pass so far
+    in numbers."""
 
     columns: tuple[Array, Array]
     held: tuple[Any, Any]
     alignment: Array
+    objective: float
     change: float
     plan: str
-    report: dict[str, float]
+    trace: tuple[dict[str, float], ...]
     engine: Engine
+
+    @property
+    def report(self) -> dict[str, float]:
+        """This pass in numbers."""
+        return self.trace[-1]
 
     @cached_property
     def space(self) -> Space:
@@ -181,6 +189,10 @@ class Problem:
         if plan.name == "factors":
             x_t, y_t, r_t = (sparse.csr_array(m.T) for m in (x, y, r))
             return FactoredRows(x_t, r, y, plan.tile), FactoredRows(y_t, r_t, x, plan.tile)
+        if plan.name == "w-blocks":
+            sides = ((x, sparse.csr_array(r @ y)), (y, sparse.csr_array(r.T @ x)))
+            own, other = (BlockwiseRows(sparse.csr_array(left.T), right) for left, right in sides)
+            return own, other
         w = sparse.csr_array(x.T @ sparse.csr_array(r @ y))
         return FormedRows(w), FormedRows(sparse.csr_array(w.T))
 
@@ -217,36 +229,71 @@ def _in_ball(rng: np.random.Generator, n: int, dim: int, radius: float) -> Array
 
 def passes(
     features: Features, q_columns: Array, d_columns: Array, dim: int, s: RMLSSettings, iterations: int, engine: Engine,
-    start: Maps | None = None,
+    start: Maps | None = None, checkpoints: Checkpoints | None = None,
 ) -> Iterator[Pass]:  # fmt: skip
-    """At most `iterations` passes, until the objective hardly changes; `start` is an L_y to begin from."""
+    """At most `iterations` passes, until the objective hardly changes; `start` is an L_y to begin from. With
+    `checkpoints` each pass is kept, and the first to come is the last one that was kept."""
     problem = Problem.of(features, q_columns, d_columns, dim, s)
-    plan = choose(problem.sizes(s, iterations), engine.memory, s.plan)
+    plan = choose(problem.sizes(s, iterations), engine.memory, s.plan, engine.name == "local")
+    columns, dense = (q_columns, d_columns), plan.name == "w-dense"
+    checkpoint = None
+    if checkpoints is not None:
+        work = (*columns, problem.x, problem.r, problem.y, asdict(s), iterations, plan.name, engine.name)
+        checkpoint = checkpoints.of("rmls", *work, *([] if start is None else _arrays(start)))
+    now = None if checkpoint is None else _restored(checkpoint, columns, plan.name, engine)
+    if now is None:
+        l_y = problem.first(s, engine) if start is None else start
+        held = engine.hold(l_y.dense() if dense and isinstance(l_y, SparseRows) else l_y)
+        width = l_y.shape[1]
+        del l_y
+    else:
+        held, width = now.held[1], len(now.alignment)
+        yield now
+        if _done(now, iterations, s.tolerance):
+            return
     query_rows, doc_rows = problem.rows(plan)
-    l_y = problem.first(s, engine) if start is None else start
-    width, dense = l_y.shape[1], plan.name == "w-dense"
-    if dense and isinstance(l_y, SparseRows):
-        l_y = l_y.dense()
-    before, held = 0.0, engine.hold(l_y)
-    del l_y
-    for number in range(1, iterations + 1):
+    while now is None or not _done(now, iterations, s.tolerance):
         queries, of_x = _half(query_rows, held, s.beta, s.theta_x, width, s, dense, engine)
         docs, of_y = _half(doc_rows, queries.maps, s.gamma, s.theta_y, width, s, dense, engine, with_gram=True)
         held = docs.maps
         objective = float(docs.alignment.sum()) - _penalty(s, of_x, of_y)
+        before, trace = (0.0, ()) if now is None else (now.objective, now.trace)
         change = abs(objective - before) / max(abs(objective), 1e-300)
-        before = objective
         report = {
-            "iteration": number,
+            "iteration": len(trace) + 1,
             "alignment": float(docs.alignment.sum()),
             "density": (of_x.nnz + of_y.nnz) / max((len(q_columns) + len(d_columns)) * width, 1),
             "effective_rank": effective_rank(of_y.gram),
             "cosine_to_constant": of_y.cosine_to_constant,
         }
         maps = (queries.maps, held)
-        yield Pass((q_columns, d_columns), maps, docs.alignment, change, plan.name, report, engine)
-        if number > 1 and change < s.tolerance:
-            return
+        now = Pass(columns, maps, docs.alignment, objective, change, plan.name, (*trace, report), engine)
+        if checkpoint is not None:
+            _keep(checkpoint, now)
+        yield now
+
+
+def _done(now: Pass, iterations: int, tolerance: float) -> bool:
+    return len(now.trace) >= iterations or (len(now.trace) > 1 and now.change < tolerance)
+
+
+def _arrays(maps: Maps) -> tuple[Array, ...]:
+    return (maps.indptr, maps.indices, maps.data) if isinstance(maps, SparseRows) else (maps,)
+
+
+def _keep(checkpoint: Checkpoint, now: Pass) -> None:
+    maps = tuple(now.engine.fetch(side) for side in now.held)
+    checkpoint.write((maps, now.alignment, now.objective, now.change, now.trace))
+
+
+def _restored(checkpoint: Checkpoint, columns: tuple[Array, Array], plan: str, engine: Engine) -> Pass | None:
+    """The pass that was kept, to the bit."""
+    state = checkpoint.read()
+    if state is None:
+        return None
+    maps, alignment, objective, change, trace = state
+    held = (engine.hold(maps[0]), engine.hold(maps[1]))
+    return Pass(columns, held, alignment, objective, change, plan, trace, engine)
 
 
 def _half(

@@ -2,6 +2,8 @@
 
     w-sparse   W formed; maps as sparse rows; a row of W accumulates into one buffer that stays in the cache
     w-dense    W formed; maps as dense arrays: no index to follow, but every number is read
+    w-blocks   as w-sparse, but a few rows of W at a time, formed whenever they are needed: for a W that memory does
+               not hold; on this machine only
     factors    X'(R(Y L)): W never formed, dense products, as many columns at a time as memory allows
 
 The plan follows from sizes, settings and the engine's memory alone, never from a stop-watch: plans differ in the last
@@ -13,12 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from scipy import sparse
 
 from clickbridge.errors import SettingError
 from clickbridge.graph.products import nonzeros_of_w, products_of
 
-PLANS = ("w-sparse", "w-dense", "factors")
+PLANS = ("w-sparse", "w-dense", "w-blocks", "factors")
 GIB = 1 << 30
 SAMPLED_ROWS = 200
 FLOAT, INDEX = 4, 4
@@ -30,7 +33,8 @@ SCAN = 6.0
 
 @dataclass(frozen=True)
 class Sizes:
-    """What decides the cost. `nnz_w` is exact where W is small and estimated from sampled rows elsewhere."""
+    """What decides the cost. `nnz_w` is exact where W is small and estimated from sampled rows elsewhere; `nnz_half`,
+    of R Y and R' X together, is an upper bound."""
 
     n_queries: int
     n_docs: int
@@ -40,6 +44,7 @@ class Sizes:
     nnz_r: int
     nnz_y: int
     nnz_w: int
+    nnz_half: int
     products: float
     dim: int
     iterations: int
@@ -78,23 +83,30 @@ def sizes_of(
 ) -> Sizes:  # fmt: skip
     products = products_of(x, r, y)
     nonzeros, _ = nonzeros_of_w(x, r, y, rows=SAMPLED_ROWS, seed=seed)
+    clicking = np.repeat(np.arange(r.shape[0]), np.diff(r.indptr))
+    half = int(np.diff(y.indptr)[r.indices].sum() + np.diff(x.indptr)[clicking].sum())
     return Sizes(
-        x.shape[0], y.shape[0], x.shape[1], y.shape[1], x.nnz, r.nnz, y.nnz, nonzeros,
+        x.shape[0], y.shape[0], x.shape[1], y.shape[1], x.nnz, r.nnz, y.nnz, nonzeros, half,
         products, dim, iterations, kept, decorrelate,
     )  # fmt: skip
 
 
-def plans(sizes: Sizes, budget: float, rates: Rates = NOMINAL) -> list[Plan]:
-    """Every plan with its cost, cheapest first; those over the budget, in bytes, last."""
-    formed = (_w_plan(sizes, rates, budget, dense=dense) for dense in (False, True))
-    made = [*formed, _factors(sizes, rates, budget)]
+def plans(sizes: Sizes, budget: float, blockwise: bool = True, rates: Rates = NOMINAL) -> list[Plan]:
+    """Every plan with its cost, cheapest first; those over the budget, in bytes, last. `blockwise` says whether the
+    engine can form rows of W as it goes."""
+    made = [*(_w_plan(sizes, rates, budget, dense=dense) for dense in (False, True)), _factors(sizes, rates, budget)]
+    if blockwise:
+        made.append(_w_blocks(sizes, rates))
     return sorted(made, key=lambda plan: (plan.memory > budget, plan.seconds))
 
 
-def choose(sizes: Sizes, budget: float, wanted: str = "auto", rates: Rates = NOMINAL) -> Plan:
-    made = plans(sizes, budget, rates)
+def choose(sizes: Sizes, budget: float, wanted: str = "auto", blockwise: bool = True, rates: Rates = NOMINAL) -> Plan:
+    made = plans(sizes, budget, blockwise, rates)
     if wanted != "auto":
-        return next(plan for plan in made if plan.name == wanted)
+        found = next((plan for plan in made if plan.name == wanted), None)
+        if found is None:
+            raise SettingError(f"plan={wanted} is for --engine local: take another plan, or auto")
+        return found
     if made[0].memory > budget:
         least = min(made, key=lambda plan: plan.memory)
         raise SettingError(
@@ -124,6 +136,21 @@ def _w_plan(s: Sizes, rates: Rates, budget: float, *, dense: bool) -> Plan:
     memory = formed + 2 * maps + small + kept + 8 * 2048 * s.dim * FLOAT
     name = "w-dense" if dense else "w-sparse"
     return Plan(name, operations, moved, memory, _seconds(operations, moved, rates), s.dim)
+
+
+def _w_blocks(s: Sizes, rates: Rates) -> Plan:
+    """As often as rows are asked for, twice with decorrelation, the rows of W are formed anew."""
+    rows, times = s.n_x + s.n_y, 2 if s.decorrelate else 1
+    forming = 2.0 * s.products * GATHER * 4
+    operations = times * (2 * 2.0 * s.nnz_w * s.kept * GATHER + forming)
+    moved = times * (2.0 * s.nnz_w * (s.kept * 6 + 2 * (FLOAT + INDEX)) + 2.0 * s.products * (FLOAT + INDEX))
+    turning, small = _turning(s)
+    operations = s.iterations * (operations + SCAN * rows * s.dim + turning)
+    factors = (2 * (s.nnz_x + s.nnz_y) + s.nnz_r + s.nnz_half) * (FLOAT + INDEX)
+    memory = factors + 2 * rows * s.kept * 6 + small + 8 * 2048 * s.dim * FLOAT
+    return Plan(
+        "w-blocks", operations, s.iterations * moved, memory, _seconds(operations, s.iterations * moved, rates), s.dim
+    )
 
 
 def _factors(s: Sizes, rates: Rates, budget: float) -> Plan:

@@ -16,6 +16,7 @@ from clickbridge.engines.base import Engine, default_engine
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import HoldBack, folds
 from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
+from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.catalogue import Catalogue, KnownQueries
 from clickbridge.settings import Counting
 from clickbridge.views.fields import FieldCounts, count_fields
@@ -62,8 +63,11 @@ class Study:
         corpus: Corpus | None = None,
         whole: ClickGraph | None = None,
         shares: bool = False,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self.graph = graph
+        # Where long work keeps what it has learned so far; None: nowhere.
+        self.checkpoints = checkpoints
         # Whether fitted parts are kept for the other models that are tried on this study, at the price of memory.
         self.shares = shares
         # What a rest is the rest of. Which views a log supports is asked of the whole, so that what is chosen on a
@@ -89,7 +93,7 @@ class Study:
 
     def on(self, graph: ClickGraph) -> Study:
         """The same documents under other clicks."""
-        return Study(graph, self.engine, self.watch, self.corpus, self.whole, self.shares)
+        return Study(graph, self.engine, self.watch, self.corpus, self.whole, self.shares, self.checkpoints)
 
     def hold_back(self, fraction: float = 0.1, seed: int = 0, by: str = "auto") -> tuple[HoldBack, Study]:
         """What is held back, and the rest to learn from."""

@@ -1,52 +1,72 @@
 """What a block SVD of W = X' R Y would cost, before it is begun: operations, bytes, memory and time.
 
-Blocks of d + 50 columns go through the factors and back, and the smaller side is made orthonormal at every step
-(numerics/svd.py). Seconds are estimates from the nominal rates of rmls_plan.py.
+Blocks of d + 50 columns go through the factors and back, as many columns at once as memory allows, and the smaller side
+is made orthonormal at every step (numerics/svd.py). Seconds are estimates from the nominal rates of rmls_plan.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
+
+from scipy import sparse
 
 from clickbridge.errors import SettingError
 from clickbridge.models.rmls_plan import GIB, INDEX, NOMINAL, Plan, Rates
-from clickbridge.numerics.svd import OVERSAMPLE, POWER_STEPS
+from clickbridge.numerics.svd import OVERSAMPLE, POWER_STEPS, tile_width
 
 DOUBLE = 8
 
 
 @dataclass(frozen=True)
 class Factors:
-    """The sizes of one space's X (queries by features), R and Y, and how many dimensions are looked for."""
+    """The sizes of one space's X (queries by features), R and Y, and how many dimensions are looked for. A matrix that
+    is decomposed as it is has no `inner` rows, which lie between the two sides of a product."""
 
-    n_queries: int
-    n_docs: int
     n_x: int
     n_y: int
+    inner: int
     nnz: int
     dim: int
+    most: int
+    """No more singular values are there than this."""
+
+    @classmethod
+    def of(cls, x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, dim: int) -> Factors:
+        nnz = int(x.nnz + r.nnz + y.nnz)
+        return cls(x.shape[1], y.shape[1], x.shape[0] + y.shape[0], nnz, dim, min(*x.shape, *y.shape))
+
+    @classmethod
+    def of_matrix(cls, a: sparse.csr_array, dim: int) -> Factors:
+        return cls(a.shape[0], a.shape[1], 0, int(a.nnz), dim, min(a.shape))
 
     @property
     def width(self) -> int:
-        return min(self.dim + OVERSAMPLE, self.n_x, self.n_y, self.n_queries, self.n_docs)
+        return min(self.dim + OVERSAMPLE, self.most)
+
+    def memory(self, size: int, tile: int) -> float:
+        """Both blocks, what goes through the matrices, and these with their transposes."""
+        sides, whole = self.n_x + self.n_y, tile >= self.width
+        columns = tile * (sides + self.inner) + (0 if whole else sides * self.width)
+        return columns * size + 2 * self.nnz * (size + INDEX) + 6 * self.width**2 * DOUBLE
 
 
-def svd_plan(spaces: Sequence[Factors], size: int, rates: Rates = NOMINAL) -> Plan:
-    """All spaces, one after the other; `size` is that of a number, 4 or 8 bytes."""
+def svd_plan(spaces: Sequence[Factors], size: int, budget: float = inf, rates: Rates = NOMINAL) -> Plan:
+    """All spaces, one after the other; `size` is that of a number, 4 or 8 bytes, `budget` how many there may be."""
     operations = moved = memory = 0.0
+    tiles = []
     for s in spaces:
-        rows, small = s.n_x + s.n_y + s.n_queries + s.n_docs, min(s.n_x, s.n_y)
+        rows, small = s.n_x + s.n_y + s.inner, min(s.n_x, s.n_y)
+        tiles.append(tile_width((s.n_x, s.n_y), s.inner, s.nnz, s.width, size, budget))
         chains = 2 * (POWER_STEPS + 1) + 3  # there and back at every step, the image, and the residual
         orthonormal = POWER_STEPS + 2
         operations += chains * 2.0 * s.nnz * s.width + orthonormal * 4.0 * small * s.width**2 + 20.0 * s.width**3
         moved += chains * (s.nnz + rows) * s.width * size + orthonormal * 4.0 * small * s.width * size
-        # Both blocks, what lies between them, and the factors with their transposes.
-        held = rows * s.width * size + 2 * s.nnz * (size + INDEX) + 6 * s.width**2 * DOUBLE
-        memory = max(memory, held)
+        memory = max(memory, s.memory(size, tiles[-1]))
     kept = sum((s.n_x + s.n_y) * min(s.dim, s.width) * size for s in spaces[:-1])
     seconds = operations / rates.arithmetic + moved / rates.bandwidth
-    return Plan("block svd", operations, moved, memory + kept, seconds, max((s.width for s in spaces), default=0))
+    return Plan("block svd", operations, moved, memory + kept, seconds, min(tiles, default=0))
 
 
 def checked(plan: Plan, budget: float, name: str) -> Plan:
@@ -54,6 +74,6 @@ def checked(plan: Plan, budget: float, name: str) -> Plan:
     if plan.memory > budget:
         raise SettingError(
             f"{name} needs {plan.memory / GIB:.3g} GiB and may use {budget / GIB:.3g}: give the engine more memory, "
-            f"lower dim (now {plan.tile} columns at once), or take rmls, whose maps are sparse"
+            f"lower dim ({plan.tile} columns at once are the fewest already), or take rmls, whose maps are sparse"
         )
     return plan

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from clickbridge.numerics.threads import kernel
-from clickbridge.numerics.topk import sift_down, sift_up
+from clickbridge.numerics.topk import offer
 
 Array = np.ndarray[Any, Any]
 ROW_LIMIT, QUERY_LIMIT = 127, 2047
@@ -82,16 +82,8 @@ def within_reach(total, slack, found, k):  # type: ignore[no-untyped-def]
     """The items that may be among the k best: what they reach at most is not below what k others reach at least."""
     least, items, size = np.empty(k), np.empty(k, dtype=np.int32), 0
     for i in range(len(total)):
-        if not found[i]:
-            continue
-        low = total[i] - slack[i]
-        if size < k:
-            least[size], items[size] = low, i
-            sift_up(least, items, size)
-            size += 1
-        elif low > least[0]:
-            least[0], items[0] = low, i
-            sift_down(least, items, size, 0)
+        if found[i]:
+            size = offer(least, items, size, total[i] - slack[i], i)
     bar = least[0] if size == k else -np.inf
     out, n = np.empty(len(total), dtype=np.int64), 0
     for i in range(len(total)):

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from clickbridge.numerics.row import Row
 from clickbridge.numerics.threads import kernel, unsigned
-from clickbridge.numerics.topk import best_first, sift_down, sift_up
+from clickbridge.numerics.topk import best_first, offer
 
 Array = np.ndarray[Any, Any]
 DOT, JENSEN_SHANNON = 0, 1
@@ -198,15 +198,8 @@ def _nearest(columns, values, indptr, holders, weights, among, items, scores):  
     for t in range(n_touched):
         item = touched[t]
         score = total[item]
-        if not among[item]:
-            continue
-        if size < len(scores):
-            scores[size], items[size] = score, item
-            sift_up(scores, items, size)
-            size += 1
-        elif score > scores[0] or (score == scores[0] and item < items[0]):
-            scores[0], items[0] = score, item
-            sift_down(scores, items, size, 0)
+        if among[item]:
+            size = offer(scores, items, size, score, item)
     best_first(scores, items, size)
     return size
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from clickbridge.engines.base import Engine
 from clickbridge.numerics.threads import kernel
-from clickbridge.numerics.topk import best_first, sift_down, sift_up
+from clickbridge.numerics.topk import best_first, offer
 
 Array = np.ndarray[Any, Any]
 ROWS = 256
@@ -31,13 +31,7 @@ def _offer_tile(tile, first, hidden, scores, items, sizes):  # type: ignore[no-u
             # What is no number is not above anything either.
             if not values[c] > bar or (len(hidden) > 0 and hidden[first + c]):
                 continue
-            if size < len(best):
-                best[size], numbers[size] = values[c], first + c
-                sift_up(best, numbers, size)
-                size += 1
-            else:
-                best[0], numbers[0] = values[c], first + c
-                sift_down(best, numbers, size, 0)
+            size = offer(best, numbers, size, values[c], first + c)
             if size == len(best):
                 bar = best[0]
         sizes[row] = size

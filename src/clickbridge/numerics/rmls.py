@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import linalg, sparse
-from scipy.linalg import blas
+import scipy
+from scipy import sparse
 
 from clickbridge.engines.base import Engine, default_engine
 from clickbridge.numerics.qr import mirrored
@@ -36,6 +36,8 @@ Array = np.ndarray[Any, Any]
 ABSOLUTE, RELATIVE, DENSITY = 0, 1, 2
 ROWS_AT_ONCE = 128
 """Rows that go through product, threshold and packing together: they stay in the cache."""
+ROWS_FORMED = 64
+"""Rows of W that are formed together where W does not fit in memory; a common word alone may have millions."""
 SMALLEST_EIGENVALUE = 1e-9
 """Of the largest: what is below is rounding, and is not blown up by decorrelation."""
 
@@ -84,6 +86,30 @@ class FormedRows:
 
     def block(self, start: int, stop: int, out: Array) -> Array:
         return block_product(self.chain[0], self._maps, start, stop, out)
+
+
+class BlockwiseRows:
+    """From W = A B, a few rows of W at a time, formed when they are asked for and let go: for a W that memory does not
+    hold. With decorrelation rows are asked for twice, and formed twice."""
+
+    kept = False
+
+    def __init__(self, a: sparse.csr_array, b: sparse.csr_array) -> None:
+        self.chain = [b, a]
+        reached = np.concatenate([[0], np.cumsum(np.diff(b.indptr)[a.indices])])
+        # Rows are shared out by the products they take: a common word has a long row of W.
+        self.blocks = row_blocks(reached[a.indptr])
+
+    def load(self, maps: Maps, engine: Engine) -> None:
+        self._maps = maps
+
+    def block(self, start: int, stop: int, out: Array) -> Array:
+        b, a = self.chain
+        for first in range(start, stop, ROWS_FORMED):
+            last = min(first + ROWS_FORMED, stop)
+            w = sparse.csr_array(a[first:last] @ b)
+            block_product(w, self._maps, 0, last - first, out[first - start :])
+        return out[: stop - start]
 
 
 class FactoredRows:
@@ -197,7 +223,7 @@ def with_gram(rows: ProductRows, width: int, engine: Engine) -> tuple[ProductRow
 
     def work(bounds: tuple[int, int]) -> Array:
         room = np.empty((BLOCK_ROWS, width), dtype=np.float32) if omega is None else omega[slice(*bounds)]
-        return blas.ssyrk(1.0, rows.block(*bounds, room).T)
+        return scipy.linalg.blas.ssyrk(1.0, rows.block(*bounds, room).T)
 
     upper = np.zeros((width, width))
     for part in engine.map(work, rows.blocks):
@@ -207,7 +233,7 @@ def with_gram(rows: ProductRows, width: int, engine: Engine) -> tuple[ProductRow
 
 def decorrelation(gram: Array, power: float) -> Array:
     """gram^(-power/2), of directions that are there at all."""
-    values, vectors = linalg.eigh(gram)
+    values, vectors = scipy.linalg.eigh(gram)
     if not len(values) or values[-1] <= 0:
         return np.eye(len(gram), dtype=np.float32)
     values = np.maximum(values / values[-1], SMALLEST_EIGENVALUE)
@@ -280,7 +306,7 @@ def kept(density: float, width: int) -> int:
 
 def effective_rank(gram: Array) -> float:
     """exp of the entropy of the eigenvalues of L'L, as shares: how many directions the rows really use."""
-    values = np.maximum(linalg.eigvalsh(gram), 0.0)
+    values = np.maximum(scipy.linalg.eigvalsh(gram), 0.0)
     total = values.sum()
     if total <= 0:
         return 0.0

@@ -1,6 +1,8 @@
 """Block randomised SVD of an operator that is only known by its products (Halko, Martinsson, Tropp 2011).
 
-Products and orthonormalisation are the engine's: the operator brings it along.
+Products and orthonormalisation are the engine's: the operator brings it along. In this process the columns of a block
+go through the products in tiles, as many at once as the engine's memory holds; each column is computed by itself, so
+tiles change no bit.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import linalg, sparse
+import scipy
+from scipy import sparse
 
 from clickbridge.engines.base import Engine, default_engine
 from clickbridge.numerics.qr import ROWS
@@ -22,9 +25,16 @@ WELL_CONDITIONED = 0.1
 """Least over largest diagonal of a triangular factor from which on one pass of Cholesky QR leaves rounding alone."""
 
 
+FEWEST_COLUMNS = 16
+"""Of a tile: with fewer, the numbers of a matrix are read too often."""
+
+
 class Operator(Protocol):
     shape: tuple[int, int]
     engine: Engine
+    inner: int
+    """Rows of what lies between the two sides while a block goes through."""
+    nnz: int
 
     def forward(self, v: Any) -> Any: ...
 
@@ -45,12 +55,10 @@ class ProductOperator:
         self.shape = (a.shape[1], b.shape[1])
         self.engine = engine or default_engine()
         self.most_rank = min(*a.shape, *b.shape)
+        self.inner = a.shape[0] + b.shape[0]
         self._forward = [_csr(m, dtype) for m in (b, middle, a.T)]
         self._adjoint = [_csr(m, dtype) for m in (a, middle.T, b.T)]
-
-    @property
-    def nnz(self) -> int:
-        return sum(int(m.nnz) for m in self._forward)
+        self.nnz = sum(int(m.nnz) for m in self._forward)
 
     def forward(self, v: Any) -> Any:
         return _chain(self.engine, self._forward, v)
@@ -65,6 +73,7 @@ class MatrixOperator:
     def __init__(self, matrix: sparse.csr_array, dtype: Any, engine: Engine | None = None) -> None:
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
         self.engine = engine or default_engine()
+        self.inner, self.nnz = 0, int(matrix.nnz)
         self._matrix, self._transpose = _csr(matrix, dtype), _csr(matrix.T, dtype)
 
     def forward(self, v: Any) -> Any:
@@ -90,6 +99,24 @@ def _chain(engine: Engine, matrices: list[sparse.csr_array], block: Any) -> Any:
 Product = Callable[[Any], Any]
 
 
+class Keeper(Protocol):
+    """Where a long decomposition keeps its block after every step: a `Checkpoint` of io is one."""
+
+    def read(self) -> Any: ...
+
+    def write(self, state: Any) -> None: ...
+
+
+def tile_width(shape: tuple[int, int], inner: int, nnz: int, width: int, size: int, memory: float) -> int:
+    """Columns that go through the products at once: all of them if memory allows. Beside them there are the matrices
+    with their transposes, and a block on each side; `size` is that of a number."""
+    matrices, column = 2 * nnz * (size + 4), size * (sum(shape) + inner)
+    if matrices + column * width <= memory:
+        return width
+    left = memory - matrices - size * width * sum(shape)
+    return int(min(max(left // max(column, 1), FEWEST_COLUMNS), width))
+
+
 @dataclass(frozen=True)
 class SVD:
     """u diag(s) v'; `residual` is the largest ||A v_i - s_i u_i||, or ||A' u_i - s_i v_i||, over s_1."""
@@ -109,31 +136,78 @@ def randomised_svd(
     power_steps: int = POWER_STEPS,
     oversample: int = OVERSAMPLE,
     start: Array | None = None,
+    keeper: Keeper | None = None,
+    watch: Callable[[str], None] | None = None,
 ) -> SVD:
     """The first `rank` singular triplets. `start` is a block of right vectors to begin from (a warm start);
-    directions with no singular value left are dropped, so fewer triplets may come back."""
+    directions with no singular value left are dropped, so fewer triplets may come back. With a `keeper` the block is
+    kept after every step, and what is kept there already is gone on with; `watch` is told of every step."""
     n, m = operator.shape
     most = min(n, m, getattr(operator, "most_rank", n))
     rank, width = min(rank, most), min(rank + oversample, most)
     if width == 0:
         return SVD(np.zeros((n, 0), dtype), np.zeros(0, dtype), np.zeros((m, 0), dtype), 0.0)
     engine = operator.engine
-    first = _random(seed, m, width, dtype, engine)
-    if start is not None:
-        first[:, : min(start.shape[1], width)] = start[:, :width]
-    block = engine.hold(first)
-    del first
+    tile = tile_width(operator.shape, operator.inner, operator.nnz, width, np.dtype(dtype).itemsize, engine.memory)
     # Both sides span the same space; only the smaller one is made orthonormal at every step, which is most of the work.
-    if n <= m:
-        small, large = _iterate(engine, operator.forward, operator.adjoint, operator.forward(block), power_steps)
-        u, s, v = _triplets(engine, small, large, rank, dtype)
-        residual = _residual(engine, operator.forward, u, s, v)
-    else:
-        small, large = _iterate(engine, operator.adjoint, operator.forward, block, power_steps + 1)
-        v, s, u = _triplets(engine, small, large, rank, dtype)
-        residual = _residual(engine, operator.adjoint, v, s, u)
+    wide = n <= m
+    to_small, to_large = (operator.forward, operator.adjoint) if wide else (operator.adjoint, operator.forward)
+    done, small = (0, None) if keeper is None else _kept(keeper, engine)
+    if small is None:
+        first = _random(seed, m, width, dtype, engine)
+        if start is not None:
+            first[:, : min(start.shape[1], width)] = start[:, :width]
+        block = engine.hold(first)
+        del first
+        small = _orthonormal(engine, _through(to_small, block, n, tile) if wide else block)[0]
+        del block
+    steps = power_steps if wide else power_steps + 1
+    for step in range(done, steps):
+        small = _orthonormal(engine, _there_and_back(to_large, to_small, small, tile))[0]
+        if watch is not None:
+            watch(f"decomposition: step {step + 1} of {steps}")
+        if keeper is not None:
+            keeper.write((step + 1, engine.fetch(small)))
+    left, s, right = _triplets(engine, small, _through(to_large, small, max(n, m), tile), rank, dtype)
+    del small
+    residual = _residual(engine, to_small, left, s, right, tile)
+    u, v = (left, right) if wide else (right, left)
+    del left, right
     u, v = (engine.fetch(side) for side in fix_signs(u, v, engine))
     return SVD(u, s, v, residual)
+
+
+def _kept(keeper: Keeper, engine: Engine) -> tuple[int, Any]:
+    """Steps that are done, and the block after them."""
+    state = keeper.read()
+    return (0, None) if state is None else (state[0], engine.hold(np.array(state[1])))
+
+
+def _tiles(block: Any, tile: int) -> list[slice]:
+    """Columns that go through together; those of a block that an engine holds elsewhere all go at once."""
+    width = block.shape[1]
+    whole = not isinstance(block, np.ndarray) or tile >= width
+    return [slice(None)] if whole else [slice(at, min(at + tile, width)) for at in range(0, width, tile)]
+
+
+def _through(product: Product, block: Any, n_rows: int, tile: int) -> Any:
+    tiles = _tiles(block, tile)
+    if len(tiles) == 1:
+        return product(block)
+    out = np.empty((n_rows, block.shape[1]), block.dtype)
+    for columns in tiles:
+        out[:, columns] = product(np.ascontiguousarray(block[:, columns]))
+    return out
+
+
+def _there_and_back(to_large: Product, to_small: Product, small: Any, tile: int) -> Any:
+    """A block through both products; in its own place where that is done by tiles."""
+    tiles = _tiles(small, tile)
+    if len(tiles) == 1:
+        return to_small(to_large(small))
+    for columns in tiles:
+        small[:, columns] = to_small(to_large(np.ascontiguousarray(small[:, columns])))
+    return small
 
 
 def _random(seed: int, n_rows: int, width: int, dtype: Any, engine: Engine) -> Array:
@@ -151,18 +225,10 @@ def _random(seed: int, n_rows: int, width: int, dtype: Any, engine: Engine) -> A
     return out
 
 
-def _iterate(engine: Engine, to_small: Product, to_large: Product, block: Any, steps: int) -> tuple[Any, Any]:
-    """An orthonormal block of the smaller side, and its image on the larger one: simultaneous iteration."""
-    small = _orthonormal(engine, block)[0]
-    for _ in range(steps):
-        small = _orthonormal(engine, to_small(to_large(small)))[0]
-    return small, to_large(small)
-
-
 def _triplets(engine: Engine, small: Any, image: Any, rank: int, dtype: Any) -> tuple[Any, Array, Any]:
     """image = v r, and the little r gives the rest: A ~ small (v r)' = small r' v'."""
     large, r = _orthonormal(engine, image)
-    left, s, right = linalg.svd(r.T.astype(np.float64))
+    left, s, right = scipy.linalg.svd(r.T.astype(np.float64))
     kept = int(np.count_nonzero(s > s[0] * _TINY[np.dtype(dtype)])) if len(s) and s[0] > 0 else 0
     k = min(rank, kept)
     turned = engine.combined(small, left[:, :k].astype(dtype)), engine.combined(large, right[:k].T.astype(dtype))
@@ -193,8 +259,12 @@ def fix_signs(u: Any, v: Any, engine: Engine | None = None) -> tuple[Any, Any]:
     return engine.scaled(u, signs), engine.scaled(v, signs)
 
 
-def _residual(engine: Engine, to_small: Product, small: Any, s: Array, large: Any) -> float:
+def _residual(engine: Engine, to_small: Product, small: Any, s: Array, large: Any, tile: int) -> float:
     """The larger side is the image of the smaller one, so that the other product tells how far off they are."""
     if not len(s):
         return 0.0
-    return float(np.max(engine.lengths(to_small(large), small, s)) / s[0])
+    tiles = _tiles(large, tile)
+    if len(tiles) == 1:
+        return float(np.max(engine.lengths(to_small(large), small, s)) / s[0])
+    found = [engine.lengths(to_small(np.ascontiguousarray(large[:, c])), small[:, c], s[c]) for c in tiles]
+    return float(max(lengths.max() for lengths in found) / s[0])

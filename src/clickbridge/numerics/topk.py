@@ -20,7 +20,20 @@ def _before(score_a, item_a, score_b, item_b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sift_down(scores, items, size, at):  # type: ignore[no-untyped-def]
+def offer(scores, items, size, score, item):  # type: ignore[no-untyped-def]
+    """Takes a hit into the heap where there is room, or where it stands before the last one. Returns the new size."""
+    if size < len(scores):
+        scores[size], items[size] = score, item
+        _sift_up(scores, items, size)
+        return size + 1
+    if _before(score, item, scores[0], items[0]):
+        scores[0], items[0] = score, item
+        _sift_down(scores, items, size, 0)
+    return size
+
+
+@kernel
+def _sift_down(scores, items, size, at):  # type: ignore[no-untyped-def]
     """Restores the heap whose root is the hit that stands last."""
     while True:
         worst, child = at, 2 * at + 1
@@ -35,7 +48,7 @@ def sift_down(scores, items, size, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sift_up(scores, items, at):  # type: ignore[no-untyped-def]
+def _sift_up(scores, items, at):  # type: ignore[no-untyped-def]
     """Restores the heap after a new leaf."""
     while at > 0:
         up = (at - 1) // 2
@@ -52,7 +65,7 @@ def best_first(scores, items, size):  # type: ignore[no-untyped-def]
     for last in range(size - 1, 0, -1):
         scores[0], scores[last] = scores[last], scores[0]
         items[0], items[last] = items[last], items[0]
-        sift_down(scores, items, last, 0)
+        _sift_down(scores, items, last, 0)
     for place in range(size, len(scores)):
         scores[place], items[place] = -np.inf, -1
 
@@ -81,13 +94,7 @@ def _search(  # type: ignore[no-untyped-def]
         for t in range(n_touched):
             item, score = touched[t], total[touched[t]]
             total[item], seen[item] = 0.0, 0
-            if size < len(best):
-                best[size], numbers[size] = score, item
-                sift_up(best, numbers, size)
-                size += 1
-            elif _before(score, item, best[0], numbers[0]):
-                best[0], numbers[0] = score, item
-                sift_down(best, numbers, size, 0)
+            size = offer(best, numbers, size, score, item)
         best_first(best, numbers, size)
         counts[row] = size
 

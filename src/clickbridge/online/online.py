@@ -17,7 +17,6 @@ import numpy as np
 from clickbridge.engines.base import Engine
 from clickbridge.errors import ArtifactError
 from clickbridge.io.secret import Secret
-from clickbridge.log.readers import LogRecord
 from clickbridge.models.composite import Wrapper, joined_notes
 from clickbridge.models.fitted import Choices, Fitted
 from clickbridge.models.study import Study
@@ -25,7 +24,7 @@ from clickbridge.online.blend import Blend
 from clickbridge.online.choices import CAUTIOUS_PAIRS, HELD_BACK, Lessons, OnlineChoices, OnlineSettings, choose_blend
 from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.online.learner import Learner
-from clickbridge.types import Document, Impression, Ranking
+from clickbridge.types import Document, Impression, LogRecord, Ranking
 
 Page = Impression | Mapping[str, Any]
 _CREATING = threading.Lock()

@@ -15,10 +15,10 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.lists import read_lists
 from clickbridge.log.clean import normalise_query
 from clickbridge.log.documents import read_docs
-from clickbridge.log.readers import LogRecord, read_log
+from clickbridge.log.readers import read_log
 from clickbridge.simulate.demo import read_intents, write_demo
 from clickbridge.simulate.scale import SCALES, write_log
-from clickbridge.types import Document, Impression, PairCount
+from clickbridge.types import Document, Impression, LogRecord, PairCount
 
 SHRINK = {"one-week": 1.0, "enterprise": 1.0, "half-year": 0.03}
 """How a fraction of one week is read for the other scales: half a year has 68 times the queries."""

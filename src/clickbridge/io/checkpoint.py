@@ -1,0 +1,85 @@
+"""What a long fit has learned so far, so that one that was killed goes on where it stood.
+
+A checkpoint is an artifact: written aside and swapped in by one step, so a kill at any moment leaves the one before it
+whole. It lies under a digest of all that the work depends on. Who starts the same work finds it; other work, on a log
+that has changed or with another setting, begins from nothing and leaves it alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from scipy import sparse
+
+from clickbridge.io.artifact import ArtifactWriter, open_artifact
+from clickbridge.io.manifest import MANIFEST
+from clickbridge.io.values import read_value, write_value
+
+KIND = "checkpoint"
+OWN_NAME = re.compile(r"\.?[0-9a-f]{32}(\.lock|\.new-[0-9a-f]{16})?")
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """A folder of checkpoints: a model made of several parts has one for each work that it does."""
+
+    folder: Path
+
+    def of(self, *work: Any) -> Checkpoint:
+        """The checkpoint of some work, given all that it depends on: arrays, sparse matrices and plain values."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return Checkpoint(self.folder / _digest(work))
+
+    def clear(self) -> None:
+        """Removes the checkpoints, those that a killed writer left half written too, and the folder where nothing
+        else is in it."""
+        if not self.folder.is_dir():
+            return
+        for path in list(self.folder.iterdir()):
+            if OWN_NAME.fullmatch(path.name) and path.is_dir():
+                shutil.rmtree(path)
+            elif OWN_NAME.fullmatch(path.name):
+                path.unlink()
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    path: Path
+
+    def read(self) -> Any:
+        """The last state that was written whole; None where there is none. Arrays are mapped, and stay when the files
+        are replaced or removed."""
+        if not (self.path / MANIFEST).is_file():
+            return None
+        artifact = open_artifact(self.path, KIND)
+        return read_value(artifact, artifact.manifest["state"])
+
+    def write(self, state: Any) -> None:
+        with ArtifactWriter(self.path, KIND) as writer:
+            writer.commit(state=write_value(writer, "state", state))
+
+
+def _digest(work: tuple[Any, ...]) -> str:
+    total = hashlib.sha256()
+    for value in work:
+        parts: tuple[Any, ...]
+        if sparse.issparse(value):
+            parts = (np.array(value.shape), value.indptr, value.indices, value.data)
+        elif isinstance(value, np.ndarray):
+            parts = (value,)
+        else:
+            total.update(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
+            continue
+        for part in parts:
+            total.update(str((part.dtype, part.shape)).encode())
+            total.update(np.ascontiguousarray(part).data)
+    return total.hexdigest()[:32]
