@@ -33,13 +33,20 @@ from campaigns.tally import Tally
 SHORT, LONG = 4, 600
 ROOMS = {
     "measures": ("measures", "evaluate/test_trial.py"),
-    "graph": ("graph", "models/test_study.py", "cli/test_privacy.py"),
+    "graph": (
+        "graph",
+        "models/test_study.py",
+        "cli/test_privacy.py::test_forget_in_a_graph",
+        "cli/test_privacy.py::test_what_cannot_be_forgotten",
+    ),
     "log": ("log", "graph/test_build.py"),
     "evaluate": ("evaluate",),
 }
 """Sources, and the tests that are theirs."""
 LEFT_OUT = ("reproduction", "browser")
 """Minutes each without compiled loops: the papers' tables, and reports in a browser."""
+QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+"""A plugin that the parent has imported stays as it is."""
 MOST_CPU = 60
 """Seconds for the tests of one change: one that loops for ever is noticed."""
 
@@ -185,7 +192,7 @@ def _tried(home: Path, root: Path, tests: Sequence[str]) -> None:
         del sys.modules[module]
     import pytest
 
-    raise SystemExit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests])))
+    raise SystemExit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *QUIET, *tests])))
 
 
 def tried(room: Room, home: Path, root: Path, file: Path, number: int) -> str:
@@ -233,7 +240,17 @@ def strike(name: str, count: int, seed: int, tally: Tally) -> None:
 def preload() -> None:
     """What tests import, but nothing of ours: that is imported anew, changed."""
     os.environ["NUMBA_DISABLE_JIT"] = "1"
-    for name in ("numba", "pytest", "scipy.sparse.linalg", "duckdb", "pyarrow.dataset", "pandas"):
+    for name in (
+        "numba",
+        "pytest",
+        "hypothesis",
+        "ir_measures",
+        "matplotlib",
+        "scipy.sparse.linalg",
+        "duckdb",
+        "pyarrow.dataset",
+        "pandas",
+    ):
         with suppress(ImportError):
             __import__(name)
 
