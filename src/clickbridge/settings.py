@@ -175,8 +175,9 @@ class Printed(Settings):
 
     as_printed: bool = setting(
         False,
-        "the algorithm, features and constants of the paper, nothing of ours; other settings that you give count",
-        group="12, 13",
+        "the algorithm, features and constants of the paper, nothing of ours; a setting that you change from its "
+        "default still counts",
+        group="09, 11M, 11R, 12, 13",
     )
 
 
@@ -192,9 +193,10 @@ class Counting(Settings):
     min_clicks: int = setting(1, "least clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
     response: str = setting(
         "clicks",
-        "what a pair's clicks are worth: the count, log(1 + count), or the count corrected for rank: coec, pbm or "
-        "ips (need result pages); debiased is another name of pbm",
-        choices=("clicks", "log", "coec", "pbm", "ips", "debiased"),
+        "what a pair's clicks are worth: the count, log(1 + count), log(count) as 11M has it (log-t: one click is "
+        "worth nothing), or the count corrected for rank: coec, pbm or ips (need result pages); debiased is "
+        "another name of pbm",
+        choices=("clicks", "log", "log-t", "coec", "pbm", "ips", "debiased"),
     )
     half_life: float = setting(0.0, "days after which a click counts half; 0 is never (needs times in the log)", 0, 1e6)
     max_clicks_per_user: int = setting(
@@ -223,7 +225,21 @@ class Text(Settings):
 class Fields(Text):
     """Text of documents with several fields."""
 
-    fields: str = setting("auto", "field weights, as title:3,overview; auto learns them from held-back clicks")
+    fields: str = setting(
+        "auto", "field weights, as title:3,overview; equal gives each 1; auto learns them from held-back clicks"
+    )
+
+
+@settings
+class Comparing(Settings):
+    """How two queries, or two documents, are compared by their images."""
+
+    similarity: str = setting(
+        "cosine",
+        "how two queries, or two documents, are compared: the cosine of their images, or the dot product (11M)",
+        choices=("cosine", "dot"),
+        group="11M",
+    )
 
 
 @settings

@@ -98,7 +98,8 @@ class _Teller:
     # --- features --------------------------------------------------------------------------------
 
     def add(self, part: Part, share: float) -> None:
-        (one, typed), (two, met) = ((f.view.partition(":")[0], f.name) for f in (part.query, part.document))
+        one, two = ("click" if f.of_clicks else f.view.partition(":")[0] for f in (part.query, part.document))
+        typed, met = part.query.name, part.document.name
         if two == "base":
             self.leans_on_base = True
         elif one == "alike":

@@ -6,10 +6,10 @@ themselves are compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -23,6 +23,7 @@ from clickbridge.models.fitted import Array, Fitted
 from clickbridge.models.sfunction import S_FUNCTION, FittedSFunction, unit_images
 from clickbridge.numerics.row import EMPTY, Row, as_matrix, row_of
 from clickbridge.search.index import Index, SparseIndex, make_index
+from clickbridge.settings import Counting, Printed, settings
 from clickbridge.types import Document
 from clickbridge.views.view import unit_rows
 
@@ -86,6 +87,11 @@ class FittedCosClick(FittedClickMemory, FittedSFunction):
         return contributions([Part(Feature("query", query), clicked_on, float(values[here[0]]))], k)
 
 
+@settings
+class CosClickSettings(Printed, Counting):
+    printed: ClassVar[Mapping[str, Any]] = {"response": "log-t"}
+
+
 class CosClick(ClickMemory):
     """Memory: what people chose when they typed the very same query before.
 
@@ -102,4 +108,5 @@ class CosClick(ClickMemory):
     name = "cos-click"
     about = "clicks of the same query: its memory"
     paper = "11M (Cos_B)"
+    Settings = CosClickSettings
     fitted_type: ClassVar[type[Fitted]] = FittedCosClick

@@ -16,6 +16,11 @@ class Feature(NamedTuple):
     view: str
     name: str
 
+    @property
+    def of_clicks(self) -> bool:
+        """Whether it is what was clicked, or who clicked: counted, or by its response."""
+        return self.view in ("click", "response")
+
 
 NO_FEATURE = Feature("", "")
 

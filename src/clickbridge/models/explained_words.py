@@ -63,11 +63,11 @@ class Wording:
 
     def of_query(self, feature: Feature) -> str:
         """A feature of the query in words."""
-        return f"clicks on “{feature.name}”" if feature.view == "click" else self._said(feature, self.typed)
+        return f"clicks on “{feature.name}”" if feature.of_clicks else self._said(feature, self.typed)
 
     def of_document(self, feature: Feature) -> str:
         """A feature of the document in words."""
-        if feature.view != "click":
+        if not feature.of_clicks:
             return self._said(feature, self.shown)
         return "clicks on it" if feature.name == self.title else f"clicks after “{feature.name}”"
 

@@ -21,7 +21,7 @@ from clickbridge.io.values import expect, stored
 from clickbridge.models.candidates import Query, Vectors
 from clickbridge.models.explain import NO_FEATURE, Contributions, Feature, Part, contributions
 from clickbridge.models.fitted import Array, Choices
-from clickbridge.models.sfunction import FittedImages, Image, Images, unit_images
+from clickbridge.models.sfunction import FittedImages, Image, Images
 from clickbridge.numerics.csr import csr_times_dense
 from clickbridge.numerics.row import EMPTY, Row, as_matrix, gathered, row_of
 from clickbridge.numerics.rows import Maps, SparseRows
@@ -230,13 +230,13 @@ class FittedLatent(FittedImages):
     @cached_property
     def _query_index(self) -> Index:
         features, sparse_images = self.query_features, sparse.issparse(self.images)
-        images = unit_images(mapped(features, self.spaces, "q_columns", "l_x", sparse_images))
+        images = self.compared(mapped(features, self.spaces, "q_columns", "l_x", sparse_images))
         present = np.diff(images.indptr) > 0 if sparse.issparse(images) else images.any(axis=1)
         return self._index_over(images, present, self.cells.queries)
 
     @cached_property
     def _doc_index(self) -> Index:
-        return self._index_over(unit_images(self.images), self.scorable, self.cells.documents)
+        return self._index_over(self.compared(self.images), self.scorable, self.cells.documents)
 
     # --- explain ---------------------------------------------------------------------------------
 

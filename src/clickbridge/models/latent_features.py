@@ -24,7 +24,7 @@ from clickbridge.models.study import Known, Study
 from clickbridge.settings import Counting
 from clickbridge.types import text_of_key
 from clickbridge.views.stack import ViewStack, parse_views
-from clickbridge.views.view import Source
+from clickbridge.views.view import ClickView, Source
 
 NEUTRAL: dict[str, tuple[object, ...]] = {
     "half_life": (0.0,),
@@ -201,7 +201,7 @@ def with_clicks(
     blocks = []
     for view, (start, stop) in zip(stack.views, stack.spans, strict=True):
         block = features[:, start:stop]
-        if view.kind == "click":
+        if isinstance(view, ClickView):
             there = np.flatnonzero(slots >= 0)
             ones: Any = (np.ones(len(there)), (there, slots[there]))
             pick = sparse.coo_array(ones, shape=(len(slots), stop - start))

@@ -6,7 +6,7 @@ are given (`fields=title:3,overview`) or learned through `hold_back` (`auto`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -27,7 +27,7 @@ from clickbridge.models.model import Model
 from clickbridge.models.sfunction import FittedImages, stack_rows
 from clickbridge.models.study import Study
 from clickbridge.numerics.row import EMPTY, Row, as_matrix, counted, row_of
-from clickbridge.settings import ADVANCED, Fields, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Fields, Printed, Seeded, setting, settings
 from clickbridge.types import Document, text_of_key
 from clickbridge.views.fields import count_fields, parse_fields
 from clickbridge.views.near_words import NearWords
@@ -214,7 +214,9 @@ class VSM(LexicalModel):
 
 
 @settings
-class BM25Settings(LexicalSettings):
+class BM25Settings(Printed, LexicalSettings):
+    printed: ClassVar[Mapping[str, Any]] = {"fields": "equal"}
+
     k1: float = setting(1.2, "how much repetition of a word in a document counts; 0 not at all", 0, 1000)
     b: float = setting(0.75, "how much long fields are discounted: 0 not at all, 1 in proportion to their length", 0, 1)
     k3: float = setting(8.0, "how much repetition of a word in the query counts", 0, 1000, group=ADVANCED)

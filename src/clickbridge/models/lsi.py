@@ -6,6 +6,7 @@ documents: score U_q S^p V'_d, for known queries only. p = `sv_power`: 0 in the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
@@ -25,13 +26,15 @@ from clickbridge.models.sfunction import S_FUNCTION
 from clickbridge.models.study import Study
 from clickbridge.models.svd_plan import Factors
 from clickbridge.numerics.svd import SVD, MatrixOperator, randomised_svd
-from clickbridge.settings import ADVANCED, Counting, Fields, Searching, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Comparing, Counting, Fields, Printed, Searching, Seeded, setting, settings
 from clickbridge.views.stack import ViewStack
 from clickbridge.views.view import Source
 
 
 @settings
-class LSISettings(Searching, Seeded):
+class LSISettings(Printed, Searching, Comparing, Seeded):
+    printed: ClassVar[Mapping[str, Any]] = {"similarity": "dot"}
+
     dim: int = setting(600, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
     sv_power: float = setting(
         0.0, "power of the singular values in the score; the papers have 0, textbook LSI 1", -1, 2
@@ -43,7 +46,7 @@ class LSISettings(Searching, Seeded):
 
 @settings
 class LSIDocTermSettings(LSISettings, Fields):
-    pass
+    printed: ClassVar[Mapping[str, Any]] = {**LSISettings.printed, "fields": "equal", "stop_words": "drop"}
 
 
 @settings

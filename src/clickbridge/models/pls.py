@@ -35,7 +35,7 @@ from clickbridge.models.study import Known, Study
 from clickbridge.models.svd_plan import Factors, checked, svd_plan
 from clickbridge.numerics.svd import MatrixOperator, Operator, ProductOperator, randomised_svd
 from clickbridge.search import ann
-from clickbridge.settings import ADVANCED, Counting, Fields, Searching, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Comparing, Counting, Fields, Printed, Searching, Seeded, setting, settings
 from clickbridge.views.fields import HEADINGS
 
 CHEAP_PRODUCTS = 2e7
@@ -46,7 +46,7 @@ REPEATED = 0.5
 
 
 @settings
-class LatentSettings(Counting, Fields, Searching, Seeded):
+class LatentSettings(Counting, Fields, Searching, Comparing, Seeded):
     dim: int = setting(600, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
     views: str = setting("auto", "kinds of features, as word,char:title,click; auto takes what suits the GRAPH")
     mean: bool = setting(
@@ -57,7 +57,11 @@ class LatentSettings(Counting, Fields, Searching, Seeded):
 
 
 @settings
-class PLSSettings(LatentSettings):
+class PLSSettings(Printed, LatentSettings):
+    printed: ClassVar[Mapping[str, Any]] = {
+        "views": "word,response", "sv_power": 0.0, "fields": "equal", "stop_words": "drop",
+    }  # fmt: skip
+
     sv_power: float = setting(
         0.25, "power of the singular values in the score; the papers have 0, textbook LSI 1", -1, 2
     )

@@ -110,11 +110,9 @@ class RMLS(LatentModel):
         held, rest = study.hold_back(seed=s.seed)
         weights, said = self.choose_fields(rest)
         choices = RMLSChoices(field_weights=weights, groups=groups, iterations=s.iterations)
-        known, features, (columns,) = self.learn_features(rest, ["&".join(groups)], choices)
         lists: Labelled | None = None
         found: list[float] = []
-        for now in passes(features, *columns, s.dim, s, s.iterations, rest.engine):
-            fitted = self._fitted(rest, choices, known, features, now, (), exact=True)
+        for fitted in self.each_pass(rest, choices):
             if lists is None:
                 lists = labelled(study, held.lists([ranker_of(fitted)]))
             if len(lists) < MIN_USABLE:
@@ -127,6 +125,14 @@ class RMLS(LatentModel):
         values = ", ".join(f"{value:.3f}" for value in found)
         note = f"{self.name}: stops after {best} of {s.iterations} iterations (held-back nDCG@5 {values})"
         return RMLSChoices(field_weights=weights, groups=groups, iterations=best, notes=(*said, note))
+
+    def each_pass(self, study: Study, choices: RMLSChoices) -> Iterator[FittedLatent]:
+        """The model as it is after each of the chosen number of passes."""
+        s: RMLSSettings = self.settings
+        study = self.on(study)
+        known, features, (columns,) = self.learn_features(study, ["&".join(choices.groups)], choices)
+        for now in passes(features, *columns, s.dim, s, choices.iterations, study.engine):
+            yield self._fitted(study, choices, known, features, now, (), exact=True)
 
     def learn(self, study: Study, choices: Choices) -> FittedLatent:
         assert isinstance(choices, RMLSChoices)

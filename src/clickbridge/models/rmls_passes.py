@@ -46,7 +46,9 @@ PAPER = "12, 13"
 @settings
 class RMLSSettings(Printed, LatentSettings):
     printed: ClassVar[Mapping[str, Any]] = {
-        "views": "word,click",
+        "views": "word,response",
+        "fields": "equal",
+        "stop_words": "drop",
         "shrink": "absolute",
         # The least of the papers' grid: the .1 that they chose is on the scale of their log, and empties other maps.
         "beta": 0.001,

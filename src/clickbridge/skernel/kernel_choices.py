@@ -121,9 +121,10 @@ def _number(name: str, given: str) -> float:
         value = float(given)
     except ValueError:
         value = -1.0
-    least = 0.0 if name == "prior" else np.nextafter(0, 1)
+    from_zero = name in ("prior", "epsilon")
+    least = 0.0 if from_zero else np.nextafter(0, 1)
     if not least <= value < np.inf:
-        raise SettingError(f"{name} must be auto or a number {'from' if name == 'prior' else 'above'} 0; got {given!r}")
+        raise SettingError(f"{name} must be auto or a number {'from' if from_zero else 'above'} 0; got {given!r}")
     return value
 
 

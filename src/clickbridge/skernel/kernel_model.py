@@ -4,7 +4,7 @@ each query that is asked (Wu et al. 2011, Section 6).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from clickbridge.models.model import Model
 from clickbridge.models.sfunction import row_image
 from clickbridge.models.study import Study
 from clickbridge.search.index import Found, Index, best, make_index
-from clickbridge.settings import ADVANCED, Seeded, language_setting, setting, settings
+from clickbridge.settings import ADVANCED, Printed, Seeded, language_setting, setting, settings
 from clickbridge.skernel.click_kernel import CLICK_KERNELS
 from clickbridge.skernel.document_kernel import DocumentKernel, document_rows
 from clickbridge.skernel.families import Family, family
@@ -34,7 +34,14 @@ from clickbridge.types import Ranking
 
 
 @settings
-class KernelSettings(Seeded):
+class KernelSettings(Printed, Seeded):
+    printed: ClassVar[Mapping[str, Any]] = {
+        "preference": "skip-above", "query_kernel": "click", "click_kernel": "pearson-union", "doc_kernel": "titles",
+        # Not in the paper: enough neighbours for its 200 preferences.
+        "n_neighbours": "50",
+        "ridge": "1", "gap": 1e-6,
+    }  # fmt: skip
+
     preference: str = setting(
         "auto",
         "which document of a page was preferred to which; auto looks at whether the order of pages matters",
@@ -60,6 +67,10 @@ class KernelSettings(Seeded):
         "auto", "lambda, the weight of the regulariser; auto chooses on held-back clicks", group=ADVANCED
     )
     loss: str = setting("hinge", "loss of a preference", choices=tuple(LOSSES), group=ADVANCED)
+    gap: float = setting(
+        0.01, "a query's model is trained until the duality gap is this share of the objective", 1e-9, 1, group=ADVANCED
+    )
+    min_clicks: int = setting(1, "least clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
     language: str = language_setting()
 
 
@@ -148,7 +159,8 @@ class FittedKernel(Fitted):
     def trained(self, found: Neighbourhood) -> QueryModel:
         """What a query's neighbourhood teaches."""
         factor, choice = self.point_factors(found.points), self.choice
-        return found.trained(self.family, factor, choice.ridge, self.settings.loss, choice.prior)
+        s = self.settings
+        return found.trained(self.family, factor, choice.ridge, s.loss, choice.prior, s.gap)
 
     def falls_back(self, query: str) -> bool:
         """Whether no known query with a preference is like this one."""
@@ -281,7 +293,7 @@ class KernelModel(Model):
     def material(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> KernelData:
         s: KernelSettings = self.settings
         base = parts[0] if parts else None
-        return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed, base)
+        return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed, base, s.min_clicks)
 
     def query_kernel_of(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> QueryKernel:
         features = self.material(study, choice, parts).features

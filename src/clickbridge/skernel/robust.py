@@ -8,7 +8,7 @@ is (11) with alpha_p the summed theta of the preferences that a point is in; g i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -46,6 +46,10 @@ LONG_LIST = 200
 
 @settings
 class RobustSettings(KernelSettings):
+    printed: ClassVar[Mapping[str, Any]] = {
+        **KernelSettings.printed, "epsilon": "0", "family": "product", "rho": "1", "prior": "0", "base_scale": "none",
+    }  # fmt: skip
+
     epsilon: str = setting(
         "auto",
         "what a base score of 0 counts, as a multiple of the mean score; auto chooses on held-back clicks",
@@ -63,6 +67,12 @@ class RobustSettings(KernelSettings):
     prior: str = setting(
         "auto",
         "weight of the uncorrected base model; the paper has 0; auto chooses on held-back clicks",
+        group="11R",
+    )
+    base_scale: str = setting(
+        "mean",
+        "base scores over their mean, so that lambda and epsilon do not depend on the log, or as they are (the paper)",
+        choices=("mean", "none"),
         group="11R",
     )
 
@@ -101,9 +111,10 @@ class FittedRobust(FittedKernel, FittedWrapper):
         return self.base_scores.points[points] / self.base_scores.mean + self.choice.epsilon
 
     def factors(self, query: Query, items: Array) -> Array:
-        scores = above_zero(self.base, query, items, self.references if self.base_scores.negative else None)
+        given = self.base_scores
+        scores = above_zero(self.base, query, items, self.references if given.negative else None, given.scaled)
         known = (items >= 0) & self.base.scorable[items]
-        return np.where(known, scores / self.base_scores.mean + self.choice.epsilon, -np.inf)
+        return np.where(known, scores / given.mean + self.choice.epsilon, -np.inf)
 
     # --- using -----------------------------------------------------------------------------------
 
@@ -183,4 +194,6 @@ class Robust(KernelModel, Wrapper):
         return self.learn_parts(study, choices.parts)
 
     def more_fields(self, parts: tuple[Any, ...], material: KernelData) -> dict[str, Any]:
-        return {"parts": parts, "base_scores": score_points(parts[0], material.queries.keys, material.training)}
+        scaled = self.settings.base_scale == "mean"
+        scores = score_points(parts[0], material.queries.keys, material.training, scaled)
+        return {"parts": parts, "base_scores": scores}
