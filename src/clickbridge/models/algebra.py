@@ -40,6 +40,8 @@ from clickbridge.types import Document, Explanation
 
 Mapped = list[tuple[FittedSFunction, Image, float]]
 """Parts of a sum, each with the image of a query and the factor of its scores."""
+MOST_POOLED = 2000
+"""Held-back queries that the whole collection is searched for beside the pages."""
 WEIGHT_GRID = (0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
@@ -76,6 +78,10 @@ class WeightedSum(Composite):
         fitted = self.learn_parts(rest, parts)
         rankers = [ranker_of(part) for part in fitted if "search" in part.abilities]
         lists = held.lists(rankers)
+        if held.shown is not None and rankers:
+            # Pages were chosen by an engine that matched words already, so that words tell little apart there; the
+            # weights must also serve a search of the whole collection.
+            lists += held.lists(rankers, pages=False, at_most=MOST_POOLED, seed=s.seed)
         known = rest.clicked().queries
         new = [result for result in lists if known.number(result.query) < 0]
         old = [result for result in lists if known.number(result.query) >= 0]
