@@ -150,8 +150,9 @@ def rmls(engine: Any, bandwidth: float, scale: float, how: Shrinkage, dim: int =
     gathered = 2 * (x.nnz + r.nnz + y.nnz) * dim * size
     written = sum(a.shape[0] for rows in (queries, docs) for a in rows.chain) * dim * size
     moved = passes * (gathered + written)
+    which = "printed" if how is PRINTED else "default"
     print(
-        f"rmls {engine.store}, {'printed' if how is PRINTED else 'default'}: {passes} passes, d = {dim}: {seconds:.3f} s, "
+        f"rmls {engine.store}, {which}: {passes} passes, d = {dim}: {seconds:.3f} s, "
         f"{moved / seconds / 1e12:.2f} TB/s of rows, {moved / seconds / bandwidth:.0%} of copy "
         f"({bandwidth / 1e12:.2f} TB/s); objective {trace[0]:.6g} to {trace[-1]:.6g}",
         flush=True,
