@@ -24,6 +24,8 @@ from clickbridge.graph.sums import pair_keys
 from clickbridge.insight.word_relations import NUMBER_WORDS, relation
 from clickbridge.io.files import plain_cell
 from clickbridge.models.catalogue import heading_of
+from clickbridge.models.study import documents_language
+from clickbridge.settings import AUTO_LANGUAGE
 from clickbridge.views.stopwords import STOP_WORDS
 from clickbridge.views.text import Analyzer, fold_accents, tokens_of
 
@@ -51,14 +53,15 @@ LEAST_LIFT = {
     "number": 2.0,
     "same use": 15.0,
 }
-LEAST_CLICKS = {"misspelling": 2, "run together": 2, "split apart": 3, "abbreviation": 3, "number": 5, "same use": 8}
+LEAST_CLICKS = {"misspelling": 1, "run together": 1, "split apart": 1, "abbreviation": 2, "number": 5, "same use": 8}
+"""Beyond the people that `min_users` asks for: letters that say the same are evidence by themselves."""
 LEAST_QUERIES = {"misspelling": 1, "run together": 1, "split apart": 1, "abbreviation": 1, "number": 3, "same use": 3}
 SURE = 0.6
 """Share that a slip needs which is a word of documents as well."""
 LEAST_DOCUMENTS = 3
 """That pairs without a relation of letters need."""
-DOUBT = 2.0
-"""Clicks of doubt that every share is over: a pair seen once is not sure."""
+DOUBT = 1.0
+"""Clicks of doubt that every share is over: a pair seen once is half sure."""
 
 
 REPLACED = ("misspelling", "run together", "split apart")
@@ -88,10 +91,12 @@ class _Evidence:
 
 
 def learn_synonyms(
-    graph: ClickGraph, *, min_users: int = 2, language: str = "english", most: int = 1000
+    graph: ClickGraph, *, min_users: int = 2, language: str = AUTO_LANGUAGE, most: int = 1000
 ) -> list[Synonym]:
     """The surest pairs first. `min_users` different people must have shown a pair; where the log has no users, so many
-    clicks."""
+    clicks. `language` is that of stems and stop words."""
+    if language == AUTO_LANGUAGE:
+        language = documents_language({name: graph.field(name) for name in graph.field_names})
     return _Learner(graph, min_users, language).learned(most)
 
 

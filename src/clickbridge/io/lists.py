@@ -23,8 +23,8 @@ def read_lists(source: str | Path | Frame, columns: Mapping[str, str] | None = N
     Parameters
     ----------
     source : str, Path or data frame
-        A JSONL file, or a frame with one list a row (`query_id`, `query`, `results` and, where there are some,
-        `labels` and `scores`), or with one result a row (`query_id`, `query`, `doc_id`, `label`, `score`).
+        A JSONL file, or a frame with one list per row (`query_id`, `query`, `results` and, where there are some,
+        `labels` and `scores`), or with one result per row (`query_id`, `query`, `doc_id`, `label`, `score`).
     columns : mapping of str to str, optional
         These names to the frame's.
 
@@ -52,7 +52,7 @@ def read_lists(source: str | Path | Frame, columns: Mapping[str, str] | None = N
         seen.add(result.query_id)
         out.append(result)
     if not out:
-        raise InputError(f"{name} holds no list: one JSON object a line with query_id, query and results")
+        raise InputError(f"{name} holds no list: one JSON object per line with query_id, query and results")
     return out
 
 

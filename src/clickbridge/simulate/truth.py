@@ -2,8 +2,8 @@
 
 Meanings are *concepts*; what people type are *forms* of them. An intent is a few concepts, and intents
 that are related share a topic. A document answers one intent with some quality, in correct words, some of them
-synonyms; a query asks for one intent in words that may be synonyms or misspelt, as one abbreviation, or
-run together. That is term mismatch, with the truth beside it.
+synonyms; a query asks for one intent in words that may be synonyms or misspelled, as one abbreviation, or
+run together. That is term mismatch, with the truth known.
 
     grade 4, 3, 2  same intent, by the document's quality;  1  the related intent;  0  all others
 
@@ -31,7 +31,7 @@ INTENTS_PER_TOPIC = 8
 CONCEPTS = 6  # of an intent; half of them belong to the topic
 CANONICAL, SYNONYM, MISSPELT = 0, 1, 2
 IN_DOCUMENTS = (0.7, 1.0)  # cumulative: canonical, synonym
-IN_QUERIES = (0.65, 0.85, 1.0)  # and misspelt
+IN_QUERIES = (0.65, 0.85, 1.0)  # and misspelled
 ABBREVIATED, RUN_TOGETHER = 0.06, 0.12  # cumulative: queries typed as one token
 OFF_INTENT = 0.15  # share of words about anything
 UNSEEN = 0.2  # share of queries kept out of the log
