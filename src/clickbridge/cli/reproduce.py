@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import sys
 import tempfile
 import time
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -47,7 +49,7 @@ def reproduce(
         raise SettingError(f"--fraction must be above 0 and at most 1; got {fraction}")
     command = shlex.join(["clickbridge", *sys.argv[1:]])
     files = Files(folder, command, in_words) if folder is not None else None
-    start, made = time.perf_counter(), []
+    start, cpu, made = time.perf_counter(), time.process_time(), []
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
         lab = Lab(
             Path(scratch), share, dim or int(sizes["dim"]), clicks, seed,
@@ -62,6 +64,10 @@ def reproduce(
                 for note in found.notes:
                     out.print(f"  {note}")
                 out.print()
+    if files is not None:
+        cores, version = len(os.sched_getaffinity(0)), f"Python {platform.python_version()}"
+        spent = f"{time.process_time() - cpu:.0f} s of processor time"
+        files.end(f"{len(made)} tables in {spent}, on {cores} cores, {version}, {date.today().isoformat()}.")
     if json:
         print_json([found.as_dict() for found in made])
     say(f"{len(made)} tables in {time.perf_counter() - start:.0f} s" + (f"; files in {folder}" if folder else ""))
