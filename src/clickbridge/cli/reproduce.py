@@ -19,8 +19,11 @@ from clickbridge.errors import SettingError
 
 
 def reproduce(
+    context: typer.Context,
     table: Annotated[list[str], typer.Option(help="Only this table, as 13-2, or all of a paper, as 11M.")] = [],  # noqa: B006
-    quick: Annotated[bool, typer.Option("--quick", help="A small part of everything, simulated data only.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small part of everything; real data only where --data is given.")
+    ] = False,
     fraction: Annotated[float | None, typer.Option(help="Part of the one-week size; 0.1, quick 0.01.")] = None,
     dim: Annotated[int | None, typer.Option(min=1, help="Dimensions of latent spaces; 1000, quick 100.")] = None,
     clicks: Annotated[str, typer.Option(help="Click model of the simulated users: pbm, cascade, dbn.")] = "pbm",
@@ -41,6 +44,9 @@ def reproduce(
     from clickbridge.evaluate.reproduction.run_folder import Files
     from clickbridge.simulate.clicks import check_click_model
 
+    # A quick run is not to grow because the environment names a folder.
+    source = context.get_parameter_source("data")
+    given = source is not None and source.name == "COMMANDLINE"
     chosen(table)
     check_click_model(clicks)
     sizes = QUICK if quick else FULL
@@ -53,7 +59,7 @@ def reproduce(
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
         lab = Lab(
             Path(scratch), share, dim or int(sizes["dim"]), clicks, seed,
-            None if quick else data, quick, lambda line: report(line, 0),
+            None if quick and not given else data, quick, lambda line: report(line, 0),
         )  # fmt: skip
         for found in tables_of(table, lab):
             made.append(found)

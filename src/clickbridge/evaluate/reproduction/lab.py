@@ -32,7 +32,7 @@ EARLIER = 0.7
 DECOMPOSED = ("pls", "mpls", "rmls", "lsi-qd", "lsi-dt")
 """Models whose dimensions are set; the others keep their default, which is smaller and costs them time as it is."""
 LIMITED = {"ssi.epochs": 8, "svdfeature.epochs": 8}
-"""Their passes take longest of all; held-back clicks mostly stop them before."""
+"""The most passes that a table gives them: nothing else takes as long."""
 SHORTENED = {
     "ssi.dim": 20, "ssi.epochs": 4, "svdfeature.dim": 20, "svdfeature.epochs": 4, "bltm.dim": 20, "bltm.iterations": 8,
     "mart.folds": 2, "mart.trees": 40, "mart.max_lists": 200,
