@@ -102,7 +102,7 @@ def seconds(data: Data, ours: bool) -> Verdict:
     if any(fit.model is None for fit in fits):
         return NOT_TESTED
     rmls, pls = (fit.seconds for fit in fits)
-    return within(pls / max(rmls, 1e-9), 2.0, np.inf, f"{rmls:.0f} s and {pls:.0f} s of processor time (13: 685 times)")
+    return within(pls / max(rmls, 1e-9), 2.0, np.inf, f"{rmls:.1f} s and {pls:.1f} s of processor time (13: 685 times)")
 
 
 def tail_and_head(labels: Sequence[str], rivals: Sequence[str], bins: Sequence[str]) -> Rule:

@@ -66,7 +66,8 @@ def beats_all(data: Data, one: Line, others: Sequence[Line], test: OwnTest, only
 def level(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
     """Two rows do not differ."""
     word, figures = beats(data, one, two, test)
-    return Verdict({UNSURE: HOLDS, HOLDS: FAILS}.get(word, word), figures)
+    said = {HOLDS: f"better: {figures}", FAILS: f"worse: {figures}"}.get(word, figures)
+    return Verdict({UNSURE: HOLDS, HOLDS: FAILS}.get(word, word), said)
 
 
 def not_below(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
