@@ -1,4 +1,4 @@
-"""Settings: declared beside the model that has them, checked once, then frozen.
+"""Settings: declared with the model that has them, checked once, then frozen.
 
     @settings
     class PLSSettings(Counting, Text):
@@ -17,6 +17,8 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from clickbridge.errors import SettingError
 
+AUTO_LANGUAGE = "auto"
+"""The language that `fit` finds in the text; `Model.in_language_of` puts it in its place."""
 LANGUAGES = (
     "arabic", "danish", "dutch", "english", "finnish", "french", "german", "hungarian", "italian",
     "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "turkish", "none",
@@ -120,7 +122,13 @@ def setting(
     return field(default=default, metadata={"setting": (help, low, high, choices, group)})
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
+def language_setting() -> Any:
+    """The language of text, which models with and without the other settings of text have."""
+    help = "stemmer and stop words; auto is the language of the documents, none switches both off"
+    return setting(AUTO_LANGUAGE, help, choices=(AUTO_LANGUAGE, *LANGUAGES))
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting, language_setting))
 def settings(kind: type[Kind]) -> type[Kind]:
     """Makes a class of declared settings a frozen dataclass."""
     return dataclass(frozen=True, kw_only=True)(kind)
@@ -204,7 +212,7 @@ class Counting(Settings):
 class Text(Settings):
     """How text becomes words."""
 
-    language: str = setting("english", "stemmer and stop words; none switches both off", choices=LANGUAGES)
+    language: str = language_setting()
     stop_words: str = setting(
         "keep",
         "keep words like the and of (their idf makes them light), or drop them",

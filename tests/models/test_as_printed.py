@@ -63,6 +63,7 @@ def test_rows_start_inside_the_ball(graph: ClickGraph) -> None:
     s = RMLSSettings(as_printed=True, dim=8, theta_y=2.0)
     model: Any = build_model("rmls", {"as_printed": True, "dim": 8})
     study = Study(graph)
+    model = model.in_language_of(study)
     choices = model.choose(study)
     _, features, (columns,) = model.learn_features(study, ["&".join(choices.groups)], choices)
     lengths = np.linalg.norm(Problem.of(features, *columns, 8, s).first(s, study.engine), axis=1)
@@ -78,8 +79,8 @@ def test_the_objective_has_the_penalty_of_equation_4() -> None:
 
 
 def begun(spec: str, graph: ClickGraph, **settings: Any) -> tuple[Training, Any]:
-    model: Any = build_model(spec, settings)
     study = Study(graph)
+    model: Any = build_model(spec, settings).in_language_of(study)
     known, training = model._begin(study, model.choose(study))
     return training, known
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clickbridge import ClickGraph, build_model, load
-from clickbridge.errors import NotSupported, SettingError
+from clickbridge.errors import SettingError
 from clickbridge.models.factor_training import Training, matching
 from clickbridge.models.negative_samples import negative_samples
 from clickbridge.models.study import Study
@@ -196,6 +196,7 @@ def test_no_setting_within_its_limits_makes_factors_overflow(training: str, rate
     settings = {"dim": 4, "training": training, "learning_rate": rate, "decay": decay, "epochs": 30}
     model: Any = build_model("svdfeature", settings)
     study = Study(random_log(400, 0, 0.5))
+    model = model.in_language_of(study)
     model.fit_on(study, replace(model.choose(study), epochs=30))
     for array in (model.spaces_[0].l_x, model.spaces_[0].l_y, model.doc_bias_, model.match_.data):
         assert np.isfinite(array).all()
@@ -204,6 +205,7 @@ def test_no_setting_within_its_limits_makes_factors_overflow(training: str, rate
 def test_factors_that_overflow_are_refused() -> None:
     model: Any = build_model("svdfeature", SMALL)
     study = Study(random_clicks(5))
+    model = model.in_language_of(study)
     _, training = model._begin(study, model.choose(study))
     assert isinstance(training, Training)
     training._descent.factors.u[:] = np.inf
@@ -270,11 +272,13 @@ def test_a_sum_has_the_blocks_of_its_parts() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_they_cannot_be_updated(name: str, small_graph: ClickGraph) -> None:
+def test_an_update_learns_again_with_the_same_passes(name: str, small_graph: ClickGraph) -> None:
     model = build_model(name, {"dim": 4}).fit(small_graph)
-    assert "update" not in model.abilities()
-    with pytest.raises(NotSupported, match="cannot be updated: fit it again"):
-        model.update([Impression("ny pizza", ["ny"], ["ny"])])
+    before, new = model.fitted, [Impression("ny pizza", ["ny"], ["ny"])]
+    twin = build_model(name, {"dim": 4}).fit_on(Study(small_graph.merge(ClickGraph.build(new))), before.choices)
+    model.update(new)
+    assert model.fitted.choices is before.choices
+    np.testing.assert_array_equal(model.score("ny pizza", ["ny", "pizza"]), twin.score("ny pizza", ["ny", "pizza"]))
 
 
 def test_limits() -> None:

@@ -44,7 +44,7 @@ def build_graph(
         ArtifactWriter(out, KIND) as writer,
         closing(LogAggregator(writer.scratch(), memory_mb, secret=secret)) as aggregator,
     ):
-        _add_all(aggregator, map(_without_names, log) if redact == "learned" else log, docs, progress)
+        _add_all(aggregator, log, docs, progress, redact)
         progress("merging", 0)
         aggregator.finish()
         parts = write_log(writer, aggregator)
@@ -62,18 +62,22 @@ def build_graph(
         writer.commit(**header(defaults, aggregator.summary.as_dict(), parts, redact))
 
 
-def _add_all(aggregator: LogAggregator, log: Iterable[LogRecord], docs: Iterable[Document], progress: Progress) -> None:
+def _add_all(
+    aggregator: LogAggregator, log: Iterable[LogRecord], docs: Iterable[Document], progress: Progress, redact: str
+) -> None:
     for count, document in enumerate(docs, 1):
         aggregator.add_document(document)
         if count % 10_000 == 0:
             progress("documents", count)
     # A reader normalises queries; records made by hand may hold them as they were typed.
-    clean = log if isinstance(log, LogReader) else map(_normalised, log)
+    source, clean = log, log if isinstance(log, LogReader) else map(_normalised, log)
+    if redact == "learned":
+        clean = map(_without_names, clean)
     count = 0
     for count, record in enumerate(clean, 1):
         aggregator.add(record)
         if count % 20_000 == 0:
-            progress("log lines", count)
+            progress(source.reads.lines if isinstance(source, LogReader) else "log lines", count)
     summary = aggregator.summary
     has_log = count > 0 or bool(getattr(log, "paths", ()))
     if not summary.impressions and not summary.clicks and (has_log or not summary.documents):

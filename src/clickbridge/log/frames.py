@@ -1,7 +1,7 @@
 """Click logs and documents from data frames: the same records, checks and rejects as from files.
 
-A log frame has one click a row (`query`, `doc_id` and, where there are some, `clicks`, `impressions`, `user`, `time`),
-as a `triples` file has, or one result page a row, with lists in `results` and `clicks`, as a `sessions` file has.
+A log frame has one click per row (`query`, `doc_id`; where there are some, `clicks`, `impressions`, `user`, `time`), as
+a `triples` file has, or one result page per row, with lists in `results` and `clicks`, as a `sessions` file has.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from scipy import sparse
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart
-from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import document_field_weights
 from clickbridge.models.change import Change
@@ -75,10 +74,9 @@ class LSI(LatentModel):
         """What is decomposed."""
         raise NotImplementedError
 
-    def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
-        """What learning would cost on this GRAPH, without doing it; refused where it does not fit in memory."""
+    def plans_on(self, study: Study) -> list[dict[str, object]]:
+        """What learning would cost, without doing it; refused where it does not fit in memory."""
         s: LSISettings = self.settings
-        study = Study(graph, engine)
         return [
             asdict(fitting_plan([Factors.of_matrix(self.matrix(study), s.dim)], s.precision, study.engine, self.name))
         ]

@@ -6,11 +6,12 @@ one assignment: a fit that is refused or fails leaves the model as it was. `upda
 
 from __future__ import annotations
 
+import copy
 import inspect
 import resource
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -23,8 +24,10 @@ from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.change import Change
 from clickbridge.models.display import Display
 from clickbridge.models.fitted import Choices, Fitted, Mapped
+from clickbridge.models.kept_log import KeptLog
+from clickbridge.models.registry import model_class
 from clickbridge.models.study import Study, logged
-from clickbridge.settings import Setting, Settings, declared_in, grouped
+from clickbridge.settings import AUTO_LANGUAGE, Setting, Settings, declared_in, grouped
 from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, as_id
 
 Array = np.ndarray[Any, Any]
@@ -76,7 +79,7 @@ class Model:
         """Parameters of the constructor beside the settings."""
         return []
 
-    def __init__(self, **params: Any) -> None:
+    def __init__(self, **params: object) -> None:
         declared = self.declared()
         unknown = [name for name in params if name not in declared]
         if unknown:
@@ -194,16 +197,29 @@ class Model:
         return self.fit_on(Study(graph, engine, watch, checkpoints=checkpoints))
 
     def fit_on(self, study: Study, choices: Choices | None = None) -> Self:
-        """Fits on a study, which other models may share; with `choices`, without choosing anew."""
+        """Fits on a study, which other models may share; with `choices`, without choosing again."""
         start = time.perf_counter()
         study = study.of_several(self.least_users)
+        model = self.in_language_of(study)
         with study.engine.at_work():
-            fitted = self.learned(study, self.choose(study) if choices is None else choices)
+            fitted = model.learned(study, model.choose(study) if choices is None else choices)
             fitted.warm()
+        if model is not self:
+            fitted = fitted.with_notes(*study.language_notes)
         seconds = round(time.perf_counter() - start, 3)
         display = Display.of(study.graph)
-        self.fitted_ = fitted._with(report={**fitted.report, "seconds": seconds}, display=display)
+        log = None if "update" in fitted.abilities else KeptLog.of(study.graph)
+        self.fitted_ = fitted._with(report={**fitted.report, "seconds": seconds}, display=display, log=log)
         return self
+
+    def in_language_of(self, study: Study) -> Self:
+        """The model with the stemmer that the documents ask for, where the settings leave it open; else the model
+        itself."""
+        if getattr(self, "language", None) != AUTO_LANGUAGE:
+            return self
+        out = copy.copy(self)
+        setattr(out, "language", study.language)  # noqa: B010 - declared by the settings, not by the class
+        return out
 
     def keep_fields(self, graph: ClickGraph, names: Sequence[str]) -> Self:
         """Keeps fields of the documents with the model, so that searches can be filtered by them."""
@@ -221,6 +237,11 @@ class Model:
 
     def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
         """What learning would cost, by each way it could be done, without doing it."""
+        study = Study(graph, engine)
+        return self.in_language_of(study).plans_on(study)
+
+    def plans_on(self, study: Study) -> list[dict[str, object]]:
+        """What a kind of model that has plans gives."""
         raise NotSupported(f"{self.spec} has no plan; rmls, pls, mpls, lsi-dt and lsi-qd have")
 
     def update(
@@ -232,10 +253,11 @@ class Model:
         engine: Engine | None = None,
         applied: Sequence[str] = (),
     ) -> Self:
-        """Takes in new clicks and documents without learning from scratch.
+        """Takes in new clicks and documents.
 
-        Words, weights and settings stay as they were fitted. Threads that rank meanwhile get the answer of the old
-        model or of the new one, never a mixture.
+        Words, weights and settings stay as they were fitted; a model that cannot take in a change by itself learns
+        again from the log it keeps and the new one, with what it chose at first. Threads that rank meanwhile get the
+        answer of the old model or of the new one, never a mixture.
 
         Parameters
         ----------
@@ -262,9 +284,11 @@ class Model:
             raise NotSupported(f"{fitted_so} cannot be updated click by click: fit it again")
         engine = engine or default_engine()
         with engine.at_work():
-            after = fitted.updated(change, engine)
-        display = fitted.display.changed(change)
-        after = after._with(applied=(*fitted.applied, *applied), report=fitted.report, display=display)
+            if fitted.log is None:
+                after = fitted.updated(change, engine)._with(display=fitted.display.changed(change))
+            else:
+                after = learned_again(fitted, fitted.log.changed(change), change, engine)
+        after = after._with(applied=(*fitted.applied, *applied), report=fitted.report)
         after.warm()
         self.fitted_ = after
         return self
@@ -275,7 +299,7 @@ class Model:
 
     @property
     def fitted(self) -> Fitted:
-        """The fitted value; keep it to go on using this state while the model is fitted or updated anew."""
+        """The fitted value; keep it to go on using this state while the model is fitted or updated again."""
         found = self.__dict__.get("fitted_")
         if found is None:
             raise self._not_fitted()
@@ -406,7 +430,7 @@ class Model:
         return self.fitted.explain(query, as_id(doc_id), k)
 
     def map_queries(self, queries: Sequence[str]) -> Mapped:
-        """The S-function's query map: one row a query, dense or sparse."""
+        """The S-function's query map: one row per query, dense or sparse."""
         return self.fitted.map_queries(queries)
 
     def map_documents(self, documents: Sequence[Document | str]) -> Mapped:
@@ -414,7 +438,7 @@ class Model:
         return self.fitted.map_documents(documents)
 
     def title(self, doc_id: str) -> str:
-        """What to show of a document beside its id; empty where nothing is known."""
+        """What to show of a document next to its id; empty where nothing is known."""
         return self.fitted.title(doc_id)
 
     def save(self, path: str | Path) -> None:
@@ -423,6 +447,16 @@ class Model:
         from clickbridge.models.model_folder import save
 
         save(self.fitted, path)
+
+
+def learned_again(fitted: Fitted, log: KeptLog, change: Change, engine: Engine) -> Fitted:
+    """What a model learns from a changed log with what it chose at first."""
+    graph, shown = log.graph, fitted.display.changed(change)
+    after = model_class(fitted.model).from_fitted(fitted).learned(Study(graph, engine), fitted.choices)
+    # Who typed a query is not in the log that is kept; the counts of the first fit stay.
+    display = Display.of(graph).with_fields(graph, list(shown.fields))
+    display = replace(display, queries=shown.queries, people=shown.people)
+    return after._with(display=display, log=log)
 
 
 def fitted_params(fitted: Fitted) -> Mapping[str, Any]:

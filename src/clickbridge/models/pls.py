@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -95,7 +95,7 @@ class FittedPLS(FittedLatent):
         return learn_space(features, space.q_columns, space.d_columns, dim, self.settings, engine, start)
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """Click features anew, then every space from its old subspace; the weights of the views stay."""
+        """New click features, then every space from its old subspace; the weights of the views stay."""
         s = self.settings
         check_updatable(self.model, s, change)
         features, queries = updated_features(self.features, self.queries, change, s, self.field_weights, self.encode)
@@ -109,7 +109,7 @@ class FittedPLS(FittedLatent):
 class LatentModel(Model):
     """A model of views on both sides. `encode` are functions of texts that make the vectors of `dense:NAME` views."""
 
-    def __init__(self, *, encode: Mapping[str, Encoder] | None = None, **params: Any) -> None:
+    def __init__(self, *, encode: Mapping[str, Encoder] | None = None, **params: object) -> None:
         super().__init__(**params)
         self.encode = encode
 
@@ -117,12 +117,12 @@ class LatentModel(Model):
     def _more_parameters(cls) -> list[inspect.Parameter]:
         return [inspect.Parameter("encode", inspect.Parameter.KEYWORD_ONLY, default=None)]
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         return super().get_params(deep) | ({"encode": self.encode} if self.encode else {})
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         if "encode" in params:
-            self.encode = params.pop("encode")
+            self.encode = cast(Mapping[str, Encoder] | None, params.pop("encode"))
         return super().set_params(**params)
 
     @classmethod
@@ -230,10 +230,10 @@ class PLS(LatentModel):
         """Which views make a space each, and its dimensions."""
         return ["&".join(self.groups(graph))], [self.settings.dim]
 
-    def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
-        """What learning would cost on this GRAPH, without doing it; refused where it does not fit in memory."""
+    def plans_on(self, study: Study) -> list[dict[str, object]]:
+        """What learning would cost, without doing it; refused where it does not fit in memory."""
         s: PLSSettings = self.settings
-        study = self.on(Study(graph, engine))
+        study = self.on(study)
         groups, dims = self.spaces_to_learn(study.whole)
         _, features, columns = self.learn_features(study, groups, LatentModel.choose(self, study))
         x, r, y = features.query_features, features.responses, features.doc_features

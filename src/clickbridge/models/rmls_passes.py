@@ -144,8 +144,8 @@ class Pass:
         """For who watches."""
         now = self.report
         return (
-            f"rmls iteration {now['iteration']}: effective rank {now['effective_rank']:.0f} of {len(self.alignment)}, "
-            f"density {now['density']:.4f}, cosine to constant {now['cosine_to_constant']:.2f}"
+            f"rmls iteration {now['iteration']}: effective rank {now['effective_rank']:.0f} in {len(self.alignment)} "
+            f"dimensions, density {now['density']:.4f}, cosine to constant {now['cosine_to_constant']:.2f}"
         )
 
 

@@ -32,7 +32,7 @@ S_FUNCTION = frozenset({"search", "maps", "new queries", "similar queries", "sim
 
 class FittedSFunction(Fitted):
     """Subclasses give `image` of one query, `map_keys` of many, `map_new` of documents by their text, and have
-    `images`, one row a document, `scorable`, which documents have an image at all, and `index` over them."""
+    `images`, one row per document, `scorable`, which documents have an image at all, and `index` over them."""
 
     can: ClassVar[frozenset[str]] = S_FUNCTION
 

@@ -101,7 +101,7 @@ class OnlineSettings(Printed, Seeded):
         "weights of the latent and the own part, and the shrinkage, as 0.1,0.2,4; none orders by the learned function "
         "alone (the paper); auto learns them from held-back clicks",
     )
-    per_user: float = setting(0.0, "weight of a user's own clicks beside everyone's; 0 keeps nothing by user", 0, 1000)
+    per_user: float = setting(0.0, "weight of a user's own clicks against everyone's; 0 keeps nothing by user", 0, 1000)
 
     @property
     def shape(self) -> Shape:

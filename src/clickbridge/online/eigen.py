@@ -53,7 +53,7 @@ class Lists:
 
 @dataclass(frozen=True)
 class ListSpace:
-    """One component: its pages, eigenvalues (falling) and eigenvectors, a row a page."""
+    """One component: its pages, eigenvalues (falling) and eigenvectors, a row per page."""
 
     pages: Array
     values: Array

@@ -26,7 +26,7 @@ from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.online.learner import Learner
 from clickbridge.types import Document, Impression, LogRecord, Ranking
 
-Page = Impression | Mapping[str, Any]
+Page = Impression | Mapping[str, object]
 _CREATING = threading.Lock()
 
 
@@ -187,10 +187,14 @@ class Online(Wrapper):
     def learn(self, study: Study, choices: OnlineChoices, /) -> FittedOnline: ...
     @overload
     def learn(self, page: Page, amount: float = 1.0) -> int: ...
-    def learn(self, page: Any, amount: Any = 1.0) -> Any:
+    def learn(self, page: Study | Page, amount: OnlineChoices | float = 1.0) -> FittedOnline | int:
         """Takes in one result page with its clicks; returns the event's number. (With a study and choices: what every
         model's `fit` calls.)"""
-        return self._learn_log(page, amount) if isinstance(page, Study) else self.learner.learn(page, amount)
+        if isinstance(page, Study):
+            assert isinstance(amount, OnlineChoices)
+            return self._learn_log(page, amount)
+        assert not isinstance(amount, OnlineChoices)
+        return self.learner.learn(page, amount)
 
     def learn_many(self, pages: Iterable[Page]) -> list[int]:
         """Takes in several pages, all or none."""

@@ -15,13 +15,13 @@ from scipy import sparse
 from clickbridge.errors import InputError
 from clickbridge.io.values import expect
 from clickbridge.models.candidates import Query
-from clickbridge.models.explain import Part, explanation
+from clickbridge.models.explain import Contributions, Feature, Part, contributions
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.sfunction import row_image
 from clickbridge.models.study import Study
 from clickbridge.search.index import Found, Index, best, make_index
-from clickbridge.settings import ADVANCED, LANGUAGES, Printed, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Printed, Seeded, language_setting, setting, settings
 from clickbridge.skernel.click_kernel import CLICK_KERNELS
 from clickbridge.skernel.document_kernel import DocumentKernel, document_rows
 from clickbridge.skernel.families import Family, family
@@ -30,7 +30,7 @@ from clickbridge.skernel.learn import LOSSES
 from clickbridge.skernel.neighbourhood import Neighbourhood, QueryModel, Size
 from clickbridge.skernel.query_kernel import Asked, QueryKernel
 from clickbridge.skernel.training_data import TAUGHT_BY_CLICKS, KernelData, KernelTraining, check_clicks, gather
-from clickbridge.types import Explanation, Ranking
+from clickbridge.types import Ranking
 
 
 @settings
@@ -49,7 +49,7 @@ class KernelSettings(Printed, Seeded):
     )
     query_kernel: str = setting(
         "auto",
-        "likeness of queries: weights of click, word, char, latent, as click:1,word:1; auto chooses on held-back "
+        "similarity of queries: weights of click, word, char, latent, as click:1,word:1; auto chooses on held-back "
         "clicks",
     )
     click_kernel: str = setting(
@@ -57,7 +57,7 @@ class KernelSettings(Printed, Seeded):
     )
     doc_kernel: str = setting(
         "auto",
-        "likeness of documents: titles, words, base (the base model's vectors) or views, as word:title,char; auto "
+        "similarity of documents: titles, words, base (the base model's vectors) or views, as word:title,char; auto "
         "chooses on held-back clicks",
         group=ADVANCED,
     )
@@ -71,7 +71,7 @@ class KernelSettings(Printed, Seeded):
         0.01, "a query's model is trained until the duality gap is this share of the objective", 1e-9, 1, group=ADVANCED
     )
     min_clicks: int = setting(1, "least clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
-    language: str = setting("english", "stemmer and stop words; none switches both off", choices=LANGUAGES)
+    language: str = language_setting()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -220,7 +220,7 @@ class FittedKernel(Fitted):
         values = total * kernel.scale * kernel.scale[number]
         return self.ranking(best(values, found & (values > 0), k))
 
-    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+    def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
         """Which documents of which similar queries carried the score."""
         asked, number = self.query(query), self.catalogue.number(doc_id)
         factor = float(self.factors(asked, np.array([number]))[0])
@@ -228,22 +228,27 @@ class FittedKernel(Fitted):
             raise InputError(f"{self.spec} has no score for {doc_id!r}: there is nothing to explain")
         found = self.neighbourhood(asked, np.array([number]))
         if found is None:
-            return self.explain_without_neighbours(query, doc_id, k)
+            return self.contributions_without_neighbours(query, doc_id, k)
         model = self.trained(found)
         values = factor * model.parts(found.k_items[0])
-        parts: list[Part] = [
-            (f"a query alike by {likeness:.2f}", self.catalogue.named(int(model.docs[doc])), float(value), ())
+        parts = [
+            Part(_alike(likeness), Feature("preferred", self.catalogue.named(int(model.docs[doc]))), float(value))
             for likeness, doc, value in zip(model.likeness, model.doc_of, values, strict=True)
         ]
         if model.prior:
-            parts.insert(0, (query, "the base model", factor * model.prior, ()))
-        return explanation(query, doc_id, parts, k)
+            parts.insert(0, Part(Feature("query", query), Feature("base", ""), factor * model.prior))
+        return contributions(parts, k)
 
-    def explain_without_neighbours(self, query: str, doc_id: str, k: int) -> Explanation:
+    def contributions_without_neighbours(self, query: str, doc_id: str, k: int) -> Contributions:
         raise InputError(f"{self.spec}: {query!r} resembles no known query; there is nothing to explain")
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "views": list(self.choice.query_weights), "weights": self.choice.as_dict()}
+
+
+def _alike(likeness: float) -> Feature:
+    """A known query, by how similar it is: its text stays with those who typed it."""
+    return Feature("alike", f"{likeness:.2f}")
 
 
 class KernelModel(Model):

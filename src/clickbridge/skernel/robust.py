@@ -21,6 +21,7 @@ from clickbridge.io.values import stored
 from clickbridge.models.algebra import FittedSum
 from clickbridge.models.candidates import Query, behind
 from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper
+from clickbridge.models.explain import Contributions
 from clickbridge.models.fitted import Array, Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.sfunction import FittedSFunction
@@ -34,7 +35,6 @@ from clickbridge.skernel.kernel_choices import Choice, KernelChoices
 from clickbridge.skernel.kernel_model import FittedKernel, KernelModel, KernelSettings
 from clickbridge.skernel.neighbourhood import Neighbourhood
 from clickbridge.skernel.training_data import KernelData
-from clickbridge.types import Explanation
 
 BASE = "base"
 """The document kernel that is the cosine of the base model's own images."""
@@ -62,7 +62,7 @@ class RobustSettings(KernelSettings):
         group="11R",
     )
     rho: str = setting(
-        "auto", "how much likeness counts against the base model itself; auto chooses on held-back clicks"
+        "auto", "how much similarity counts against the base model itself; auto chooses on held-back clicks"
     )
     prior: str = setting(
         "auto",
@@ -140,8 +140,8 @@ class FittedRobust(FittedKernel, FittedWrapper):
     def without_neighbours(self, query: Query, items: Array) -> Array:
         return self.base.score_items(query, items)
 
-    def explain_without_neighbours(self, query: str, doc_id: str, k: int) -> Explanation:
-        return self.base.explain(query, doc_id, k)
+    def contributions_without_neighbours(self, query: str, doc_id: str, k: int) -> Contributions:
+        return self.base.contributions(query, doc_id, k)
 
     def search_without_neighbours(self, query: Query, k: int) -> Found:
         return self.base.search(query, k)
@@ -174,7 +174,7 @@ class Robust(KernelModel, Wrapper):
     Settings: ClassVar[type[KernelSettings]] = RobustSettings
     fitted_type: ClassVar[type[Fitted]] = FittedRobust
 
-    def __init__(self, parts: Sequence[Model], **params: Any) -> None:
+    def __init__(self, parts: Sequence[Model], **params: object) -> None:
         super().__init__(parts, **params)
         for part in parts:
             if "maps" not in part.abilities():

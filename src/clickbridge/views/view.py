@@ -250,7 +250,7 @@ class ClickView(View):
         return len(self.names)
 
     def feature(self, column: int) -> str:
-        return f"on {self.names[column]}"
+        return self.names[column]
 
 
 @stored
