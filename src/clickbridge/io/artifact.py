@@ -52,9 +52,11 @@ class PartWriter:
         folder.mkdir(parents=True, exist_ok=True)
 
     def path(self, name: str) -> Path:
-        """Where to write the file called `name` (`pairs.npy`, `docs.parquet`)."""
+        """Where to write the file called `name` (`pairs.npy`, `docs.parquet`). What a killed writer left there, or a
+        link that someone put there, is not written into but replaced."""
         stem, dot, suffix = name.rpartition(".")
         self._paths[name] = self.folder / f"{stem}.{self.generation}{dot}{suffix}"
+        self._paths[name].unlink(missing_ok=True)
         return self._paths[name]
 
     def has(self, name: str) -> bool:
@@ -328,7 +330,7 @@ class Artifact:
         try:
             return self._read(name + ".parquet", lambda path: pq.read_table(path, columns=columns, memory_map=True))
         except pa.ArrowException as error:
-            raise self._unsound(name, "is not a sound Parquet file") from error
+            raise self._unsound(name, "is not a valid Parquet file") from error
 
     def strings(self, name: str) -> list[str]:
         try:
