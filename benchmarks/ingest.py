@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-CLICKBRIDGE = (sys.executable, "-m", "clickbridge.cli.main")
+CLICKBRIDGE = (sys.executable, "-m", "clickbridge")
 ANONYMOUS = re.compile(r"RssAnon:\s+(\d+) kB")
 TARGET_GIB = 4
 
@@ -29,6 +29,7 @@ class Cost:
     seconds: float
     peak_gib: float
     peak_own_gib: float
+    cpu: float
 
 
 def measured(*command: str) -> Cost:
@@ -45,7 +46,7 @@ def measured(*command: str) -> Cost:
     poller.join()
     if process.returncode:
         sys.exit(f"{' '.join(command)} ended with {process.returncode}")
-    return Cost(seconds, usage.ru_maxrss / 2**20, own[0] / 2**20)
+    return Cost(seconds, usage.ru_maxrss / 2**20, own[0] / 2**20, usage.ru_utime + usage.ru_stime)
 
 
 def _poll(pid: int, peak: list[int], done: threading.Event) -> None:
