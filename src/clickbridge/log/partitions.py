@@ -66,18 +66,12 @@ def aggregate(log: LogReader, aggregator: LogAggregator, engine: Engine, hide_na
     """Adds a log to an aggregator by the workers of an engine."""
     if log.reading.dedupe or "-" in log.paths:
         raise SettingError("--engine ray reads files apart from each other: leave out --dedupe and standard input")
+    folder, secret = str(aggregator.folder.resolve()), aggregator.secret
     work = [
-        Partition(
-            number,
-            str(Path(path).resolve()),
-            log.reading,
-            str(aggregator.folder.resolve()),
-            aggregator.secret,
-            hide_names,
-        )
+        Partition(number, str(Path(path).resolve()), log.reading, folder, secret, hide_names)
         for number, path in enumerate(log.paths)
     ]
-    made, summed = engine.exchange(stage, work, add_up, str(aggregator.folder.resolve()))
+    made, summed = engine.exchange(stage, work, add_up, folder)
     staged: list[Staged] = made
     for partition, found in zip(work, staged, strict=True):
         log.know(log.paths[partition.number], replace(found.layout, path=log.paths[partition.number]))
