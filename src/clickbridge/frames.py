@@ -18,7 +18,22 @@ if TYPE_CHECKING:
 class Frame(Protocol):
     """What a data frame is here: something that gives its columns to Arrow."""
 
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+Value = str | int | float | None
+"""What a table that we print or give away has in a cell."""
+
+
+class Table(Protocol):
+    """What pandas and Polars frames and Arrow tables have in common: one of them is what `to_frame` gives."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, name: str, /) -> object: ...
 
 
 KINDS = ("pandas", "polars", "arrow")
@@ -97,7 +112,7 @@ def column_values(column: pa.Array) -> list[Any]:
     return values
 
 
-def make_frame(columns: Mapping[str, Sequence[Any]], kind: str | None = None) -> Any:
+def make_frame(columns: Mapping[str, Sequence[object]], kind: str | None = None) -> Table:
     """Columns as a frame: a pandas one where pandas is installed, else Polars, else an Arrow table; or what `kind`
     says: pandas, polars or arrow."""
     if kind is not None and kind not in KINDS:
@@ -106,11 +121,11 @@ def make_frame(columns: Mapping[str, Sequence[Any]], kind: str | None = None) ->
         raise SettingError(f"{kind} is not installed: install it, or take another of {', '.join(KINDS)}")
     chosen = kind or next((name for name in ("pandas", "polars") if find_spec(name) is not None), "arrow")
     home = "pyarrow" if chosen == "arrow" else chosen
-    make: Callable[..., Any] = getattr(import_module(home), "table" if chosen == "arrow" else "DataFrame")
+    make: Callable[..., Table] = getattr(import_module(home), "table" if chosen == "arrow" else "DataFrame")
     return make({name: list(values) for name, values in columns.items()})
 
 
-def html_table(rows: Sequence[Mapping[str, Any]]) -> str:
+def html_table(rows: Sequence[Mapping[str, object]]) -> str:
     """A small table for notebooks. Text is escaped; numbers have four places."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
@@ -118,12 +133,12 @@ def html_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     text = "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
     return f'<td style="text-align:right">{text}</td>' if isinstance(value, int | float) else f"<td>{escape(text)}</td>"
 
 
-def frame_of_rows(rows: Sequence[Mapping[str, Any]], kind: str | None = None) -> Any:
+def frame_of_rows(rows: Sequence[Mapping[str, object]], kind: str | None = None) -> Table:
     """Dicts as a frame; what a row lacks is missing there."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     return make_frame({name: [row.get(name) for row in rows] for name in names}, kind)

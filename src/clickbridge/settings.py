@@ -1,4 +1,4 @@
-"""Settings: declared beside the model that has them, checked once, then frozen.
+"""Settings: declared with the model that has them, checked once, then frozen.
 
     @settings
     class PLSSettings(Counting, Text):
@@ -17,6 +17,8 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from clickbridge.errors import SettingError
 
+AUTO_LANGUAGE = "auto"
+"""The language that `fit` finds in the text; `Model.in_language_of` puts it in its place."""
 LANGUAGES = (
     "arabic", "danish", "dutch", "english", "finnish", "french", "german", "hungarian", "italian",
     "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "turkish", "none",
@@ -120,7 +122,13 @@ def setting(
     return field(default=default, metadata={"setting": (help, low, high, choices, group)})
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting,))
+def language_setting() -> Any:
+    """The language of text, which models with and without the other settings of text have."""
+    help = "stemmer and stop words; auto is the language of the documents, none switches both off"
+    return setting(AUTO_LANGUAGE, help, choices=(AUTO_LANGUAGE, *LANGUAGES))
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(setting, language_setting))
 def settings(kind: type[Kind]) -> type[Kind]:
     """Makes a class of declared settings a frozen dataclass."""
     return dataclass(frozen=True, kw_only=True)(kind)
@@ -167,8 +175,9 @@ class Printed(Settings):
 
     as_printed: bool = setting(
         False,
-        "the algorithm, features and constants of the paper, nothing of ours; other settings that you give count",
-        group="12, 13",
+        "the algorithm, features and constants of the paper, nothing of ours; a setting that you change from its "
+        "default still counts",
+        group="09, 11M, 11R, 12, 13",
     )
 
 
@@ -184,9 +193,10 @@ class Counting(Settings):
     min_clicks: int = setting(1, "least clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
     response: str = setting(
         "clicks",
-        "what a pair's clicks are worth: the count, log(1 + count), or the count less what the rank did: coec, pbm or "
-        "ips (need result pages); debiased is another name of pbm",
-        choices=("clicks", "log", "coec", "pbm", "ips", "debiased"),
+        "what a pair's clicks are worth: the count, log(1 + count), log(count) as 11M has it (log-t: one click is "
+        "worth nothing), or the count less what the rank did: coec, pbm or ips (need result pages); debiased is "
+        "another name of pbm",
+        choices=("clicks", "log", "log-t", "coec", "pbm", "ips", "debiased"),
     )
     half_life: float = setting(0.0, "days after which a click counts half; 0 is never (needs times in the log)", 0, 1e6)
     max_clicks_per_user: int = setting(
@@ -202,7 +212,7 @@ class Counting(Settings):
 class Text(Settings):
     """How text becomes words."""
 
-    language: str = setting("english", "stemmer and stop words; none switches both off", choices=LANGUAGES)
+    language: str = language_setting()
     stop_words: str = setting(
         "keep",
         "keep words like the and of (their idf makes them light), or drop them",
@@ -215,7 +225,21 @@ class Text(Settings):
 class Fields(Text):
     """Text of documents with several fields."""
 
-    fields: str = setting("auto", "field weights, as title:3,overview; auto learns them from held-back clicks")
+    fields: str = setting(
+        "auto", "field weights, as title:3,overview; equal gives each 1; auto learns them from held-back clicks"
+    )
+
+
+@settings
+class Comparing(Settings):
+    """How two queries, or two documents, are compared by their images."""
+
+    similarity: str = setting(
+        "cosine",
+        "how two queries, or two documents, are compared: the cosine of their images, or the dot product (11M)",
+        choices=("cosine", "dot"),
+        group="11M",
+    )
 
 
 @settings

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from clickbridge.errors import InputError
-from clickbridge.frames import html_table, make_frame
+from clickbridge.frames import Table, Value, html_table, make_frame
 
 Id = TypeVar("Id", str, str | None)
 
@@ -187,15 +187,15 @@ class Ranking(Sequence[Hit]):
 
     @property
     def titles(self) -> list[str]:
-        """What to show beside the ids; empty where the model knows no title."""
+        """What to show next to the ids; empty where the model knows no title."""
         return ["" if self.title is None else self.title(hit.doc_id) or "" for hit in self.hits]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, Value]]:
         """`rank`, `doc_id`, `score` and `title` of each document."""
         shown = zip(self.hits, self.titles, strict=True)
         return [{"rank": i, "doc_id": h.doc_id, "score": h.score, "title": t} for i, (h, t) in enumerate(shown, 1)]
 
-    def to_frame(self, kind: str | None = None) -> Any:
+    def to_frame(self, kind: str | None = None) -> Table:
         """The rows as a pandas frame where pandas is installed, else as Polars or Arrow; or as `kind` says."""
         rows = self.rows()
         return make_frame({name: [row[name] for row in rows] for name in ("rank", "doc_id", "score", "title")}, kind)
@@ -211,20 +211,27 @@ class Ranking(Sequence[Hit]):
 
 @dataclass(frozen=True, slots=True)
 class FeaturePair:
-    """A query feature and a document feature that met in the latent space, and what that was worth."""
+    """A word of the query, as typed, and one of the document that met in a model, and what that was worth.
+
+    Other features are said in words, too: "…izz…" are letters inside a word, "clicks after “ny pizza”" are those of
+    another query.
+    """
 
     query_feature: str
     doc_feature: str
     contribution: float
     share: float
     taught_by: tuple[str, ...] = ()
+    model: str = ""
+    """The part of a sum that it comes from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a document has its score: a sum over pairs of a query feature and a document feature.
+    """Why a document has its score: a sum over pairs of a word of the query and a word of the document.
 
-    `pairs` are the strongest, `rest` is all others together. `pairs[i].taught_by` names the clicks behind a pair.
+    `pairs` are the strongest, `rest` is all others together. `pairs[i].taught_by` names the clicks behind a pair. It
+    prints as a table.
 
     Examples
     --------
@@ -239,6 +246,27 @@ class Explanation:
     score: float
     pairs: tuple[FeaturePair, ...]
     rest: float
+
+    def rows(self) -> list[dict[str, str]]:
+        """One row per pair: its share of the score, the two words, and the first of what taught it."""
+        return [
+            {
+                "share": f"{pair.share:.0%}",
+                "typed": pair.query_feature,
+                "met": pair.doc_feature,
+                "taught by": next(iter(pair.taught_by), ""),
+            }
+            for pair in self.pairs
+        ]
+
+    def __str__(self) -> str:
+        rows = [list(row.values()) for row in self.rows()]
+        _, *wide = (max(map(len, column)) for column in zip(*rows, strict=True)) if rows else ("",)
+        lines = (f"{share:>4}  {'  '.join(map(str.ljust, words, wide))}" for share, *words in rows)
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        return html_table(self.rows())
 
 
 @dataclass(slots=True)
@@ -275,6 +303,8 @@ class ResultList:
         self.query_id, self.results = as_id(self.query_id), as_ids(self.results)
 
 
+LogRecord = Impression | PairCount | Document
+"""What a log is read into."""
 OPAQUE = "\x1f"
 """Prefix of the key of a query that has no text: normalised text can never contain it."""
 

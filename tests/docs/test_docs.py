@@ -95,6 +95,18 @@ def test_at_most_a_dozen_settings_are_for_every_day(name: str) -> None:
     assert {code for group in groups for code in group.split(", ")} <= papers | {"", "advanced"}
 
 
+@pytest.mark.parametrize("name", [*MODELS, *SUMS, *WRAPPERS])
+def test_what_as_printed_sets_is_documented(name: str) -> None:
+    rows = re.findall(
+        r"^\| \[([\w-]+)\]\([^)]+\) \| `([^`]+)` \|$", (DOCS / "settings.md").read_text(encoding="utf8"), re.M
+    )
+    written = dict(rows).get(name, "")
+    printed = model_class(name).Settings.printed
+    values = {key: str(value).lower() if isinstance(value, bool) else value for key, value in printed.items()}
+    words = (f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in values.items())
+    assert written == " ".join(words)
+
+
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_every_setting_has_a_line_of_help(name: str) -> None:
     for model, setting in SETTINGS[name].items():

@@ -18,11 +18,12 @@ from scipy.stats import ttest_1samp
 
 from clickbridge import ClickGraph
 from clickbridge.errors import SettingError
-from clickbridge.evaluate.reproduction import paper09, paper11m, paper13
+from clickbridge.evaluate.reproduction import paper09, paper11m, paper13, rmls_runs, verdicts
 from clickbridge.evaluate.reproduction.bench import NO_SCORE, NOT_HERE, Data, taken
+from clickbridge.evaluate.reproduction.claims import CLAIMS
 from clickbridge.evaluate.reproduction.lab import Lab, clicks_up_to
 from clickbridge.evaluate.reproduction.paper_table import Table, TableRow
-from clickbridge.evaluate.reproduction.relevance_rows import Line, bins_table, relevance_table
+from clickbridge.evaluate.reproduction.relevance_rows import Line, bins_table, relevance_table, sign_on, t_on
 from clickbridge.evaluate.reproduction.run import TABLES, chosen, reproduce
 from clickbridge.evaluate.reproduction.run_folder import Files, escaped, markdown
 from clickbridge.models.specs import parse_spec
@@ -104,7 +105,9 @@ def test_any_text_comes_through_markdown(text: str) -> None:
 def test_tables_are_chosen_by_key_or_paper() -> None:
     assert chosen([]) == list(TABLES)
     assert chosen(["12"]) == ["12-2", "12-3"]
-    assert chosen(["13-2", "13"]) == ["13-2", "13-3", "13-4", "13-5", "13-6", "13-7"]
+    found = chosen(["13-2", "13"])
+    assert found[:3] == ["13-2", "13-1", "13-3"]
+    assert {key.split("-")[0] for key in found} == {"13"}
     with pytest.raises(SettingError, match="no table '99'"):
         chosen(["99"])
 
@@ -137,7 +140,7 @@ def test_models_that_are_not_there_or_cannot_say_so(small_graph: ClickGraph) -> 
         Line("New", "nosuch", (0.4,) * 3),
     ]
     table = relevance_table("13-2", "t", data, lines, with_map=True)
-    assert table.columns == ("MAP", "nDCG@1", "nDCG@3", "nDCG@5", "unseen nDCG@5", "p vs BM25", "fit s")
+    assert table.columns == ("MAP", "nDCG@1", "nDCG@3", "nDCG@5", "unseen nDCG@5", "p vs BM25", "fit CPU s")
     bm25, walk, absent = table.rows
     assert bm25.ours[0] == 1.0
     assert isinstance(bm25.ours[4], float)
@@ -227,7 +230,7 @@ def test_rank_groups_on_a_log_without_text(tmp_path: Path) -> None:
     setting = paper09.clara2(Lab(tmp_path, **SMALL, real=tmp_path))
     assert setting is not None
     found = {t.title.split(": ")[1]: t for t in paper09.rank_tables(setting)}
-    assert list(found) == ["online", "walk", "click counts", "random order"]
+    assert list(found) == ["online, as printed", "online", "walk", "click counts", "random order"]
     assert "28 pages teach, 12 later ones have a click" in found["walk"].data
     for table in found.values():
         assert [row.label for row in table.rows] == ["1~5", "6~10", "all"]
@@ -237,7 +240,8 @@ def test_rank_groups_on_a_log_without_text(tmp_path: Path) -> None:
     assert [row.ours[:3] for row in counts] == [(2.0, 100.0, 0.0), (6.0, 100.0, 0.0), (4.0, 100.0, 0.0)]
     assert found["walk"].rows[0].ours == counts[0].ours
     assert found["random order"].rows[0].ours[0] == pytest.approx(3 - 5.5)
-    assert found["online"].rows[1].paper == (0.7924, 62.8, 32.6)
+    assert found["online, as printed"].rows[1].paper == (0.7924, 62.8, 32.6)
+    assert found["online"].rows[1].paper == ()
     assert float(str(found["online"].rows[2].ours[0])) >= 0
     timed = paper09.time_table(setting.data, setting.pages)
     assert all(float(str(row.ours[0])) > 0 for row in timed.rows)
@@ -249,17 +253,75 @@ def test_tables_on_a_small_simulated_log(lab: Lab) -> None:
     """Figures are figures, the published ones stand beside, and a second run gives the same."""
     found = {t.key: t for t in reproduce(["13-2", "13-6", "11M-2", "11M-F4", "11M-F5"], lab)}
     models = {row.label: row for row in found["13-2"].rows}
-    for label in ("PLS", "RW", "LSI_qd", "LSI_dt", "BM25"):
+    for label in ("PLS, as printed", "PLS, ours", "RW", "LSI_qd", "LSI_dt, as printed", "BM25, ours"):
         assert 0 < float(str(models[label].ours[0])) <= 1
-    assert models["PLS"].paper == (0.676, 0.728, 0.736)
+    assert models["PLS, as printed"].paper == (0.676, 0.728, 0.736)
+    assert models["PLS, ours"].paper == ()
     assert "Kendall tau" in found["13-2"].notes[0]
     assert found["11M-F4"].svg is not None
     assert "<svg" in found["11M-F4"].svg
     for row in found["11M-F5"].rows:
         assert sum(float(str(share)) for share in row.ours[:3]) == pytest.approx(1.0, abs=1e-3)
     again = Lab(lab.folder / "again", **SMALL)
-    (first,) = list(reproduce(["13-2"], again))
+    first, tests, claims = reproduce(["13-2"], again)
     assert [row.ours[:4] for row in first.rows] == [row.ours[:4] for row in found["13-2"].rows]
+    assert tests.columns == ("RMLS, as printed", "RMLS, ours", "PLS, as printed", "PLS, ours")
+    own = dict(zip(tests.columns, tests.rows[0].ours, strict=True))
+    assert tests.rows[0].label == "RMLS, as printed"
+    assert own["RMLS, as printed"] is None
+    gain = np.mean([*again.simulated("one-week").values("pls", {"as_printed": True})["nDCG@5"].values()])  # type: ignore[index]
+    gain -= float(str(first.rows[0].ours[2]))
+    assert str(own["PLS, as printed"]).startswith(f"{gain:+.3f}, p ")
+    assert {row.ours[1] for row in claims.rows} <= {"holds", "fails", "not significant", "not tested"}
+    assert any(row.label.startswith("13 Table 2: RMLS is as good as PLS") for row in claims.rows)
+
+
+def a_week(values: dict[str, list[float]]) -> Data:
+    """Judged queries whose nDCG@5 under each model is given."""
+    lists = [ResultList(str(n), str(n), ["a"], [1.0]) for n in range(max(map(len, values.values())))]
+    data = Data("made up", "", ClickGraph.build([Impression("q", ["a", "b"], ["a"])]), {"seen": lists, "unseen": lists})
+    for spec, own in values.items():
+        data._values[spec, "[]", "seen"] = {"nDCG@5": {str(n): value for n, value in enumerate(own)}}
+    return data
+
+
+def test_verdicts() -> None:
+    rng = np.random.default_rng(0)
+    low = rng.random(60) / 2
+    high = low + 0.2 + rng.random(60) / 10
+    data = a_week({"bm25": low.tolist(), "pls": high.tolist(), "walk": (low + rng.normal(0, 0.1, 60)).tolist()})
+    bm25, pls, walk = (Line(spec.upper(), spec, ()) for spec in ("bm25", "pls", "walk"))
+    test = t_on("nDCG@5")
+    assert verdicts.beats(data, pls, bm25, test).word == "holds"
+    assert verdicts.beats(data, bm25, pls, test).word == "fails"
+    assert verdicts.beats(data, walk, bm25, test).word == "not significant"
+    assert verdicts.level(data, walk, bm25, test).word == "holds"
+    assert verdicts.level(data, pls, bm25, test).word == "fails"
+    assert verdicts.not_below(data, pls, bm25, test).word == "holds"
+    both = verdicts.beats_all(data, walk, [bm25, pls], test)
+    assert both.word == "fails"
+    assert "below PLS; level with BM25 (t-test)" in both.figures
+    few = verdicts.beats(data, pls, bm25, test, only={"0"})
+    assert few == verdicts.NOT_TESTED
+    assert verdicts.beats(data, pls, bm25, sign_on("nDCG@5")).figures.endswith("sign test p <.001")
+    assert verdicts.all_of([few, verdicts.Verdict("holds", "a"), verdicts.Verdict("fails", "b")]) == ("fails", "a; b")
+    assert verdicts.within(49.1, 40, 60, "49.1%").word == "holds"
+
+
+def test_every_claim_names_a_table_that_there_is() -> None:
+    assert {claim.table for claim in CLAIMS} <= set(TABLES)
+    assert {claim.where.split()[0] for claim in CLAIMS} == {"13", "12", "11M", "11R", "09"}
+
+
+def test_pairs_that_judgments_do_not_bear_out() -> None:
+    """d2 was clicked below d1 and is worse, d4 below d3 and is as good, d6 below d5 and is better."""
+    log = [Impression("q", [f"d{n}", f"d{n + 1}"], [f"d{n + 1}"]) for n in (1, 3, 5)]
+    judged = [ResultList("1", "q", [f"d{n}" for n in range(1, 7)], [2.0, 1.0, 1.0, 1.0, 0.0, 3.0])]
+    data = Data("pairs", "", ClickGraph.build(log), {"seen": judged, "unseen": judged})
+    found = rmls_runs.judged_pairs(data)
+    assert found is not None
+    assert (found["judged"], found["agree"], found["tie"], found["contradict"]) == (3, 1, 1, 1)
+    assert rmls_runs.judged_pairs(replace(data, graph=ClickGraph.build([Impression("r", ["x"], ["x"])]))) is None
 
 
 def test_real_data_joins_where_it_is(lab: Lab, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_not_a_readable_file(tmp_path: Path) -> None:
 def test_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "MAX_LINE", 1 << 20)
     (tmp_path / "a").write_bytes(b"x" * (1 << 21))
-    with pytest.raises(InputError, match="has a line over 1 MiB: is it a text file, one record a line"):
+    with pytest.raises(InputError, match="has a line over 1 MiB: is it a text file, one record per line"):
         read(tmp_path / "a")
 
 

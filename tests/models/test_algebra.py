@@ -139,7 +139,8 @@ def test_weights_that_do_not_fit(weights: str, small_graph: ClickGraph) -> None:
 
 
 def test_a_sum_survives_saving(small_graph: ClickGraph, tmp_path: Path) -> None:
-    model = Sum([VSM(fields="body"), BM25(fields="title:2,body", k1=0.7), LMIR(fields="body")], weights="1,.5,2")
+    said = {"fields": "body", "language": "english"}
+    model = Sum([VSM(**said), BM25(fields="title:2,body", k1=0.7, language="english"), LMIR(**said)], weights="1,.5,2")
     model.fit(small_graph).save(tmp_path / "model")
     again = clickbridge.load(tmp_path / "model")
     assert isinstance(again, Sum)

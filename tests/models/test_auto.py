@@ -168,3 +168,18 @@ def test_without_pages_a_candidate_must_find_what_was_clicked() -> None:
     assert found.pop("nothing like it") == 0.0
     assert all(value == 1.0 for value in found.values())
     assert jury.weights.max() > 1, "a query counts as often as it was clicked"
+
+
+def test_where_the_given_order_beats_all_that_search_a_sum_with_it_still_searches() -> None:
+    """People want the first result, whatever the words say."""
+    rng = np.random.default_rng(0)
+    docs = [Document(f"d{i}", {"title": f"word{i % 7} word{i}"}) for i in range(60)]
+    pages = []
+    for n in range(600):
+        shown = [f"d{i}" for i in rng.permutation(60)[:8]]
+        pages.append(Impression(f"word{n % 7} word{int(rng.integers(60))}", shown, shown[:1], time=float(n)))
+    model = Auto(candidates="auto", budget="1s").fit(ClickGraph.build(pages, docs))
+    trials = {trial["spec"]: trial for trial in model.fitted.report["auto"]["trials"]}
+    assert trials["given"]["ndcg"] > trials["bm25"]["ndcg"]
+    assert model.chosen_model.fitted.spec in ("given+bm25", "online:given+bm25")
+    assert model.rank("word3")

@@ -197,7 +197,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(SettingError, match="encode has 'letters', but views have no dense:letters"):
         LSIDocTerm(encode={"letters": Letters()}).fit(GRAPH)
     for wrong, line in (
-        (lambda texts: np.zeros((1, 3)), "expected 25 rows, got shape"),
+        (lambda texts: np.zeros((1, 3)), "expected 25, got shape"),
         (lambda texts: [1.0] * len(texts), "got shape"),
         (lambda texts: [[1.0] * (i % 2 + 1) for i in range(len(texts))], "all of one length"),
     ):

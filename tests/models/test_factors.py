@@ -196,6 +196,7 @@ def test_no_setting_within_its_limits_makes_factors_overflow(training: str, rate
     settings = {"dim": 4, "training": training, "learning_rate": rate, "decay": decay, "epochs": 30}
     model: Any = build_model("svdfeature", settings)
     study = Study(random_log(400, 0, 0.5))
+    model = model.in_language_of(study)
     model.fit_on(study, replace(model.choose(study), epochs=30))
     for array in (model.spaces_[0].l_x, model.spaces_[0].l_y, model.doc_bias_, model.match_.data):
         assert np.isfinite(array).all()
@@ -204,6 +205,7 @@ def test_no_setting_within_its_limits_makes_factors_overflow(training: str, rate
 def test_factors_that_overflow_are_refused() -> None:
     model: Any = build_model("svdfeature", SMALL)
     study = Study(random_clicks(5))
+    model = model.in_language_of(study)
     _, training = model._begin(study, model.choose(study))
     assert isinstance(training, Training)
     training._descent.factors.u[:] = np.inf

@@ -95,7 +95,7 @@ def test_a_setting_can_address_one_part() -> None:
     model: Any = build_model("bm25+vsm", {"bm25.k1": "2", "vsm.language": "none"})
     bm25, vsm = model.parts
     assert isinstance(vsm, VSM)
-    assert (bm25.k1, bm25.language, vsm.language) == (2.0, "english", "none")
+    assert (bm25.k1, bm25.language, vsm.language) == (2.0, "auto", "none")
     assert build_model("bm25", {"bm25.b": "0"}).get_params()["b"] == 0.0
 
 

@@ -43,6 +43,7 @@ def layout(seed: int = 0) -> tuple[Layout, list[Array], list[Array], list[Array]
         centres=np.concatenate([part.T.ravel() for part in centres]),
         weight_start=np.array([0, 6]),
         slot_start=np.array([0, 2]),
+        sums=np.array([False, False]),
     )
     return Layout(*map(read_only, made)), z, tilde, centres
 
@@ -106,7 +107,7 @@ def test_nothing_to_learn_or_rank() -> None:
     assert learn_own(ends, none, flat, flat, none.astype(np.uint64), 0, *empty_table(), 0) == (0, 0)
     listed_pages(none, none, np.array([-1]), none, none)
     empty = np.zeros(2, dtype=np.int64)
-    how = np.ones(3)
+    how = np.ones(4)
     query = np.zeros(1, dtype=np.uint64)
     blended(empty, none, none, flat, flat, query, *empty_table(), 1.0, how, np.zeros(1), flat)
     assert not weights.any()
@@ -155,8 +156,12 @@ def test_the_blend_by_hand() -> None:
     listed_pages(order, items, np.array([4, 6, 7, -1]), np.array([5]), pages)
     assert pages.tolist() == [5, 4, -1, 6]
     latent, prior, out = np.array([0.5, 0.25, 9.0, 1.0]), np.array([-1.0, -2.0]), np.empty(4)
-    blended(indptr, order, pages, given, latent, queries, keys, values, 1.0, np.array([2.0, 3.0, 1.0]), prior, out)
+    blended(indptr, order, pages, given, latent, queries, keys, values, 1.0, np.array([2.0, 3.0, 1.0, 1.0]), prior, out)
     assert out.tolist() == [2 * 0.25 + 3 * 0.5 - 2, 2 * 0.5 - 3 * 0.5 - 1, -np.inf, 2 * 1.0 - 1]
     latent[:] = np.nan  # not looked at
-    blended(indptr, order, pages, given, latent, queries, keys, values, 1.0, np.array([0.0, 3.0, 1.0]), prior, out)
+    blended(indptr, order, pages, given, latent, queries, keys, values, 1.0, np.array([0.0, 3.0, 1.0, 1.0]), prior, out)
     assert out.tolist() == [3 * 0.5 - 2, -3 * 0.5 - 1, -np.inf, -1.0]
+    latent[:] = [0.5, 0.25, 9.0, 1.0]
+    alone = np.array([1.0, 0.0, 0.0, 0.0])
+    blended(indptr, order, pages, given, latent, queries, keys, values, 1.0, alone, prior, out)
+    assert out.tolist() == [0.25, 0.5, -np.inf, 1.0]

@@ -81,7 +81,7 @@ def test_no_gain_below_is_paid_for_at_the_top() -> None:
 
 @pytest.mark.parametrize("text", ["", "1,2", "1,2,0", "a,b,c", "-1,0,1", "1,2,3,4", "nan,0,1"])
 def test_blends_that_are_none(text: str) -> None:
-    with pytest.raises(SettingError, match=r"blend must be auto or latent,own,shrink"):
+    with pytest.raises(SettingError, match=r"blend must be auto, none or latent,own,shrink"):
         Blend.parse(text)
     assert Blend.parse("0.5,0,4") == Blend(0.5, 0.0, 4.0)
 

@@ -69,8 +69,9 @@ def soft_k_means_step(points: Array, centres: Array, beta: float) -> tuple[Array
     """Eq. (26) and (27) by loops: responsibilities, then new centres."""
     p = np.zeros((len(points), len(centres)))
     for i, q in enumerate(points):
-        for k, mu in enumerate(centres):
-            p[i, k] = np.exp(-beta * np.sum((q - mu) ** 2))
+        far = [np.sum((q - mu) ** 2) for mu in centres]
+        for k in range(len(centres)):
+            p[i, k] = np.exp(-beta * (far[k] - min(far)))  # the same factor above and below: nothing underflows
         p[i] /= p[i].sum()
     return p, np.array(
         [sum(p[i, k] * points[i] for i in range(len(points))) / p[:, k].sum() for k in range(p.shape[1])]

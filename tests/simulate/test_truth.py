@@ -10,9 +10,14 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from scipy import sparse
 
 from clickbridge.errors import SettingError
 from clickbridge.io.lists import read_lists
+from clickbridge.numerics.ragged import Ragged
+from clickbridge.online.eigen import Lists, decompose
+from clickbridge.online.projection import Shape, project
+from clickbridge.simulate.calibration import DRAWS
 from clickbridge.simulate.scale import SCALES, write_log
 from clickbridge.simulate.truth import (
     CONCEPTS,
@@ -63,12 +68,15 @@ def test_grades_by_hand(world: World) -> None:
 
 def test_candidates_are_of_the_topic_and_each_once(world: World) -> None:
     queries = np.arange(len(world.query_texts))
-    pool = candidates(world, queries, (OWN, 6, 14), np.random.default_rng(2))
+    pool = candidates(world, queries, (OWN, 6, 14, 4), np.random.default_rng(2))
     topics = world.query_intents // INTENTS_PER_TOPIC
     for row, docs in enumerate(pool):
         there = docs[docs >= 0]
         assert len({*there}) == len(there)
-        assert (world.doc_intents[there] // INTENTS_PER_TOPIC == topics[row]).all()
+        near, far = (block[block >= 0] for block in (docs[:-4], docs[-4:]))
+        assert (world.doc_intents[near] // INTENTS_PER_TOPIC == topics[row]).all()
+        assert (world.doc_intents[far] == world.look_alikes[world.query_intents[row]]).all()
+        assert (world.doc_intents[far] // INTENTS_PER_TOPIC != topics[row]).all()
         own = np.flatnonzero(world.doc_intents == world.query_intents[row])
         assert len({*docs[:OWN]} & {*own}) == min(OWN, len(own))
 
@@ -124,13 +132,69 @@ def test_files_agree(folder: Path) -> None:
         assert max(label for r in lists for label in r.labels or ()) == 4
         assert {r.query for r in lists} <= set(intents)
     assert not {r.query for r in lists} & set(typed)
-    assert len(docs) == round(SCALES["one-week"].n_docs * 0.01)
+    assert len(docs) == round(DRAWS["one-week"].docs * round(SCALES["one-week"].n_docs * 0.01))
 
 
 def test_a_seed_gives_the_same_bytes(tmp_path: Path, folder: Path) -> None:
     write_log("one-week", tmp_path, fraction=0.01, clicks="dbn", impressions=5_000)
     for file in sorted(folder.iterdir()):
         assert (tmp_path / file.name).read_bytes() == file.read_bytes()
+
+
+def drawn(scale: str, fraction: float) -> tuple[World, sparse.csr_array]:
+    """A world of the scale and the clicks of as many searches as the calibration asks for."""
+    size, draws, rng = SCALES[scale].shrunk(fraction), DRAWS[scale], np.random.default_rng(0)
+    counts = (round(draws.queries * size.n_queries), round(draws.docs * size.n_docs), round(draws.words * size.n_words))
+    per_row = (size.words_per_query, size.words_per_doc)
+    world = draw_world(*counts, per_row, rng, queries_per_intent=draws.queries_per_intent)
+    share = np.cumsum(world.popularity * world.seen)
+    clicks = sparse.csr_array((len(world.query_texts), world.n_docs), dtype=np.int64)
+    for _ in range(10):
+        n = round(draws.searches * size.n_queries / 10)
+        rows = np.searchsorted(share, rng.random(n) * share[-1], side="right")
+        shown, clicked = draw_pages(world, rows, 10, "pbm", rng)
+        at, rank = np.nonzero(clicked)
+        clicks = clicks + sparse.csr_array(
+            (np.ones(len(at), dtype=np.int64), (rows[at], shown[at, rank])), clicks.shape
+        )
+    return world, clicks
+
+
+@pytest.mark.parametrize(("scale", "fraction"), [("one-week", 0.03), ("enterprise", 0.05), ("half-year", 0.0005)])
+def test_the_published_size_is_left_after_the_threshold(scale: str, fraction: float) -> None:
+    """Table 1 of 13 and Section 5.1 of 11M count what pairs of three clicks or fewer leave. Half a year is drawn as a
+    sample: all averages are the same at every fraction."""
+    published, size = SCALES[scale], SCALES[scale].shrunk(fraction)
+    world, clicks = drawn(scale, fraction)
+    query, doc = (clicks >= 4).nonzero()
+    queries, docs = np.unique(query), np.unique(doc)
+    assert len(queries) == pytest.approx(size.n_queries, rel=0.08)
+    assert len(docs) == pytest.approx(size.n_docs, rel=0.08)
+    assert len(query) / len(queries) == pytest.approx(published.clicked_docs_per_query, rel=0.06)
+    assert len(query) / len(docs) == pytest.approx(published.clicking_queries_per_doc, rel=0.08)
+    texts = (world.query_texts[queries], world.doc_texts[docs])
+    words = [[{*text.split()} for text in side] for side in texts]
+    for side, mean in zip(words, (published.words_per_query, published.words_per_doc), strict=True):
+        assert np.mean([len(row) for row in side]) == pytest.approx(mean, rel=0.08)
+    if scale != "half-year":  # see calibration.py
+        assert len(set().union(*words[0], *words[1])) == pytest.approx(size.n_words, rel=0.08)
+
+
+def test_result_lists_of_all_topics_are_one_graph() -> None:
+    """So that 09's truncation and query clusters have something to do: before, no component exceeded a topic."""
+    world, _ = drawn("one-week", 0.01)
+    rng = np.random.default_rng(4)
+    shown, _ = draw_pages(world, rng.integers(0, len(world.query_texts), 5_000), 20, "pbm", rng)
+    pages = [row[row >= 0] for row in shown]
+    lists = Lists(Ragged.of_lengths(np.array([len(p) for p in pages])), np.concatenate(pages), world.n_docs)
+    spaces = decompose(lists, 50, seed=0).spaces
+    largest = max(spaces, key=lambda space: len(space.pages))
+    assert len(largest.pages) > 0.9 * len(np.unique(lists.pages)) > 2_000
+    assert largest.vectors.shape[1] == 50  # truncated
+    assert largest.values[1] < 1 - 1e-6  # one component, not several
+    assert largest.values[-1] > 0.3  # and topics are still to be seen in it
+    projection = project(lists, Shape(50, 0.95, 20, 10.0, "weighted", 10.0, True))
+    assert projection.layout.n_clusters.max() == 20
 
 
 def test_an_unknown_click_model(tmp_path: Path) -> None:

@@ -91,7 +91,8 @@ def test_a_score_does_not_depend_on_the_list(spec: str, fitted: dict[str, Fitted
 @every_spec
 def test_refitting_takes_over_what_was_chosen(spec: str, fitted: dict[str, FittedKernel], graph: ClickGraph) -> None:
     model = fitted[spec]
-    again = build_model(spec).learn(Study(graph), model.choices)
+    study = Study(graph)
+    again = build_model(spec).in_language_of(study).learn(study, model.choices)
     assert again.choices is model.choices
     for query in QUERIES:
         np.testing.assert_array_equal(again.score(query, model.doc_ids), model.score(query, model.doc_ids))

@@ -21,7 +21,8 @@ from oracles.skernel import click_kernel, least_eigenvalue, pearson_over_union
 
 Array = np.ndarray[Any, Any]
 KEYS = ["walmart", "wal mart", "wallmart store", "southwest airlines", "cheap flights", "\x1f77"]
-every_kind = pytest.mark.parametrize("kind", CLICK_KERNELS)
+PRINTED = "pearson-union"
+every_kind = pytest.mark.parametrize("kind", [kind for kind in CLICK_KERNELS if kind != PRINTED])
 clicks_of = hnp.arrays(np.int64, st.tuples(st.integers(1, 8), st.integers(2, 6)), elements=st.integers(0, 5))
 
 
@@ -51,6 +52,20 @@ def test_the_printed_pearson_is_no_kernel() -> None:
     clicks = rng.integers(0, 3, (8, 5))
     gram = np.array([[np.nan_to_num(pearson_over_union(u, v), nan=1.0) for v in clicks] for u in clicks])
     assert least_eigenvalue(gram) < -0.5
+
+
+@given(clicks=clicks_of)
+@settings(deadline=None)
+def test_equation_9_as_printed(clicks: Array) -> None:
+    every = np.arange(len(clicks))
+    found = ClickKernel.of(PRINTED, sparse.csr_array(clicks)).block(every, every)
+    for i in every:
+        for j in every:
+            one, two = clicks[i], clicks[j]
+            expected = (
+                1.0 if i == j else np.nan_to_num(pearson_over_union(one, two)) if one.any() and two.any() else 0.0
+            )
+            assert found[i, j] == pytest.approx(expected if one.any() else 0.0, abs=1e-7)
 
 
 def kernel_of(weights: dict[str, float], kind: str, seed: int = 0) -> QueryKernel:
@@ -122,7 +137,7 @@ def test_weights_that_make_no_kernel(weights: dict[str, float]) -> None:
 
 
 def test_a_click_kernel_that_is_none() -> None:
-    with pytest.raises(SettingError, match="click_kernel must be pearson, cosine, jaccard, jensen-shannon; got 'dice'"):
+    with pytest.raises(SettingError, match=r"click_kernel must be pearson, .*jensen-shannon; got 'dice'"):
         kernel_of({"click": 1.0}, "dice")
 
 

@@ -275,7 +275,7 @@ def test_clicks_that_make_neighbours_give_no_preferences(synonyms: ClickGraph, m
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("epsilon", "0", "epsilon must be auto or a number above 0; got '0'"),
+        ("epsilon", "-1", "epsilon must be auto or a number from 0; got '-1'"),
         ("prior", "-1", "prior must be auto or a number from 0; got '-1'"),
         ("n_neighbours", "0", "n_neighbours must be auto or a number above 0"),
         ("ridge", "much", "ridge must be auto or a number above 0; got 'much'"),

@@ -22,7 +22,6 @@ from clickbridge.cli.fitting import (
     Threads,
     engine_of,
     fit_settings,
-    told_language,
 )
 from clickbridge.cli.runs import Queries, lists_of
 from clickbridge.errors import SettingError
@@ -61,10 +60,8 @@ def compare(
 ) -> None:
     """Learn several models, run them on the same lists, and say which is better and how sure that is."""
     from clickbridge.evaluate.compare import compare as compare_models
-    from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.io.topics import labelled_by
     from clickbridge.io.trec import read_qrels
-    from clickbridge.models.specs import build_components, parse_spec
 
     runs_on = engine_of("local", threads, memory)
     keep_apart([report, csv, save_dir], [graph, lists, qrels, queries])
@@ -73,9 +70,6 @@ def compare(
             raise SettingError(f"cannot write {path}: its folder does not exist")
     options = {"min_clicks": min_clicks, "min_users": min_users, "response": response, "half_life": half_life}
     settings = fit_settings(set, **options, dim=dim, fields=fields, seed=seed or None)
-    opened = ClickGraph.open(graph)
-    parts = (part for spec in models.split(",") for part in build_components(parse_spec(spec)))
-    settings |= told_language(opened, {name for part in parts for name in part.setting_names()}, settings)
     judged = lists_of(lists, queries)
     if qrels is not None:
         judged = labelled_by(judged, read_qrels(qrels))
@@ -129,11 +123,12 @@ def _print(found: Comparison) -> None:
             mark = model.paired[name].mark if model.paired else ""
             shown[name] = "no score" if row[name] is None else f"{row[name]:.4f}{mark}"
         shown[f"{found.main} gain"] = f"{tested.difference:+.4f}" if tested else None
-        shown["p"] = p_in_words(row["p_t_test"]) if tested else None
+        shown["p"] = p_in_words(tested.p_value) if tested else None
         quality.append(shown)
         also: dict[str, Any] = {"model": row["model"]}
         also["95% interval"] = f"{tested.low:+.3f} to {tested.high:+.3f}" if tested else None
-        also |= {f"p {test}": p_in_words(row[f"p_{test}"]) if tested else None for test in ("random", "sign")}
+        also["p random"] = p_in_words(tested.p_random) if tested else None
+        also["p sign"] = p_in_words(tested.p_sign) if tested else None
         also["won/tied/lost"] = row.get("won_tied_lost")
         also |= {cost.replace("_", " "): in_words(row[cost]) for cost in ("no_score", "fit_s", "query_ms")}
         also["MB"] = f"{row['peak_mb']:,.0f}"

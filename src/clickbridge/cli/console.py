@@ -7,14 +7,16 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
 import typer
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from clickbridge.errors import SettingError
 from clickbridge.evaluate.tables import in_words as in_words
@@ -35,6 +37,7 @@ out = Console(highlight=False, soft_wrap=True, markup=False, emoji=False, width=
 err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+STEP = re.compile(r"\b([\d,]*\d) of (?:at most )?([\d,]*\d)\b")
 LONGEST = 1_500
 """Characters of a line for a person: whoever reports a value has cut it, and if not it is cut here."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -83,18 +86,45 @@ def visible(text: str) -> str:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str, int], None]]:
-    """A spinner with what is being done and how many so far; nothing where stderr is no terminal."""
+    """What is being done and how many so far, with a bar and the time left where a line says `3 of 10`; nothing where
+    stderr is no terminal."""
     if not sys.stderr.isatty():
         yield lambda what, count: None
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn(), TimeLeftColumn(),
+    )  # fmt: skip
     with Progress(*columns, console=err, transient=True) as bars:
-        task = bars.add_task("starting", total=None)
+        yield Steps(bars).report
 
-        def report(what: str, count: int) -> None:
-            bars.update(task, description=f"{what} {count:,}" if count else what)
 
-        yield report
+class TimeLeftColumn(ProgressColumn):
+    """How long it will take, as soon as that can be told."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        left = task.time_remaining
+        return Text(f"about {timedelta(seconds=int(left))} left" if left else "")
+
+
+class Steps:
+    """One bar for the stage of the work that runs now. A new stage, which is another text, begins at nothing."""
+
+    def __init__(self, bars: Progress) -> None:
+        self.bars, self.stage = bars, ""
+        self.task = bars.add_task("starting", total=None)
+
+    def report(self, what: str, count: int) -> None:
+        found, stage = STEP.search(what), re.sub(r"[\d,.]+", "", what)
+        number, total = (int(word.replace(",", "")) for word in found.groups()) if found else (0, None)
+        text = visible(f"{what} {count:,}" if count else what)
+        if stage != self.stage:
+            self.bars.remove_task(self.task)
+            self.task = self.bars.add_task(text, total=total)
+        # The step that a line names has just begun.
+        self.bars.update(self.task, description=text, completed=max(number - 1, 0))
+        self.stage = stage
 
 
 def keep_apart(outputs: Sequence[object], inputs: Sequence[object]) -> None:

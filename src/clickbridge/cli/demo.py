@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SPECS = ("vsm", "lmir", "bm25", "lsi-dt", "cos-click", "pls", "auto")
 BEFORE, AFTER, TAUGHT = "bm25", "auto", "online"
 """A model of words, the best one, and one that learns while the page is used."""
-BUDGET = "15s"
+BUDGET = "30s"
 EXAMPLES = 6
 MEASURES = "nDCG@1,nDCG@5,R@10"
 SEARCHES = (0, 250, 500, 1000, 2000)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import say
 from clickbridge.errors import SettingError
 from clickbridge.settings import Counting, declared_in, parse_assignments
 from clickbridge.settings import Fields as FieldSettings
-
-if TYPE_CHECKING:
-    from clickbridge.graph.clickgraph import ClickGraph
 
 COUNTING = declared_in(Counting)
 Dim = Annotated[int | None, typer.Option(help="dimensions of the latent space; above the rank it is clipped")]
@@ -49,22 +44,6 @@ def engine_of(name: str, threads: int, memory: str) -> Any:
 
         return Gpu(*limits)
     raise SettingError(f"--engine is local, ray, ray://HOST:PORT or gpu; got {name!r}")
-
-
-def told_language(graph: ClickGraph, known: set[str], settings: Mapping[str, Any]) -> dict[str, str]:
-    """The stemmer that the text asks for, said in one line, where it is not English and nobody chose one."""
-    from clickbridge.settings import LANGUAGES
-    from clickbridge.views.languages import guess_language
-
-    if "language" not in known or any(name.rpartition(".")[2] == "language" for name in settings):
-        return {}
-    first = graph.docs.slice(0, 2000)
-    texts = (text for name in graph.field_names if name != "url" for text in first[name].to_pylist() if text)
-    found = guess_language(texts, LANGUAGES)
-    if found == "english":
-        return {}
-    say(f"the text looks {found.capitalize()}: language={found}; --set language=english takes the English stemmer")
-    return {"language": found}
 
 
 def bytes_of(text: str) -> int:

@@ -58,7 +58,7 @@ def kind_of(place: Path) -> str:
 
 
 def _refitted(place: Path, user: str, refit: bool, graph: Path | None, engine: Any) -> Any:
-    """What a model learned of one person cannot be told apart: it is learned anew without them."""
+    """What a model learned of one person cannot be told apart: it is learned again without them."""
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.graph.forget import forget_user
     from clickbridge.io.artifact import kept_for_writing

@@ -57,7 +57,7 @@ def insights(
     source: Annotated[Path, typer.Argument(help="A GRAPH or MODEL folder.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The folder to write.", show_default=False)],
     min_users: MinPeople = 2,
-    language: Annotated[str, typer.Option(help="Language of stems and small words.")] = "english",
+    language: Annotated[str, typer.Option(help="Language of the text; auto is that of the documents.")] = "auto",
     json: Json = False,
 ) -> None:
     """Find synonyms, dead searches, buried documents and queries of one need: tables and one page."""

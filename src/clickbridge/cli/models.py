@@ -21,7 +21,6 @@ from clickbridge.cli.fitting import (
     Threads,
     checked_counting,
     engine_of,
-    told_language,
 )
 from clickbridge.errors import SettingError
 from clickbridge.settings import parse_assignments
@@ -113,7 +112,6 @@ def fit(
         check_target(out, KIND)
     checkpoints = None if checkpoint is None else checked_folder(checkpoint, [graph, out])
     opened = ClickGraph.open(graph)
-    settings |= told_language(opened, known, settings)
     kept = [name.strip().lower() for name in filter_fields.split(",")] if filter_fields else []
     check_fields(opened, kept)
     counting = {**opened.defaults, **counting}

@@ -1,4 +1,4 @@
-"""`clickbridge reproduce`: the papers' tables on data at hand, with the papers' own figures beside."""
+"""`clickbridge reproduce`: the papers' tables on data at hand, next to the papers' own figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def reproduce(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Print the papers' tables on data at hand, with their own figures beside."""
+    """Print the papers' tables on data at hand, next to the published figures."""
     if quick:
         # Before NumPy is loaded: on matrices this small a second thread only waits, on a busy machine for minutes.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

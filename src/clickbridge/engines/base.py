@@ -32,7 +32,7 @@ class Engine(Protocol):
         asked for, in this process: it may write into arrays that it shares with the caller."""
         ...
 
-    def at_work(self) -> AbstractContextManager[Any]:
+    def at_work(self) -> AbstractContextManager[object]:
         """Held around a fit or an update: BLAS has one thread. Large products are cut into blocks for `map`; on small
         ones BLAS's own threads mostly wait for each other, and their number would change the last bits of a sum."""
         ...

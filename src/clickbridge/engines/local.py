@@ -72,7 +72,7 @@ class Local:
 
     # --- threads ---------------------------------------------------------------------------------
 
-    def at_work(self) -> AbstractContextManager[Any]:
+    def at_work(self) -> AbstractContextManager[object]:
         return _blas().limit(limits=1)
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:

@@ -95,7 +95,7 @@ def rmls_constants(
 
 
 def describe(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array) -> Sample:
-    """The sample of queries x, documents y and responses r, a row a query; queries without response do not count."""
+    """The sample of queries x, documents y and responses r, a row per query; queries without response do not count."""
     counts = np.diff(r.indptr)
     there = counts[counts > 0]
     if not len(there):
@@ -249,7 +249,7 @@ def held_queries(keys: list[str], seed: int) -> Array:
 
 
 def measure(model: Learned, space: Space, held: Array, delta: float, name: str, engine: Engine) -> Bound:
-    """The maps are learned anew without the held-back queries, features as `fit` left them, and the alignment
+    """The maps are learned again without the held-back queries, features as `fit` left them, and the alignment
     of those maps is measured on both."""
     x = within_unit_ball(sparse.csr_array(model.query_features[:, space.q_columns]))
     y = within_unit_ball(sparse.csr_array(model.doc_features[:, space.d_columns]))

@@ -46,6 +46,7 @@ from clickbridge.io.lists import write_lists
 from clickbridge.measures import Measure, evaluate_run, main_measure, parse_measures
 from clickbridge.models.catalogue import titles_of
 from clickbridge.models.specs import build_model, parse_spec
+from clickbridge.models.study import documents_language, language_notes
 from clickbridge.settings import Counting, Setting, declared_in
 from clickbridge.types import ResultList
 
@@ -79,7 +80,7 @@ def compare(
     lists: Sequence[ResultList] | str | Path | Frame,
     models: Sequence[Entrant] | Mapping[str, Entrant] | str,
     *,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     baseline: str = "given",
     measures: str = MEASURES,
     dims: Sequence[int] = (),
@@ -115,8 +116,8 @@ def compare(
     labelled, notes = labelled_lists(as_lists(lists), "compare")
     opened = graph if isinstance(graph, ClickGraph) else ClickGraph.open(graph)
     chosen, more = _settings(opened, specs, settings or {})
-    least = int({**opened.defaults, **(settings or {})}.get("min_users", 1))
-    notes += more
+    least = COUNTING["min_users"].check({**opened.defaults, **(settings or {})}.get("min_users", 1))
+    notes += more + _language_notes(opened, settings or {})
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch:
         bench = _bench(graph, labelled, save_dir, Path(scratch), engine)
         trials: dict[str, Trial] = {}
@@ -172,6 +173,13 @@ def _settings(
     for name, own in chosen.items():
         build_model(specs[name], own)
     return chosen, list(responses(graph, **counting).notes) if counting else []
+
+
+def _language_notes(graph: ClickGraph, settings: Mapping[str, Any]) -> list[str]:
+    """Which stemmer the specs take, where the settings leave it open."""
+    if any(key.rpartition(".")[2] == "language" for key in settings):
+        return []
+    return list(language_notes(documents_language({name: graph.field(name) for name in graph.field_names})))
 
 
 # --- what is done --------------------------------------------------------------------------------

@@ -83,7 +83,8 @@ def own_trial(
         fitted = model.fitted
     ranked, scores = reranked(fitted, lists)
     settings = _changed(model) if isinstance(model, Model) else {}
+    took = seconds if isinstance(seconds, float) else 0.0
     return Trial(
-        name, settings, float(seconds or 0.0), query_milliseconds(fitted, lists), peak_mb(), fitted.report, ranked,
+        name, settings, took, query_milliseconds(fitted, lists), peak_mb(), fitted.report, ranked,
         scores, False,
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from clickbridge.evaluate.significance import Paired, gains_over, holm, t_test
+from clickbridge.evaluate.similar import PairedPreference
 from clickbridge.evaluate.slices import GROUPINGS, Cell, QueryFacts, cell, group
 from clickbridge.evaluate.tables import html_of, text_table
 from clickbridge.evaluate.trial import Trial
-from clickbridge.frames import frame_of_rows
+from clickbridge.frames import Table, Value, frame_of_rows
 from clickbridge.graph.rank_effect import RankEffect
 from clickbridge.io.files import plain_cell, written_aside
 from clickbridge.types import ResultList
@@ -108,8 +109,8 @@ class Comparison:
 
     # --- out -------------------------------------------------------------------------------------
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One row a model, numbers as they are."""
+    def rows(self) -> list[dict[str, Value]]:
+        """One row per model, numbers as they are."""
         return [
             {
                 "model": m.spec,
@@ -124,8 +125,8 @@ class Comparison:
             for m in self.models
         ]
 
-    def to_frame(self, kind: str | None = None) -> Any:
-        """One row a model; pandas where it is installed, else Polars, else Arrow."""
+    def to_frame(self, kind: str | None = None) -> Table:
+        """One row per model; pandas where it is installed, else Polars, else Arrow."""
         return frame_of_rows(self.rows(), kind)
 
     def _shown(self) -> list[dict[str, Any]]:
@@ -150,13 +151,13 @@ class Comparison:
     def _repr_html_(self) -> str:
         return html_of(self._title, self._shown(), self.notes)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Everything, ready for JSON."""
         marks = {m.spec: {name: p.mark for name, p in m.paired.items()} for m in self.models}
         return {
             "main": self.main,
             "baseline": self.baseline,
-            "models": [row | {"marks": marks[row["model"]]} for row in self.rows()],
+            "models": [row | {"marks": own} for row, own in zip(self.rows(), marks.values(), strict=True)],
             "refused": self.refused,
             "pairs": [vars(pair) for pair in self.pairs],
             "slices": self.slices,
@@ -182,7 +183,7 @@ class Comparison:
         with written_aside(path) as file:
             file.write(text.getvalue().encode())
 
-    def write_report(self, path: str | Path, similar: Any = ()) -> None:
+    def write_report(self, path: str | Path, similar: Sequence[PairedPreference] = ()) -> None:
         """One HTML file that needs nothing else; `similar` are PairedPreference results to show as bars."""
         from clickbridge.evaluate.report import render
 

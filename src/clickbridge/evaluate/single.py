@@ -12,7 +12,7 @@ import numpy as np
 from clickbridge.errors import InputError, SettingError
 from clickbridge.evaluate.slices import Cell, cell
 from clickbridge.evaluate.tables import html_of, text_table
-from clickbridge.frames import Frame, frame_of_rows, is_frame
+from clickbridge.frames import Frame, Table, Value, frame_of_rows, is_frame
 from clickbridge.io.lists import read_lists
 from clickbridge.measures import Measure, evaluate_run, parse_measures
 from clickbridge.models.fitted import Array, Fitted
@@ -71,16 +71,16 @@ class Evaluation:
         """Mean and 95% interval of a measure."""
         return cell(self.values[measure], list(self.values[measure]), frozenset())
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One row a measure: mean, 95% interval, queries."""
+    def rows(self) -> list[dict[str, Value]]:
+        """One row per measure: mean, 95% interval, queries."""
         found = {name: self.over(name) for name in self.measures}
         return [
             {"measure": name, "mean": own.mean, "low": own.low, "high": own.high, "queries": own.n}
             for name, own in found.items()
         ]
 
-    def to_frame(self, kind: str | None = None) -> Any:
-        """One row a query, with every measure; pandas where it is installed, else Polars, else Arrow."""
+    def to_frame(self, kind: str | None = None) -> Table:
+        """One row per query, with every measure; pandas where it is installed, else Polars, else Arrow."""
         ids = list(dict.fromkeys(query_id for own in self.values.values() for query_id in own))
         return frame_of_rows(
             [

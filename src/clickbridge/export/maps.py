@@ -24,7 +24,7 @@ class Block:
     name: str
     """Short, of letters, digits and underscores: the name of a field."""
     images: Any
-    """A sparse matrix or a dense array, one row a document."""
+    """A sparse matrix or a dense array, one row per document."""
     found: Array
     """Which documents have an image here."""
 

@@ -8,11 +8,11 @@ from clickbridge.export.folder import write_json
 from clickbridge.export.recipe import Recipe
 from clickbridge.export.source import Source
 from clickbridge.insight.synonyms import learn_synonyms, solr_lines, write_csv
+from clickbridge.models.known_words import language_of
 
 
 def write(source: Source, folder: Path) -> None:
-    language = getattr(source.fitted.settings, "language", "english")
-    found = learn_synonyms(source.log, min_users=source.min_users, language=language)
+    found = learn_synonyms(source.log, min_users=source.min_users, language=language_of(source.fitted))
     (folder / "synonyms.txt").write_text("".join(f"{line}\n" for line in solr_lines(found)), encoding="utf8")
     write_csv(folder / "synonyms.csv", found)
     analysis = {

@@ -150,7 +150,7 @@ class ClickSignals(Value):
         return out
 
     def alike(self, lists: Candidates, weights: Array) -> Array:
-        """Likeness to the weighted others of the list by being chosen for the same queries."""
+        """Similarity to the weighted others of the list by being chosen for the same queries."""
         out = np.empty((len(weights), lists.lists.n_rows))
         rows = (*self.together.arrays, 1, 0, 1)
         likeness(lists.lists.indptr, lists.items, *rows, NO_SCALE, NO_SCALE, weights, out)

@@ -1,4 +1,4 @@
-"""What the values of this package share: arrays that nobody changes, and copies that are made anew.
+"""What the values of this package share: arrays that nobody changes, and copies that are made again.
 
 Compiled loops are made for one type of array, and a memory-mapped array, a writable one and a read-only one are three.
 Here all are plain, contiguous and read-only, wherever they come from.

@@ -16,12 +16,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.fusion.crossfit import Block, Fold, crossfit
 from clickbridge.fusion.features import Columns, GraphTexts, ListFeatures
 from clickbridge.fusion.fixed_arrays import check
 from clickbridge.fusion.forest import Forest, damaged
 from clickbridge.fusion.pool import FittedPooling, ranked_high, scored, summed
+from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE, POOL
 from clickbridge.io.letor import LetorRow, write_letor
 from clickbridge.io.values import stored
@@ -86,10 +88,12 @@ class FittedMart(FittedPooling, FittedWrapper):
 
     settings: MartSettings
     choices: MartChoices
-    features: ListFeatures
+    features: ListFeatures | None
+    """None where the trees see the parts' scores alone."""
 
     def __post_init__(self) -> None:
-        check(self.features.text.n_docs == len(self.catalogue), "documents")
+        check((self.features is None) == (self.settings.features == "scores"), "features")
+        check(self.features is None or self.features.text.n_docs == len(self.catalogue), "documents")
         forest, names = self.forest, self.feature_names
         if forest is not None and forest.n_features != len(names):
             raise damaged(f"{forest.n_features} features, {len(names)} names")
@@ -105,6 +109,8 @@ class FittedMart(FittedPooling, FittedWrapper):
     @cached_property
     def always(self) -> Array:
         """Documents that are found whatever is asked."""
+        if self.features is None:
+            return np.empty(0, dtype=np.int64)
         return np.sort(self.features.clicks.popular(self.choices.popular))
 
     @property
@@ -150,9 +156,7 @@ class FittedMart(FittedPooling, FittedWrapper):
         return self._matrix(candidates, *part_columns(self.parts, candidates))
 
     def _matrix(self, candidates: Candidates, own: Columns, whole: Columns) -> tuple[list[str], Array]:
-        if self.settings.features == "scores":
-            return scores_alone(own)
-        return self.features.matrix(candidates, own, whole)
+        return list_matrix(self.features, candidates, own, whole)
 
     def write_letor(self, path: str | Path, lists: Sequence[ResultList]) -> None:
         """The features of labelled lists as a LETOR file, for other learners."""
@@ -183,7 +187,7 @@ class FittedMart(FittedPooling, FittedWrapper):
 class Mart(Wrapper):
     """Boosted trees that rank by the scores of models, by text and by clicks: `Mart([BM25(), PLS()])`.
 
-    Needs LightGBM: `pip install "clickbridge[mart]"`. Each part is one feature beside those of text and clicks. Parts
+    Needs LightGBM: `pip install "clickbridge[mart]"`. Each part is one feature, next to those of text and clicks. Parts
     are cross-fitted, so that no tree learns from a score that has seen its answer.
 
     Examples
@@ -211,7 +215,7 @@ class Mart(Wrapper):
         return FittedMart(
             model=self.name, settings=s, catalogue=study.catalogue, choices=choices, parts=parts,
             queries=parts[0].queries.joined([part.queries for part in parts[1:]]),
-            features=graph_texts(study, s).with_clicks(study.graph), notes=joined_notes(parts, *choices.notes),
+            features=list_features(study, s, study.graph), notes=joined_notes(parts, *choices.notes),
         )  # fmt: skip
 
     # --- what the fitted one tells ---------------------------------------------------------------
@@ -236,23 +240,19 @@ class Mart(Wrapper):
 
     # --- trees -----------------------------------------------------------------------------------
 
-    def block(self, fold: Fold, parts: Sequence[Fitted], texts: GraphTexts) -> list[Block]:
+    def block(self, fold: Fold, parts: Sequence[Fitted], study: Study) -> list[Block]:
         """Features and labels of the fold's lists, the parts having seen only its rest; none without lists."""
         s: MartSettings = self.settings
-        features = texts.with_clicks(fold.held.graph)
+        features = list_features(study, s, fold.held.graph)
         lists = at_most(max(s.max_lists // s.folds, 1), self._labelled(fold, parts, features), s.seed)
         if not lists:
             return []
         candidates = Candidates.of(lists, fold.rest.catalogue, fold.rest.clicked().queries)
-        columns = part_columns(parts, candidates)
-        if s.features == "scores":
-            names, x = scores_alone(columns[0])
-        else:
-            names, x = features.matrix(candidates, *columns, fold.rest.engine)
+        names, x = list_matrix(features, candidates, *part_columns(parts, candidates), fold.rest.engine)
         labels = np.array([label for r in lists for label in r.labels or ()])
         return [Block(names, x, labels, candidates.lists.lengths, fold.held.times_asked(lists))]
 
-    def _labelled(self, fold: Fold, parts: Sequence[Fitted], features: ListFeatures) -> list[ResultList]:
+    def _labelled(self, fold: Fold, parts: Sequence[Fitted], features: ListFeatures | None) -> list[ResultList]:
         """Held-back pages with a click; without pages, the parts' pooled best and what was clicked."""
         held = fold.held
         if held.shown is not None:
@@ -262,7 +262,7 @@ class Mart(Wrapper):
         keys = [held.graph.query_keys[int(i)] for i in np.unique(held.clicked.query)]
         ids = fold.rest.catalogue.doc_ids
         drawn = np.random.default_rng(self.settings.seed).integers(len(ids), size=(len(keys), STRANGERS)).tolist()
-        popular = features.clicks.popular(POPULAR).tolist()
+        popular = [] if features is None else features.clicks.popular(POPULAR).tolist()
         found = {key: {ids[i] for i in (*some, *popular)} for key, some in zip(keys, drawn, strict=True)}
         for part in (part for part in parts if "search" in part.abilities):
             for key, ranking in zip(keys, part.rank_many(keys, POOL), strict=True):
@@ -328,22 +328,33 @@ def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
         said += joined_notes(fold.parts) if number == 0 else ()  # what they chose
         for mart, own in zip(marts, blocks, strict=True):
             parts = [learned[identity(part)] for part in mart.parts]
-            own += mart.block(fold, parts, graph_texts(study, mart.settings))
+            own += mart.block(fold, parts, study)
     out = []
     for mart, own in zip(marts, blocks, strict=True):
         study.watch(f"growing trees of {mart.spec}")
         forest, names, note = mart.grow(own)
         parts_chosen = tuple(chosen[identity(part)] for part in mart.parts)
-        popular = POPULAR if study.graph.impressions is None else 0
+        popular = POPULAR if study.graph.impressions is None and mart.settings.features == "all" else 0
         out.append(MartChoices(parts=parts_chosen, forest=forest, feature_names=names, popular=popular, notes=(note,)))
     return out
 
 
-def graph_texts(study: Study, s: MartSettings) -> GraphTexts:
-    """Texts of documents and queries, read once for all folds."""
-    return study.once(
+def list_features(study: Study, s: MartSettings, clicks: ClickGraph) -> ListFeatures | None:
+    """What text and the clicks of a GRAPH say of lists, where trees see more than scores. Texts of documents and
+    queries are read once for all folds."""
+    if s.features == "scores":
+        return None
+    texts = study.once(
         ("list texts", s.language, s.stop_words), lambda: GraphTexts.of(study.graph, s.language, s.stop_words)
     )
+    return texts.with_clicks(clicks)
+
+
+def list_matrix(
+    features: ListFeatures | None, candidates: Candidates, own: Columns, whole: Columns, engine: Engine | None = None
+) -> tuple[list[str], Array]:
+    """Names of the features and their values: the parts' scores alone, or all that text and clicks say beside them."""
+    return scores_alone(own) if features is None else features.matrix(candidates, own, whole, engine)
 
 
 def part_columns(parts: Sequence[Any], candidates: Candidates) -> tuple[dict[str, Array], dict[str, Array]]:

@@ -194,7 +194,7 @@ class TextSignals(Value):
         return out
 
     def alike(self, lists: Candidates, weights: Array) -> Array:
-        """Likeness to the weighted others of the list, for each space and each row of `weights`."""
+        """Similarity to the weighted others of the list, for each space and each row of `weights`."""
         stride, n = len(self.names), len(weights)
         out = np.empty((len(self.spaces) * n, lists.lists.n_rows))
         for number, place in enumerate(self.spaces):

@@ -19,8 +19,8 @@ from clickbridge.log.aggregate import LogAggregator
 from clickbridge.log.clean import normalise_query
 from clickbridge.log.pair_sums import database_errors
 from clickbridge.log.personal import REDACT, redacted
-from clickbridge.log.readers import LogReader, LogRecord
-from clickbridge.types import Document
+from clickbridge.log.readers import LogReader
+from clickbridge.types import Document, LogRecord
 
 Progress = Callable[[str, int], None]
 
@@ -55,7 +55,7 @@ def build_graph(
             aggregate(log, aggregator, engine, redact == "learned")
             n_records = len(log.paths)
         else:
-            n_records = _add_log(aggregator, map(_without_names, log) if redact == "learned" else log, progress)
+            n_records = _add_log(aggregator, log, progress, redact)
         _check_any(aggregator, n_records > 0 or bool(getattr(log, "paths", ())))
         progress("merging", 0)
         aggregator.finish()
@@ -81,15 +81,17 @@ def _add_documents(aggregator: LogAggregator, docs: Iterable[Document], progress
             progress("documents", count)
 
 
-def _add_log(aggregator: LogAggregator, log: Iterable[LogRecord], progress: Progress) -> int:
+def _add_log(aggregator: LogAggregator, log: Iterable[LogRecord], progress: Progress, redact: str) -> int:
     """How many records there were."""
     # A reader normalises queries; records made by hand may hold them as they were typed.
     clean = log if isinstance(log, LogReader) else map(_normalised, log)
+    if redact == "learned":
+        clean = map(_without_names, clean)
     count = 0
     for count, record in enumerate(clean, 1):
         aggregator.add(record)
         if count % 20_000 == 0:
-            progress("log lines", count)
+            progress(log.reads.lines if isinstance(log, LogReader) else "log lines", count)
     return count
 
 

@@ -25,8 +25,7 @@ from clickbridge.graph.storage import parts_present, read_graph, write_graph
 from clickbridge.graph.sums import sum_pairs as sum_pairs
 from clickbridge.io.secret import Secret
 from clickbridge.log.clean import find_query
-from clickbridge.log.readers import LogRecord
-from clickbridge.types import OPAQUE, Document, edge_name, text_of_key
+from clickbridge.types import OPAQUE, Document, LogRecord, edge_name, text_of_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,8 +58,8 @@ class ClickGraph:
         pairs: Pairs,
         impressions: Impressions | None = None,
         clicks: Clicks | None = None,
-        defaults: Mapping[str, Any] | None = None,
-        summary: Mapping[str, Any] | None = None,
+        defaults: Mapping[str, object] | None = None,
+        summary: Mapping[str, object] | None = None,
         vectors: Vectors | None = None,
         secret: Secret | None = NO_SECRET,
         redact: str = "shown",
@@ -70,8 +69,8 @@ class ClickGraph:
         self.pairs = pairs
         self.impressions = impressions
         self.clicks = clicks
-        self.defaults = dict(defaults or {})
-        self.summary = dict(summary or {})
+        self.defaults: dict[str, Any] = dict(defaults or {})
+        self.summary: dict[str, Any] = dict(summary or {})
         self.vectors = dict(vectors or {})
         self.secret = secret
         """By which users were hashed; None where only the owner of the GRAPH may read it."""
@@ -90,7 +89,7 @@ class ClickGraph:
         out: str | Path | None = None,
         *,
         vectors: Mapping[str, str] | None = None,
-        defaults: Mapping[str, Any] | None = None,
+        defaults: Mapping[str, object] | None = None,
         progress: Callable[[str, int], None] | None = None,
         memory_mb: int = MEMORY_MB,
         secret: Secret | None = None,
@@ -101,7 +100,7 @@ class ClickGraph:
 
         `log` is what `read_log` gives, or any `Impression`, `PairCount` and `Document` objects; `docs` is what
         `read_docs` gives, or `Document` objects. `vectors` are files of dense vectors by name, `defaults` are settings
-        of counting that `fit` shall use, `progress` is told what is being done and how far it is. Users are hashed
+        of counting that `fit` uses, `progress` is told what is being done and how far it is. Users are hashed
         by a `secret`, a new one or that of the GRAPH at `out`; give that of another GRAPH to merge the two later.
         `redact` says where e-mail addresses, numbers of phones and cards and the like are hidden: "shown" from others,
         "learned" from the GRAPH too, or "off". With an `engine` of several workers, `Ray`, they read the files of
@@ -134,16 +133,22 @@ class ClickGraph:
         time_format: str | None = None,
         dedupe: bool = False,
         max_rejects: str | float = "1%",
-        **build: Any,
+        out: str | Path | None = None,
+        vectors: Mapping[str, str] | None = None,
+        defaults: Mapping[str, object] | None = None,
+        progress: Callable[[str, int], None] | None = None,
+        memory_mb: int = MEMORY_MB,
+        secret: Secret | None = None,
+        redact: str = "shown",
     ) -> ClickGraph:
         """A GRAPH from data frames: pandas, Polars, Arrow tables, and whatever else gives Arrow columns.
 
-        `log` has a click a row (`query`, `doc_id`, and `clicks`, `impressions`, `user`, `time` where they are known),
+        `log` has a click per row (`query`, `doc_id`, and `clicks`, `impressions`, `user`, `time` where they are known),
         or a result page a row, with lists in `results` and `clicks`. `docs` has `doc_id` and columns of text. `columns`
         and `doc_columns` map our names to the frames'; usual names, as `search_term` and `sku`, are known. Times may
         be numbers (`time_unit`) or text (`time_format`); what is not said is found out. With `dedupe` a row that
-        repeats another one is left out. Rows that cannot be used are left out, up to the share `max_rejects`. What
-        else `build` takes may be given too.
+        repeats another one is left out. Rows that cannot be used are left out, up to the share `max_rejects`. The
+        others are as in `build`.
 
             ClickGraph.from_frame(log, docs, columns={"query": "search_term", "doc_id": "sku"})
         """
@@ -151,7 +156,10 @@ class ClickGraph:
 
         reading = {"time_unit": time_unit, "time_format": time_format, "dedupe": dedupe}
         records, documents = log_and_documents(log, docs, columns, doc_columns, max_rejects, **reading)
-        return cls.build(records, documents or (), **build)
+        return cls.build(
+            records, documents or (), out, vectors=vectors, defaults=defaults, progress=progress, memory_mb=memory_mb,
+            secret=secret, redact=redact,
+        )  # fmt: skip
 
     @classmethod
     def open(cls, path: str | Path) -> ClickGraph:
@@ -269,13 +277,13 @@ class ClickGraph:
     def _with(self, pairs: Pairs, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
         return self.like(pairs=pairs, impressions=impressions, clicks=clicks)
 
-    def like(self, **other: Any) -> ClickGraph:
+    def like(self, **other: object) -> ClickGraph:
         """The same GRAPH but for what is given."""
         same = ("docs", "pairs", "impressions", "clicks", "defaults", "summary", "vectors", "secret", "redact")
         return ClickGraph(**{"queries": self.query_keys, **{name: getattr(self, name) for name in same}, **other})
 
     def of_queries(self, keep: Array, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
-        """Only the queries in `keep`, numbered anew, with these events of theirs."""
+        """Only the queries in `keep`, numbered again, with these events of theirs."""
         number = np.cumsum(keep) - 1
         if impressions is not None:
             impressions = replace(impressions, query=number[impressions.query].astype(np.int32))

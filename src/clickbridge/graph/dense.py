@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from clickbridge.errors import InputError
 from clickbridge.graph.storage import DOCS, QUERIES, vectors_name
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Vectors = dict[str, dict[str, Array]]
 """By name, then by side (`query`, `doc`): one row for each item, NaN where it has none."""
-Encoder = Callable[[list[str]], Any]
+Encoder = Callable[[list[str]], ArrayLike]
 """Texts into vectors: one row for each text, all of one length."""
 ENCODED_AT_ONCE = 4096
 READ_AT_ONCE, READ_BYTES = 4096, 1 << 20
@@ -133,7 +134,7 @@ def _matrix(path: str, column: pa.Array, width: int) -> tuple[Array, Array]:
 
 
 def document_text(fields: Mapping[str, str]) -> str:
-    """What an encoder reads of a document: a line a field, title, name and heading first, the others by name."""
+    """What an encoder reads of a document: a line per field, title, name and heading first, the others by name."""
     names = [*(name for name in HEADINGS if name in fields), *sorted(set(fields) - set(HEADINGS))]
     return "\n".join(fields[name] for name in names if fields[name])
 
@@ -168,7 +169,7 @@ def _encode(name: str, encode: Encoder, texts: list[str]) -> Array:
         made = np.asarray(encode(texts), dtype=np.float32)
         shape = made.shape
     except (ValueError, TypeError) as error:
-        raise InputError(f"encode {name!r} must give one vector a text, all of one length: {error}") from error
+        raise InputError(f"encode {name!r} must give one vector per text, all of one length: {error}") from error
     if len(shape) != 2 or shape[0] != len(texts):
-        raise InputError(f"encode {name!r} must give one vector a text: expected {len(texts)} rows, got shape {shape}")
+        raise InputError(f"encode {name!r} must give one vector per text: expected {len(texts)}, got shape {shape}")
     return made

@@ -15,7 +15,7 @@ from clickbridge.graph.storage import KIND
 
 @dataclass(frozen=True)
 class Forgotten:
-    """What was removed, counted; `left` is how much is found of the person afterwards, read anew from disk."""
+    """What was removed, counted; `left` is how much is found of the person afterwards, read again from disk."""
 
     pages: int = 0
     clicks: int = 0

@@ -57,6 +57,10 @@ def responses(
         values = weighed_clicks(graph, half_life) if half_life else pairs.clicks.astype(np.float64)
     # log(1 + t), not log t: a single click must not count for nothing.
     values = np.log1p(values) if response == "log" else values
+    # 11M, eq. (1), to the letter: log 1 = 0, so a pair of one click drops out.
+    values = np.log(np.maximum(values, 1.0)) if response == "log-t" else values
+    if response == "log-t" and not values[keep].any():
+        raise InputError("response log-t is 0 for a pair of one click, and no pair has more; use response=log")
     return Responses(graph.matrix(rows="queries", values=np.where(keep, values, 0.0)), notes)
 
 

@@ -21,6 +21,7 @@ from clickbridge.insight.synonyms import Synonym, learn_synonyms, solr_lines, wr
 from clickbridge.insight.word_pairs import WordPair, word_pairs
 from clickbridge.io.files import aside_name, plain_cell
 from clickbridge.models.fitted import Fitted
+from clickbridge.settings import AUTO_LANGUAGE
 
 MARK = "insights.html"
 """The file by which a folder of insights is known."""
@@ -49,7 +50,7 @@ class Insights:
         }
 
 
-def find_insights(graph: ClickGraph, *, min_users: int = 2, language: str = "english") -> Insights:
+def find_insights(graph: ClickGraph, *, min_users: int = 2, language: str = AUTO_LANGUAGE) -> Insights:
     """What a GRAPH tells. Nothing that fewer than `min_users` people showed is in it."""
     notes = []
     if not has_users(graph):
@@ -112,7 +113,7 @@ def write_insights(found: Insights, out: Path, title: str) -> None:
 
 
 def write_rows(path: Path, kind: type, rows: Iterable[Any]) -> None:
-    """Values of one kind as a table, a column a field."""
+    """Values of one kind as a table, a column per field."""
     with path.open("w", encoding="utf8", newline="") as file:
         table = csv.writer(file)
         table.writerow(field.name for field in fields(kind))

@@ -94,7 +94,7 @@ def count_log(log: LogReader, progress: Callable[[str, int], None] | None = None
             counts.clicks += record.clicks
             counts.documents[record.doc_id] += record.clicks
         if progress is not None and number % 10_000 == 0:
-            progress("log lines", number)
+            progress(log.reads.lines, number)
     return counts
 
 

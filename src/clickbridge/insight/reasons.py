@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from clickbridge.errors import ClickbridgeError
-from clickbridge.insight.word_pairs import parts_of
+from clickbridge.insight.word_relations import relation
 from clickbridge.log.personal import redacted
+from clickbridge.models.explain import Contributions, Part
+from clickbridge.models.explained_words import Wording
 from clickbridge.models.fitted import Fitted
-from clickbridge.types import Explanation, FeaturePair
+from clickbridge.models.known_words import parts_of
 from clickbridge.views.stopwords import STOP_WORDS
-from clickbridge.views.text import Analyzer, fold_accents, tokens_of
+from clickbridge.views.text import fold_accents
 
 PAIRS = 60
 """Pairs of features that are asked for: several of them become one sentence."""
 BRIDGES = 2
 ARROW = " → "
-ALIKE, BASE = "a query alike by ", "the base model"
-"""How kernels name their features: similar queries, and the model that they correct."""
+TEXT = frozenset({"word", "bigram", "char", "clicktext"})
+"""Views of words and letters."""
 Span = tuple[str, str]
 """Kind and text: `text`, `word`, `query` or `title`."""
 MARKS = {"text": "", "word": "`", "query": "*", "title": "“"}
@@ -53,21 +54,21 @@ def reasons(
     fitted.catalogue.number(doc_id)
     teller = _Teller(fitted, query, doc_id, may_show)
     for found in explanations(fitted, query, doc_id):
-        for pair in found.pairs:
-            if pair.contribution > 0:
-                teller.add(pair)
+        for part in found.parts:
+            if part.value > 0:
+                teller.add(part, found.share(part))
         if teller.found and not teller.leans_on_base:
             break
         teller.leans_on_base = False
     return teller.told()[:most]
 
 
-def explanations(fitted: Fitted, query: str, doc_id: str) -> Iterable[Explanation]:
+def explanations(fitted: Fitted, query: str, doc_id: str) -> Iterable[Contributions]:
     """What the model says or, where it has nothing to say, what the models say that it is made of."""
     for part in parts_of(fitted):
         if "explain" in part.abilities:
             try:
-                yield part.explain(query, doc_id, PAIRS)
+                yield part.contributions(query, doc_id, PAIRS)
             except ClickbridgeError:  # nothing to explain here: the next part may
                 continue
 
@@ -77,7 +78,8 @@ class _Sum:
     """What pairs that say the same add up to."""
 
     share: float = 0.0
-    words: dict[str, None] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    """Typed words, each with how the document has it."""
     bridges: dict[Span, None] = field(default_factory=dict)
 
 
@@ -85,88 +87,57 @@ class _Teller:
     """Sorts pairs of features by the sentence that they make."""
 
     def __init__(self, fitted: Fitted, query: str, doc_id: str, may_show: Callable[[str], bool]) -> None:
-        self.fitted, self.query, self.may_show = fitted, query, may_show
-        self.title = fitted.catalogue.named(fitted.catalogue.number(doc_id))
-        self.specs = sorted({p.spec for p in parts_of(fitted)} | {"equal", "latent"}, key=len, reverse=True)
-        language = next((p.settings.language for p in parts_of(fitted) if hasattr(p.settings, "language")), "english")
-        self.analyzer = Analyzer(language)
-        self.typed, self.titled = self._forms(query), self._forms(self.title)
-        self.small = STOP_WORDS.get(language, frozenset())
+        self.query, self.may_show = query, may_show
+        self.wording = Wording(fitted, query, doc_id)
+        self.title = self.wording.title
+        self.small = STOP_WORDS.get(self.wording.analyzer.language, frozenset())
         self.found: dict[tuple[str, ...], _Sum] = {}
         self.leans_on_base = False
         """Whether the score is partly that of a model inside, which then explains its share."""
 
-    def _forms(self, text: str) -> dict[str, str]:
-        """Words as they are written by their stems."""
-        return {term: word for word in tokens_of(text) for term in self.analyzer.terms(word)}
-
     # --- features --------------------------------------------------------------------------------
 
-    def _split(self, feature: str) -> tuple[str, str]:
-        """(view, name) of a feature; the name of a part goes."""
-        text = feature
-        while spec := next((s for s in self.specs if text.startswith(f"{s} ")), None):
-            text = text[len(spec) + 1 :]
-        view, space, rest = text.partition(" ")
-        if view == "click" and rest.startswith("on "):
-            return "click", rest[3:]
-        if view == "query" and rest:
-            return "asked", rest
-        if space and view.partition(":")[0] in ("char", "bigram", "word", "clicktext", "id", "dense"):
-            return view.partition(":")[0], rest
-        return "word", text
-
-    def add(self, pair: FeaturePair) -> None:
-        (one, typed), (two, met) = self._split(pair.query_feature), self._split(pair.doc_feature)
-        if met == BASE:
+    def add(self, part: Part, share: float) -> None:
+        one, two = ("click" if f.of_clicks else f.view.partition(":")[0] for f in (part.query, part.document))
+        typed, met = part.query.name, part.document.name
+        if two == "base":
             self.leans_on_base = True
-        elif typed.startswith(ALIKE):
-            self._put(("alike",) if met == self.title else ("alike", met), pair)
-        elif two == "click" and one in ("click", "asked") and met == self.title:
-            self._put(("memory",), pair)
+        elif one == "alike":
+            self._put(("alike",) if met == self.title else ("alike", met), part, share)
+        elif two == "click" and one in ("click", "query") and met == self.title:
+            self._put(("memory",), part, share)
         elif one == "click":
-            self._put(("memory",) if typed == self.title else ("chosen", typed), pair)
+            self._put(("memory",) if typed == self.title else ("chosen", typed), part, share)
         elif two == "click":
-            self._put(("like", met), pair, met)
-        elif one == two == "char":
-            self._add_letters(typed, met, pair)
-        elif typed == met:
-            self._put(("same",), pair, self.typed.get(typed, typed))
-        elif one in ("word", "bigram", "char"):
-            self._add_words(one, typed, met, pair)
+            self._put(("like", met), part, share)
+        elif one in TEXT and two in TEXT:
+            self._add_words(part, share)
 
-    def _put(self, key: tuple[str, ...], pair: FeaturePair, word: str = "") -> None:
+    def _add_words(self, part: Part, share: float) -> None:
+        """Words that met, or letters, by the words that have them."""
+        letters = [f.view.startswith("char") for f in (part.query, part.document)]
+        typed, met = part.query.name, part.document.name
+        word = self.wording.typed_with(typed) if letters[0] else self.wording.typed(typed)
+        other = self.wording.shown_with(met) if letters[1] else self.wording.shown(met)
+        if not word or not other:
+            return
+        if (typed == met and not any(letters)) or self.wording.same_word(word, other):
+            self._put(("same",), part, share, word, other)
+        elif all(letters):
+            if relation(fold_accents(word), [fold_accents(other)]) is not None:
+                self._put(("spelled", word, other), part, share)
+        elif not {word, other} & self.small:
+            self._put(("met", word, other), part, share)
+
+    def _put(self, key: tuple[str, ...], part: Part, share: float, word: str = "", other: str = "") -> None:
         entry = self.found.setdefault(key, _Sum())
-        entry.share += pair.share
+        entry.share += share
         if word:
-            entry.words.setdefault(word)
-        for taught in pair.taught_by:
+            entry.words.setdefault(word, other)
+        for taught in part.taught_by:
             bridge, _, title = taught.partition(ARROW)
             if self.may_show(bridge):
                 entry.bridges.setdefault((redacted(bridge), title))
-
-    def _add_letters(self, typed: str, met: str, pair: FeaturePair) -> None:
-        one, two = self._with_letters(typed, self.query), self._with_letters(met, self.title)
-        if one and two and one == two:
-            self._put(("same",), pair, one)
-        elif one and two and typed == met:
-            self._put(("spelled", one, two), pair)
-
-    def _with_letters(self, letters: str, text: str) -> str:
-        """The word of a text that has these letters in a row."""
-        bare = letters.strip("# ")
-        return next((w for w in map(str.lower, tokens_of(text)) if bare in fold_accents(w)), "")
-
-    def _add_words(self, view: str, typed: str, met: str, pair: FeaturePair) -> None:
-        word = self._with_letters(typed, self.query) if view == "char" else self._written(typed, self.typed)
-        other = self._written(met, self.titled)
-        if word and other and word.lower() != other.lower() and not {word, other} & self.small:
-            self._put(("met", word, other), pair)
-
-    def _written(self, stems: str, forms: dict[str, str]) -> str:
-        """A stem, or two, as words."""
-        known = (forms.get(s) or word_forms(self.fitted, self.analyzer.language).get(s, s) for s in stems.split())
-        return " ".join(known).lower()
 
     # --- sentences -------------------------------------------------------------------------------
 
@@ -178,8 +149,8 @@ class _Teller:
         kind, *names = key
         spans: list[Span] = []
         if kind == "same":
-            words = list(entry.words)
-            spans = [*_and([("word", w) for w in words]), ("text", f" {_is(words)} in this document")]
+            said = [_as_written(word, other) for word, other in entry.words.items()]
+            spans = [*_and(said), ("text", f" {'is' if len(said) == 1 else 'are'} in this document")]
         elif kind == "memory":
             spans = [("text", "people who typed "), ("query", self.query), ("text", " clicked this document")]
         elif kind == "chosen":
@@ -209,7 +180,7 @@ class _Teller:
     def _because(self, entry: _Sum) -> list[Span]:
         here = [query for query, title in entry.bridges if title == self.title][:BRIDGES]
         if here:
-            queries = _and([("query", query) for query in here])
+            queries = _and([[("query", query)] for query in here])
             return [("text", " because people who typed "), *queries, ("text", " clicked this document")]
         query, title = next(iter(entry.bridges))
         return [("text", " because people who typed "), ("query", query), ("text", " clicked "), ("title", title)]
@@ -227,25 +198,16 @@ def _strongest_of_word(made: Sequence[Reason]) -> list[Reason]:
     return out
 
 
-def _and(spans: Sequence[Span]) -> list[Span]:
+def _and(named: Sequence[Sequence[Span]]) -> list[Span]:
     out: list[Span] = []
-    for place, span in enumerate(spans):
+    for place, spans in enumerate(named):
         if place:
-            out.append(("text", " and " if place == len(spans) - 1 else ", "))
-        out.append(span)
+            out.append(("text", " and " if place == len(named) - 1 else ", "))
+        out.extend(spans)
     return out
 
 
-def _is(words: Sequence[str]) -> str:
-    return "is" if len(words) == 1 else "are"
-
-
-@lru_cache(maxsize=16)
-def word_forms(fitted: Fitted, language: str) -> dict[str, str]:
-    """A word as it is written for every stem, from titles, snippets and known queries; the first that has it."""
-    analyzer, out = Analyzer(language), dict[str, str]()
-    for text in (*fitted.catalogue.titles, *fitted.display.snippets, *fitted.queries.keys):
-        for word in tokens_of(text):
-            for term in analyzer.terms(word):
-                out.setdefault(term, word.lower())
-    return out
+def _as_written(typed: str, shown: str) -> list[Span]:
+    """A typed word, with how the document writes it where that is known to differ."""
+    same = typed == shown or fold_accents(typed) == fold_accents(shown)
+    return [("word", typed)] if same else [("word", typed), ("text", " ("), ("word", shown), ("text", ")")]

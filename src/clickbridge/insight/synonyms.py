@@ -24,6 +24,8 @@ from clickbridge.graph.sums import pair_keys
 from clickbridge.insight.word_relations import NUMBER_WORDS, relation
 from clickbridge.io.files import plain_cell
 from clickbridge.models.catalogue import heading_of
+from clickbridge.models.study import documents_language
+from clickbridge.settings import AUTO_LANGUAGE
 from clickbridge.views.stopwords import STOP_WORDS
 from clickbridge.views.text import Analyzer, fold_accents, tokens_of
 
@@ -88,10 +90,12 @@ class _Evidence:
 
 
 def learn_synonyms(
-    graph: ClickGraph, *, min_users: int = 2, language: str = "english", most: int = 1000
+    graph: ClickGraph, *, min_users: int = 2, language: str = AUTO_LANGUAGE, most: int = 1000
 ) -> list[Synonym]:
     """The surest pairs first. `min_users` different people must have shown a pair; where the log has no users, so many
-    clicks."""
+    clicks. `language` is that of stems and stop words."""
+    if language == AUTO_LANGUAGE:
+        language = documents_language({name: graph.field(name) for name in graph.field_names})
     return _Learner(graph, min_users, language).learned(most)
 
 

@@ -7,7 +7,7 @@ words, as BM25, answers zero.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.models.fitted import Fitted
+from clickbridge.models.known_words import parts_of
 from clickbridge.types import OPAQUE, Document
 from clickbridge.views.fields import HEADINGS
 from clickbridge.views.stopwords import STOP_WORDS
@@ -65,14 +66,6 @@ def part_with_maps(fitted: Fitted) -> Any | None:
     candidates = [part for part in parts_of(fitted) if "maps" in part.abilities]
     learned = [part for part in candidates if hasattr(part, "spaces") or hasattr(part, "parts")]
     return next(iter(learned or candidates), None)
-
-
-def parts_of(fitted: Fitted) -> Iterator[Fitted]:
-    """The model, then what it is made of."""
-    yield fitted
-    inner = getattr(fitted, "inner", None)
-    for part in ([inner] if isinstance(inner, Fitted) else []) + list(getattr(fitted, "parts", ())):
-        yield from parts_of(part)
 
 
 def _typed_words(fitted: Fitted, min_clicks: int) -> tuple[dict[str, float], dict[str, list[str]]]:

@@ -1,7 +1,7 @@
 """Artifacts: a folder with `manifest.json` and plain `.npy` / Parquet files.
 
 New: everything goes to a temporary sibling, which is renamed. Replaced: files of the next generation are
-written beside the old ones, then `manifest.json`, the only fixed name, is replaced atomically, then
+written next to the old ones, then `manifest.json`, the only fixed name, is replaced atomically, then
 unreferenced files go. A process killed at any moment leaves the old artifact whole. Files are
 memory-mapped on open and verified against their SHA-256. Parts of a composite live complete under
 `parts/0`, `parts/1`, …; the top manifest embeds theirs, so that replacing stays one atomic step.

@@ -3,7 +3,7 @@
     # clickbridge 1:bm25 2:pls
     2 qid:7 1:0.53 3:1 # doc 49018
 
-One line a document: its grade, its query, its features by number from 1, and the document in a comment. A
+One line per document: its grade, its query, its features by number from 1, and the document in a comment. A
 feature without a value (NaN) is left out. Feature names stand in the first comment, spaces as underscores.
 """
 

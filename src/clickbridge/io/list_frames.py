@@ -1,4 +1,4 @@
-"""LISTS from data frames: one list a row, or one result a row."""
+"""LISTS from data frames: one list per row, or one result per row."""
 
 from __future__ import annotations
 

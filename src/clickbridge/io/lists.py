@@ -23,8 +23,8 @@ def read_lists(source: str | Path | Frame, columns: Mapping[str, str] | None = N
     Parameters
     ----------
     source : str, Path or data frame
-        A JSONL file, or a frame with one list a row (`query_id`, `query`, `results` and, where there are some,
-        `labels` and `scores`), or with one result a row (`query_id`, `query`, `doc_id`, `label`, `score`).
+        A JSONL file, or a frame with one list per row (`query_id`, `query`, `results` and, where there are some,
+        `labels` and `scores`), or with one result per row (`query_id`, `query`, `doc_id`, `label`, `score`).
     columns : mapping of str to str, optional
         These names to the frame's.
 

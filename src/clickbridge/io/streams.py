@@ -9,7 +9,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -29,8 +29,9 @@ def file_stem_suffix(path: str) -> str:
 
 
 @contextmanager
-def open_stream(path: str) -> Iterator[BinaryIO]:
-    """A buffered binary stream over the unpacked bytes; low-level faults become one InputError line."""
+def open_stream(path: str, opened: Callable[[BinaryIO], None] | None = None) -> Iterator[BinaryIO]:
+    """A buffered binary stream over the unpacked bytes; low-level faults become one InputError line. `opened` is given
+    the file itself, whose position says how much of it was read."""
     try:
         raw = sys.stdin.buffer if path == "-" else open(path, "rb")  # noqa: SIM115
     except FileNotFoundError:
@@ -38,6 +39,8 @@ def open_stream(path: str) -> Iterator[BinaryIO]:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     try:
+        if opened is not None:
+            opened(raw)
         buffered = io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20)
         head = buffered.peek(4)[:4]
         if head.startswith(GZIP):
@@ -76,7 +79,7 @@ def lines(stream: BinaryIO, path: str, ends: bool = False) -> Iterator[bytes]:
     first = True
     while line := stream.readline(MAX_LINE):
         if len(line) == MAX_LINE and not line.endswith(b"\n"):
-            raise InputError(f"{path} has a line over {MAX_LINE >> 20} MiB: is it a text file, one record a line?")
+            raise InputError(f"{path} has a line over {MAX_LINE >> 20} MiB: is it a text file, one record per line?")
         if first:
             line, first = line.removeprefix(b"\xef\xbb\xbf"), False
         yield line if ends else line.rstrip(b"\r\n")

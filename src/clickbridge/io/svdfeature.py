@@ -2,7 +2,7 @@
 
     1 2 1 3 0:0.5 1:2 7:1 0:0.1 4:1 9:0.3
 
-One line an observation: its target, how many global, user (query) and item (document) features follow, and
+One line per observation: its target, how many global, user (query) and item (document) features follow, and
 the features of the three kinds in that order, as number:value, numbers from 0.
 """
 

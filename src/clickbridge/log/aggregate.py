@@ -20,8 +20,7 @@ from clickbridge.errors import InputError
 from clickbridge.io.secret import Secret
 from clickbridge.log.batches import Batch, Batches, EventBatch, Numbering, Summary
 from clickbridge.log.pair_sums import PairSums, connect, quoted, stream
-from clickbridge.log.readers import LogRecord
-from clickbridge.types import Document
+from clickbridge.types import Document, LogRecord
 
 Array = np.ndarray[Any, Any]
 BATCH_DOCUMENTS = 50_000

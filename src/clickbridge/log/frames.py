@@ -1,7 +1,7 @@
 """Click logs and documents from data frames: the same records, checks and rejects as from files.
 
-A log frame has one click a row (`query`, `doc_id` and, where there are some, `clicks`, `impressions`, `user`, `time`),
-as a `triples` file has, or one result page a row, with lists in `results` and `clicks`, as a `sessions` file has.
+A log frame has one click per row (`query`, `doc_id`; where there are some, `clicks`, `impressions`, `user`, `time`), as
+a `triples` file has, or one result page per row, with lists in `results` and `clicks`, as a `sessions` file has.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 from clickbridge.frames import arrow_table, frame_rows
 from clickbridge.log.clean import RecordError
 from clickbridge.log.documents import DocumentReader
-from clickbridge.log.readers import LogReader, LogRecord, event_join, is_joined, record_cleaner
+from clickbridge.log.readers import LogReader, event_join, is_joined, record_cleaner
 from clickbridge.log.recognise import Reading, recognise_documents, recognise_log
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.source import FIRST, Source
-from clickbridge.types import Document
+from clickbridge.types import Document, LogRecord
 
 Record = TypeVar("Record")
 

@@ -1,4 +1,4 @@
-"""JSON that is not one object a line: an array of objects, objects over several lines, objects inside one object."""
+"""JSON that is not one object per line: an array of objects, objects over several lines, objects inside one object."""
 
 from __future__ import annotations
 

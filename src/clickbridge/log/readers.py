@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from clickbridge.errors import SettingError
 from clickbridge.frames import Frame, is_frame
+from clickbridge.io.bytes_read import BytesRead
 from clickbridge.io.streams import open_stream
 from clickbridge.log.clean import RecordError, clean_session, clean_triple, kind_of, time_scale
 from clickbridge.log.column_names import nested_value
@@ -28,12 +29,11 @@ from clickbridge.log.row_events import RowEvents
 from clickbridge.log.source import Source, open_source
 from clickbridge.log.time_formats import read_time
 from clickbridge.log.trec_session import read_trec_session
-from clickbridge.types import OPAQUE, Document, Impression, PairCount
+from clickbridge.types import OPAQUE, Document, Impression, LogRecord, PairCount
 
 if TYPE_CHECKING:
     from clickbridge.log.event_join import EventJoin
 
-LogRecord = Impression | PairCount | Document
 LOGGER = logging.getLogger("clickbridge.log")
 
 
@@ -53,6 +53,7 @@ class LogReader:
         """How each file was read, by its path."""
         self.repeated = 0
         """Records that equal the one before; with `dedupe`, those that were left out."""
+        self.reads = BytesRead(paths)
         self.notes: list[str] = []
         """What the last reading found out about the log, in lines for the user."""
 
@@ -73,10 +74,11 @@ class LogReader:
 
     def _all(self) -> Iterator[LogRecord]:
         self.notes = []
+        self.reads = BytesRead(self.paths)
         with ExitStack() as ends:
             join: EventJoin | None = None
             for path in self.paths:
-                with open_stream(path) as stream:
+                with open_stream(path, self.reads.begin) as stream:
                     source, layout = self._recognised(path, stream)
                     self.know(path, layout)
                     if is_joined(layout):
@@ -240,8 +242,8 @@ def read_log(
     `paths` are files, plain or compressed (`-` is standard input), or one data frame. What is not said is guessed from
     the first records, and kept in `layouts` of the result:
 
-    - `format`: sessions (a page a record), triples (a click a record), shown (a shown result a record), events, or
-      trec-session.
+    - `format`: sessions (a page per record), triples (a click per record), shown (a shown result per record), events,
+      or trec-session.
     - `columns`: our names and the log's, as `{"query": "search_term"}`; a nested key by its dotted name.
     - `time_unit` of times that are numbers, s, ms, us or ns; `time_format` of local ones, as `%d.%m.%Y %H:%M`.
     - `encoding` and `delimiter` of text.

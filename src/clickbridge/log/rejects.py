@@ -45,7 +45,7 @@ class RejectLog:
         self.reset()
 
     def reset(self) -> None:
-        """Starts counting anew, before the same input is read again."""
+        """Starts counting again, before the same input is read again."""
         self.first: list[Reject] = []
         self.count = 0
         self.lines = 0

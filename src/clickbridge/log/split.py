@@ -1,7 +1,7 @@
 """`split`: a training log and click-labelled lists, for people without judgments.
 
 Two passes over the files. The training part is written back as a log that `ingest` reads; the held part
-becomes one list a query: every result it was shown there, label 1 where clicked. A log without shown results
+becomes one list per query: every result it was shown there, label 1 where clicked. A log without shown results
 gets, beside the clicked documents, the training part's most clicked ones to be ranked against.
 """
 

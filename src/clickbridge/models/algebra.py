@@ -19,7 +19,7 @@ from clickbridge.models.ascent import coordinate_ascent, labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Query, without_gaps
 from clickbridge.models.change import Change
 from clickbridge.models.composite import Composite, FittedComposite, PartsChoices, joined_notes
-from clickbridge.models.explain import merge
+from clickbridge.models.explain import Contributions, merge
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.sfunction import (
     FittedSFunction,
@@ -30,13 +30,11 @@ from clickbridge.models.sfunction import (
     row_image,
     scaled_image,
     scaled_rows,
-    unit_image,
-    unit_index,
 )
 from clickbridge.models.study import Study
 from clickbridge.search.index import Bounds, Found, Index, StackedIndex
 from clickbridge.settings import Seeded, setting, settings
-from clickbridge.types import Document, Explanation
+from clickbridge.types import Document
 
 Mapped = list[tuple[FittedSFunction, Image, float]]
 """Parts of a sum, each with the image of a query and the factor of its scores."""
@@ -218,35 +216,35 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
     def search_many(self, queries: Sequence[Query], k: int) -> list[Found]:
         return [self.search(query, k) for query in queries]
 
-    # Similarities of two queries, or of two documents: the weighted mean of the parts' cosines.
+    # Similarities of two queries, or of two documents: the weighted mean of what the parts say.
 
     @cached_property
     def _query_index(self) -> Index:
         asked = [Query(key) for key in self.queries.keys]
-        return _stacked([unit_index(part.map_keys(asked)) for part in self.parts])
+        return _stacked([part.compared_index(part.map_keys(asked)) for part in self.parts])
 
     @cached_property
     def _doc_index(self) -> Index:
-        return _stacked([unit_index(part.images) for part in self.parts])
+        return _stacked([part.compared_index(part.images) for part in self.parts])
 
     def similar_image(self, image: Image) -> Image:
-        return self._weighted_units(image)
+        return self._weighted(image)
 
     def document_image(self, number: int) -> Image:
-        return self._weighted_units([row_image(part.images, number) for part in self.parts])
+        return self._weighted([row_image(part.images, number) for part in self.parts])
 
-    def _weighted_units(self, images: Sequence[Image]) -> list[Image]:
-        total = float(np.abs(self.weights).sum())
-        return [scaled_image(unit_image(m), w / total) for m, w in zip(images, self.choices.weights, strict=True)]
+    def _weighted(self, images: Sequence[Image]) -> list[Image]:
+        total, parts = float(np.abs(self.weights).sum()), zip(self.parts, images, self.choices.weights, strict=True)
+        return [scaled_image(part.compared_image(image), weight / total) for part, image, weight in parts]
 
-    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+    def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
         asked, parts = self.query(query), []
         number = np.array([self.catalogue.number(doc_id)])
         for part, weight in zip(self.parts, self.choices.weights, strict=True):
             image = part.image(asked)
             if weight and np.isfinite(part.score_image(image, number)[0]):
-                parts.append((part.spec, weight / part.normaliser(image), part.explain(query, doc_id, k)))
-        return merge(query, doc_id, parts, k)
+                parts.append((part.spec, weight / part.normaliser(image), part.contributions(query, doc_id, k)))
+        return merge(parts, k)
 
 
 def _stacked(indexes: Sequence[Index]) -> Index:

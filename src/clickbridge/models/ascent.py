@@ -34,10 +34,13 @@ def coordinate_ascent(
     rounds: int = 4,
     least_gain: float = 1e-4,
     scales: Sequence[float] = SCALES,
+    tell: Callable[[int, int], None] = lambda number, of: None,
 ) -> tuple[Array, float]:
-    """Improves one coordinate at a time over the grid, then the scale of all, until a round gains nothing."""
+    """Improves one coordinate at a time over the grid, then the scale of all, until a round gains nothing. `tell` is
+    told which round it is, of how many there are at most."""
     best, best_value = start.astype(np.float64), value(start)
-    for _ in range(rounds):
+    for number in range(rounds):
+        tell(number + 1, rounds)
         before = best_value
         moves = [(i, candidate) for i in range(len(best)) for candidate in grid]
         for i, candidate in [*moves, *((None, factor) for factor in scales)]:
@@ -117,7 +120,11 @@ def _field_weights(
             f"{len(lists)} queries can be held back, {MIN_USABLE} are needed to learn field weights; "
             "title, name and heading count 3, other fields 1"
         )
-    weights, found = coordinate_ascent(start, FIELD_GRID, lookup.value(lists))
+
+    def tell(number: int, of: int) -> None:
+        study.watch(f"learning field weights, round {number} of at most {of}")
+
+    weights, found = coordinate_ascent(start, FIELD_GRID, lookup.value(lists), tell=tell)
     words = ", ".join(f"{n}:{w:.3g}" for n, w in zip(names, weights, strict=True) if w > 0)
     said = f"field weights {words} (nDCG@5 {found:.3f} on {len(lists)} held-back lists)"
     return dict(zip(names, weights.tolist(), strict=True)), said

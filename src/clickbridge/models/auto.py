@@ -1,9 +1,9 @@
 """`auto`: the best model for a log, found by trying. The default of `fit`.
 
-Candidates go from cheap to dear as far as the budget reaches, each learned on the rest of one hold_back and judged on
-what was held back. The best by the mean paired difference is taken, or a simpler one that is as good within .001. What
-was chosen is then learned on everything and saved: a MODEL of its own kind, with the record of the choice in its
-report.
+Candidates go from the cheapest to the most expensive as far as the budget reaches, each learned on the rest of one
+hold_back and judged on what was held back. The best by the mean paired difference is taken, or a simpler one that is
+as good within .001. What was chosen is then learned on everything and saved: a MODEL of its own kind, with the record
+of the choice in its report.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ def budget_seconds(text: str) -> float:
 class Auto(Model):
     """The best model for a log, found by trying: `Auto(budget="5m").fit(graph)`.
 
-    Candidates are learned on most of the log, from cheap to dear, and judged on the rest. The best is then learned from
-    everything. After `fit` it answers as the model that it chose; `chosen_model` is that model, and what is saved.
+    Candidates are learned on most of the log, from the cheapest to the most expensive, and judged on the rest. The best
+    is then learned from everything. After `fit` it answers as the model that it chose; `chosen_model` is that model,
+    and what is saved.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class Auto(Model):
     """
 
     name = "auto"
-    about = "tries models from cheap to dear through hold_back, takes the best"
+    about = "tries models from the cheapest to the most expensive through hold_back, takes the best"
     paper = "-"
     Settings = AutoSettings
     fitted_type: ClassVar[type[Fitted]] = Fitted
@@ -191,11 +192,14 @@ class Contest:
         self.left: dict[str, str] = {}
 
     def run(self, ladder: list[Candidate]) -> None:
-        for candidate in ladder:
+        for number, candidate in enumerate(ladder, 1):
             why = self._why_not(candidate)
             if why:
                 self.left[candidate.name] = why
             else:
+                left = max(self.budget - self.spent, 0)
+                said = f"auto: trying {candidate.name}, {number} of {len(ladder)}"
+                self.jury.rest.watch(f"{said} (about {left:.0f} s of the budget left)")
                 self._try(candidate)
 
     def _why_not(self, candidate: Candidate) -> str:
@@ -211,7 +215,6 @@ class Contest:
     def _try(self, candidate: Candidate) -> None:
         jury, rest = self.jury, self.jury.rest
         model = self.auto.built(candidate.spec, dict(candidate.settings))
-        rest.watch(f"auto: trying {candidate.name}")
         self.spent += candidate.seconds
         try:
             choices = choose_once(model, rest)
@@ -233,12 +236,14 @@ class Contest:
             return
         best, given = self.best(), self.trials.get("given")
         seconds = 0.2 * best.candidate.seconds + 5
-        if given is not None and best is not given:
-            plain = (t for t in self.trials.values() if t is not given and not t.candidate.settings)
+        if given is not None:
+            plain = (t for t in self.trials.values() if t.searches and not t.candidate.settings)
             sums = [t for t in plain if ":" not in t.spec]
-            if sums and self.jury.gain(given.values, best.values).bounds(SURE)[1] > 0:
+            if sums and self.jury.gain(given.values, best.values).bounds(SURE)[1] >= 0:
                 inner = max(sums, key=lambda trial: trial.mean)
-                self.run([Candidate(f"given+{inner.spec}", seconds)])
+                both = Candidate(f"given+{inner.spec}", seconds)
+                # Where all that can search lose to the given order, its sum with one of them is what is left to take.
+                self._try(both) if best is given else self.run([both])
         if self.jury.pages and not self.best().candidate.settings:
             self.run([Candidate(f"online:{self.best().spec}", seconds)])
 

@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
@@ -57,7 +56,7 @@ class BLTMSettings(Counting, Fields, Seeded):
     topic_prior: float = setting(1.01, "Dirichlet prior of a pair's topics", 1, 1000, group=ADVANCED)
     word_prior: float = setting(1.01, "Dirichlet prior of a topic's words", 1, 1000, group=ADVANCED)
     topic_weight: str = setting(
-        "auto", "weight of the topics beside the unigram model, 0 to 1; auto chooses it on held-back clicks"
+        "auto", "weight of the topics against the unigram model, 0 to 1; auto chooses it on held-back clicks"
     )
     mu: float = setting(200.0, "strength of the Dirichlet prior of the unigram model, in words", 1e-6, 1e9)
 
@@ -208,7 +207,7 @@ class BLTM(Model):
             return BLTMChoices(unigram=self.unigram().choose(study), topic_weight=given)
         held, rest = study.hold_back(seed=s.seed)
         if not rest.graph.pairs.clicks.any():
-            note = f"{self.name}: no click is left beside what is held back; topics weigh {DEFAULT}"
+            note = f"{self.name}: no click is left after holding back; topics weigh {DEFAULT}"
             return BLTMChoices(unigram=self.unigram().choose(study), topic_weight=DEFAULT, notes=(note,))
         choices = BLTMChoices(unigram=self.unigram().choose(rest), topic_weight=POOL_WEIGHT)
         fitted = self.learn(rest, choices)
@@ -237,7 +236,7 @@ class BLTM(Model):
         has_words = (np.diff(queries.indptr) > 0)[query] & (np.diff(titles.indptr) > 0)[doc]
         query, doc, weight = query[has_words], doc[has_words], pairs.data[has_words].astype(np.float64)
         clicked = sparse.csr_array(queries[query]), sparse.csr_array(titles[doc])
-        topics = learn_topics(*clicked, weight, doc, s, study.engine)
+        topics = learn_topics(*clicked, weight, doc, s, study)
         note = f"{self.name}: {s.dim} topics, {len(topics.bounds)} rounds; topics weigh {choices.topic_weight:g}"
         return FittedBLTM(
             model=self.name, settings=s, catalogue=study.catalogue, choices=choices, queries=study.clicked().queries,
@@ -278,7 +277,7 @@ def titles_of(study: Study) -> Sequence[str]:
 
 
 def learn_topics(
-    queries: sparse.csr_array, titles: sparse.csr_array, weight: Array, doc: Array, s: BLTMSettings, engine: Engine
+    queries: sparse.csr_array, titles: sparse.csr_array, weight: Array, doc: Array, s: BLTMSettings, study: Study
 ) -> Topics:
     """EM over pairs: row i of `queries` and of `titles`, clicked `weight[i]` times, the title of document `doc[i]`."""
     n_pairs, n_words = queries.shape
@@ -286,10 +285,10 @@ def learn_topics(
     theta = np.full((n_pairs, s.dim), 1 / s.dim)
     dual = np.zeros((n_pairs, s.dim))
     bounds: list[float] = []
-    for _ in range(s.iterations if n_pairs and n_words else 0):
+    for _ in study.steps("bltm: iteration", range(s.iterations if n_pairs and n_words else 0)):
         bound, phi_query, phi_title = em_step(
             queries, titles, weight, theta, phi_query, phi_title, dual, s.tie, s.topic_prior, s.word_prior,
-            engine=engine,
+            engine=study.engine,
         )  # fmt: skip
         bounds.append(bound)
         if len(bounds) > 1 and bound - bounds[-2] < SETTLED * abs(bound):

@@ -153,7 +153,7 @@ def shown(text: str) -> str:
 
 
 def title_of(document: Document) -> str:
-    """What to show of a document beside its id."""
+    """What to show of a document next to its id."""
     return shown(_first_text(document.fields))
 
 
@@ -163,7 +163,7 @@ def _first_text(fields: Mapping[str, str]) -> str:
 
 
 def titles_of(graph: ClickGraph) -> list[str]:
-    """What to show of each document beside its id: its title, name or heading, else its first field."""
+    """What to show of each document next to its id: its title, name or heading, else its first field."""
     names: list[str] = [name for name in HEADINGS if name in graph.field_names]
     names += [name for name in graph.field_names if name not in names]
     out = [""] * graph.n_docs

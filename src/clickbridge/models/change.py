@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from clickbridge.errors import InputError
-from clickbridge.log.readers import LogRecord
 from clickbridge.models.catalogue import Catalogue, KnownQueries
-from clickbridge.types import Document, Impression, PairCount, query_key
+from clickbridge.types import Document, Impression, LogRecord, PairCount, query_key
 
 Array = np.ndarray[Any, Any]
 

@@ -6,10 +6,11 @@ a class that says `separate`, each summand of `a+b` is a part by itself.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from clickbridge.engines.base import Engine
 from clickbridge.io.values import stored
@@ -58,7 +59,7 @@ class FittedComposite(Fitted):
 class Composite(Model):
     """A model that owns others; they stay unfitted, and the fitted ones are in `fitted.parts`."""
 
-    def __init__(self, parts: Sequence[Model], **params: Any) -> None:
+    def __init__(self, parts: Sequence[Model], **params: object) -> None:
         super().__init__(**params)
         self.parts = parts
 
@@ -66,15 +67,15 @@ class Composite(Model):
     def _more_parameters(cls) -> list[inspect.Parameter]:
         return [inspect.Parameter("parts", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """With `deep`, those of the parts too, as `bm25__k1`."""
         nested = {f"{part.name}__{name}": value for part in self.parts for name, value in part.get_params().items()}
         return {"parts": self.parts, **super().get_params(deep), **(nested if deep else {})}
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         own = {name: value for name, value in params.items() if name in self.declared()}
         if "parts" in params:
-            self.parts = params["parts"]
+            self.parts = cast(Sequence[Model], params["parts"])
         for key, value in params.items():
             owner, nested, name = key.partition("__")
             taking = [part for part in self.parts if part.name == owner] if nested else []
@@ -92,6 +93,15 @@ class Composite(Model):
     @property
     def least_users(self) -> int:
         return max(super().least_users, *(part.least_users for part in self.parts))
+
+    def in_language_of(self, study: Study) -> Self:
+        parts = [part.in_language_of(study) for part in self.parts]
+        out = super().in_language_of(study)
+        if out is self and all(new is old for new, old in zip(parts, self.parts, strict=True)):
+            return self
+        out = copy.copy(out)
+        out.parts = parts
+        return out
 
     def choose_parts(self, study: Study) -> tuple[Choices, ...]:
         return tuple(choose_once(part, study) for part in self.parts)

@@ -6,10 +6,10 @@ themselves are compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -18,12 +18,13 @@ from clickbridge.errors import MissingPart
 from clickbridge.io.values import stored
 from clickbridge.models.candidates import Query
 from clickbridge.models.click_memory import ClickMemory, FittedClickMemory
-from clickbridge.models.explain import explanation
+from clickbridge.models.explain import Contributions, Feature, Part, contributions
 from clickbridge.models.fitted import Array, Fitted
 from clickbridge.models.sfunction import S_FUNCTION, FittedSFunction, unit_images
 from clickbridge.numerics.row import EMPTY, Row, as_matrix, row_of
 from clickbridge.search.index import Index, SparseIndex, make_index
-from clickbridge.types import Document, Explanation
+from clickbridge.settings import Counting, Printed, settings
+from clickbridge.types import Document
 from clickbridge.views.view import unit_rows
 
 
@@ -77,13 +78,18 @@ class FittedCosClick(FittedClickMemory, FittedSFunction):
 
     # --- the rest --------------------------------------------------------------------------------
 
-    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+    def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
         number, (clicked, values) = self.catalogue.number(doc_id), self.image(self.query(query))
         here = np.flatnonzero(clicked == number)
         if not len(here) or not values[here[0]]:
             raise MissingPart(f"{query!r} was never clicked on {doc_id}: cos-click has nothing to explain")
-        told = (f"query {query}", f"click on {self.title(doc_id)}", float(values[here[0]]), ())
-        return explanation(query, doc_id, [told], k)
+        clicked_on = Feature("click", self.catalogue.named(number))
+        return contributions([Part(Feature("query", query), clicked_on, float(values[here[0]]))], k)
+
+
+@settings
+class CosClickSettings(Printed, Counting):
+    printed: ClassVar[Mapping[str, Any]] = {"response": "log-t"}
 
 
 class CosClick(ClickMemory):
@@ -102,4 +108,5 @@ class CosClick(ClickMemory):
     name = "cos-click"
     about = "clicks of the same query: its memory"
     paper = "11M (Cos_B)"
+    Settings = CosClickSettings
     fitted_type: ClassVar[type[Fitted]] = FittedCosClick

@@ -6,7 +6,7 @@ similar known query (cosine of words and character n-grams). They count `expansi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -18,6 +18,7 @@ from clickbridge.engines.base import Engine
 from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.graph.responses import kept_pairs
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Query, without_gaps
@@ -38,6 +39,9 @@ DEFAULT, GRID = 0.2, (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 
 @settings
 class ExpansionSettings(BM25Settings):
+    printed: ClassVar[Mapping[str, Any]] = {**BM25Settings.printed, "expansion_weight": "1"}
+
+    min_clicks: int = setting(1, "least clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
     expansion_weight: str = setting(
         "auto",
         "weight of the added words; 1 is as much as typed ones; auto chooses it on held-back clicks",
@@ -170,7 +174,11 @@ class Expansion(BM25):
         """`clicks` is the study's GRAPH, or the rest of it: the same queries with fewer clicks."""
         lexical, s = super().learn(study, choices), self.settings
         known = study.clicked()
-        best = most_clicked(clicks.matrix(rows="queries"))[known.clicked.numbers]
+        counted = clicks.matrix(rows="queries")
+        if s.min_clicks > 1:
+            keep, _ = kept_pairs(study.graph.pairs, s.min_clicks)
+            counted = sparse.csr_array(counted.multiply(study.graph.matrix(rows="queries", values=keep)))
+        best = most_clicked(counted)[known.clicked.numbers]
         titles = study.catalogue.titles
         added = [
             titles[doc] if doc >= 0 and not key.startswith(OPAQUE) else ""

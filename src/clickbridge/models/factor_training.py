@@ -180,7 +180,7 @@ class Judge:
 def matched(
     queries: list[sparse.csr_array], docs: sparse.csr_array, indptr: Array, doc: Array, engine: Engine
 ) -> Array:
-    """Row i of each matrix of `queries` times rows `doc[indptr[i]:indptr[i + 1]]` of `docs`: a column a matrix."""
+    """Row i of each matrix of `queries` times rows `doc[indptr[i]:indptr[i + 1]]` of `docs`: a column per matrix."""
     columns = [paired_dots(x, docs, indptr, doc, engine) for x in queries]
     return np.stack(columns, axis=1) if columns else np.zeros((len(doc), 0))
 

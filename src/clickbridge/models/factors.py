@@ -19,7 +19,7 @@ from clickbridge.graph.hold_back import MIN_USABLE, HoldBack
 from clickbridge.io.values import expect, stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Query
-from clickbridge.models.explain import Part, explanation, merge
+from clickbridge.models.explain import Contributions, Feature, Part, contributions, merge
 from clickbridge.models.factor_training import Judge, Objective, Training
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.latent import FittedLatent, LatentChoices, Space, mapped, times
@@ -37,7 +37,7 @@ from clickbridge.models.study import Known, Study
 from clickbridge.numerics.row import Row, as_matrix, gathered, row_of
 from clickbridge.search.index import Index, StackedIndex, make_index
 from clickbridge.settings import Counting, Fields, Printed, Seeded, setting, settings
-from clickbridge.types import Document, Explanation
+from clickbridge.types import Document
 
 PATIENCE = 3
 FEW_EPOCHS = 5
@@ -148,17 +148,17 @@ class FittedFactors(FittedLatent):
 
     # --- explain ---------------------------------------------------------------------------------
 
-    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+    def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
         """Equal features that met, pairs of different ones, and the document's bias."""
         x = self._matching_row(self.query_row(self.query(query)))
         y = row_of(self.doc_features, self.catalogue.number(doc_id))
         shared, one, two = np.intersect1d(x.columns, y.columns, return_indices=True)
         values = (x.values[one] * y.values[two]).tolist()
-        names = [" ".join(part for part in self.d_views.feature(c) if part != "word") for c in shared.tolist()]
-        met: list[Part] = [(name, name, value, ()) for name, value in zip(names, values, strict=True)]
+        named = [Feature(*self.d_views.feature(c)) for c in shared.tolist()]
+        met = [Part(f, f, value) for f, value in zip(named, values, strict=True)]
         bias = float(self.doc_bias[y.columns] @ y.values)
-        own = explanation(query, doc_id, [*met, *([("any", "bias", bias, ())] if bias else [])], k)
-        return merge(query, doc_id, [("equal", 1.0, own), ("latent", 1.0, super().explain(query, doc_id, k))], k)
+        own = contributions([*met, *([Part(Feature("any", ""), Feature("bias", ""), bias)] if bias else [])], k)
+        return merge([("equal", 1.0, own), ("latent", 1.0, super().contributions(query, doc_id, k))], k)
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "residual": None, "epochs": self.epochs}
@@ -186,7 +186,7 @@ class FactorModel(LatentModel):
         if learnable:
             epochs, said = self._stop_early(study, held, rest, weights)
         else:
-            epochs, said = few, f"no click is left beside what is held back; {few} epochs"
+            epochs, said = few, f"no click is left after holding back; {few} epochs"
         notes = (*notes, f"{self.name}: {said}")
         return FactorChoices(field_weights=weights, groups=groups, epochs=epochs, notes=notes)
 

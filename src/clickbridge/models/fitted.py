@@ -20,6 +20,7 @@ from clickbridge.models.candidates import Candidates, Query
 from clickbridge.models.catalogue import Catalogue, KnownQueries
 from clickbridge.models.change import Change
 from clickbridge.models.display import Display
+from clickbridge.models.explain import Contributions
 from clickbridge.search.index import Found
 from clickbridge.settings import Settings
 from clickbridge.types import Document, Explanation, Hit, Ranking, ResultList
@@ -75,7 +76,7 @@ class Fitted:
     choices: Choices
     queries: KnownQueries = field(default_factory=KnownQueries.none)
     notes: tuple[str, ...] = ()
-    report: dict[str, Any] = field(default_factory=dict)
+    report: dict[str, object] = field(default_factory=dict)
     display: Display = field(default_factory=Display)
     """For those who show results; only the whole model has it, not its parts."""
     applied: tuple[str, ...] = ()
@@ -110,6 +111,11 @@ class Fitted:
     def noted(self, **more: object) -> Self:
         """The same model with more in its report."""
         return self._with(report={**self.report, **more})
+
+    def with_notes(self, *lines: str) -> Self:
+        """The same model with more lines for the user, said first."""
+        notes = tuple(dict.fromkeys((*lines, *self.notes)))
+        return self._with(notes=notes, report={**self.report, "notes": list(notes)})
 
     def describe(self) -> dict[str, object]:
         """What is worth reporting beyond seconds and memory."""
@@ -151,6 +157,10 @@ class Fitted:
     def falls_back(self, query: str) -> bool:
         """Whether the model has nothing of its own to say here and gives a simpler model's answer."""
         return False
+
+    def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
+        """The k pairs of features that carried most of a score, and what taught them."""
+        raise NotSupported(f"{self.spec} cannot explain its scores")
 
     def updated(self, change: Change, engine: Engine) -> Self:
         """The model after a change: a new one; this one stays as it is."""
@@ -230,11 +240,13 @@ class Fitted:
         raise NotSupported(f"{self.spec} has no similarity of documents")
 
     def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
-        """Which features carried the score, and what taught them."""
-        raise NotSupported(f"{self.spec} cannot explain its scores")
+        """Which words of the query met which words of the document, and what taught it."""
+        from clickbridge.models.explained_words import explained
+
+        return explained(self, query, doc_id, self.contributions(query, doc_id, k))
 
     def map_queries(self, queries: Sequence[str]) -> Mapped:
-        """The S-function's query map: one row a query."""
+        """The S-function's query map: one row per query."""
         raise NotSupported(f"{self.spec} is not an S-function: it has no maps")
 
     def map_documents(self, documents: Sequence[Document | str]) -> Mapped:
@@ -242,7 +254,7 @@ class Fitted:
         raise NotSupported(f"{self.spec} is not an S-function: it has no maps")
 
     def title(self, doc_id: str) -> str:
-        """What to show of a document beside its id; empty where nothing is known."""
+        """What to show of a document next to its id; empty where nothing is known."""
         return self.catalogue.title(doc_id)
 
 

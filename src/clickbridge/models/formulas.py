@@ -160,7 +160,7 @@ class BM25Formula(_Rows):
 class LMIRFormula(_Rows):
     """With a_d the weight of the collection in document d (Dirichlet: mu / (len + mu); Jelinek-Mercer: lam),
     log p(q|d) = sum_t tf(t,q) log(1 + (1 - a_d) p(t|d) / (a_d P(t))) + len(q) log a_d + const(q):
-    one coordinate a term and one more for log a_d. len(q) counts known terms only."""
+    one coordinate per term and one more for log a_d. len(q) counts known terms only."""
 
     smoothing: str = "dirichlet"
     mu: float = 200.0

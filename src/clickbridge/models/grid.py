@@ -58,8 +58,9 @@ def tune(
     space = grid_of(spec, settings)
     if not space:
         known = ", ".join(GRIDS)
-        raise SettingError(f"--tune has no grid for {spec} beside the settings given; there are grids for {known}")
-    search = _Search(spec, settings, Study(graph, engine), trace, seed, tell)
+        raise SettingError(f"--tune has no grid for {spec} other than the settings given; there are grids for {known}")
+    most = 2 + sum(map(len, space.values()))
+    search = _Search(spec, settings, Study(graph, engine), trace, seed, tell, most)
     best = dict(settings)
     value = search.value(best)
     for name, values in space.items():
@@ -86,8 +87,10 @@ class _Search:
     """Trials on one hold-back. They share its rest as a study, so that what several need is counted once."""
 
     def __init__(
-        self, spec: str, given: Mapping[str, Any], study: Study, trace: Path, seed: int, tell: Callable[[str], None]
-    ) -> None:
+        self, spec: str, given: Mapping[str, Any], study: Study, trace: Path, seed: int, tell: Callable[[str], None],
+        most: int,
+    ) -> None:  # fmt: skip
+        self.most = most
         self.spec, self.given, self.tell, self.path, self.study = spec, dict(given), tell, trace, study
         self.held, self.rest = study.hold_back(seed=seed)
         self.lists: Labelled | None = None
@@ -118,7 +121,7 @@ class _Search:
                 out.write(orjson.dumps(trial, option=orjson.OPT_APPEND_NEWLINE))
         self.trials.append({"settings": dict(settings), "value": self.known[key]})
         words = ", ".join(f"{name}={value}" for name, value in settings.items()) or "defaults"
-        self.tell(f"tune {self.spec}: {words}: nDCG@5 {self.known[key]:.4f}")
+        self.tell(f"tune {self.spec}, {len(self.trials)} of {self.most}: {words}: nDCG@5 {self.known[key]:.4f}")
         return self.known[key]
 
     def _fitted(self, settings: Mapping[str, Any]) -> Fitted:

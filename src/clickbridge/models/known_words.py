@@ -1,4 +1,5 @@
-"""The words that a fitted model knows, and those of new documents that it does not."""
+"""The words that a fitted model knows, as stems and as they are written, and those of new documents that it does
+not."""
 
 from __future__ import annotations
 
@@ -11,17 +12,28 @@ from clickbridge.views.view import TermView
 from clickbridge.views.word import Vocabulary
 
 
+def parts_of(fitted: Fitted) -> Iterator[Fitted]:
+    """The model, then what it is made of."""
+    yield fitted
+    inner = getattr(fitted, "inner", None)
+    for part in ([inner] if isinstance(inner, Fitted) else []) + list(getattr(fitted, "parts", ())):
+        yield from parts_of(part)
+
+
+def language_of(fitted: Fitted) -> str:
+    """The stemmer of the model, or of the first of its parts that has one."""
+    return next((p.settings.language for p in parts_of(fitted) if hasattr(p.settings, "language")), "english")
+
+
 def vocabularies(fitted: Fitted) -> Iterator[tuple[str, Vocabulary]]:
-    """The words that the model, or each of its parts, reads documents by, with the stemmer's language."""
-    for part in getattr(fitted, "parts", ()):
-        yield from vocabularies(part)
-    vocabulary = getattr(fitted, "vocabulary", None)
-    if isinstance(vocabulary, Vocabulary):
-        yield getattr(fitted.settings, "language", "english"), vocabulary
-    views = getattr(getattr(fitted, "d_views", None), "views", ())
-    for view in views:
-        if isinstance(view, TermView) and view.kind == "word":
-            yield view.language, view.vocabulary
+    """The words that the model and its parts read documents by, with the stemmer's language."""
+    for part in parts_of(fitted):
+        vocabulary = getattr(part, "vocabulary", None)
+        if isinstance(vocabulary, Vocabulary):
+            yield getattr(part.settings, "language", "english"), vocabulary
+        for view in getattr(getattr(part, "d_views", None), "views", ()):
+            if isinstance(view, TermView) and view.kind == "word":
+                yield view.language, view.vocabulary
 
 
 def unknown_words(fitted: Fitted, documents: Iterable[Document]) -> set[str]:

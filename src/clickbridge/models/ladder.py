@@ -1,4 +1,4 @@
-"""What `auto` tries on a GRAPH, from cheap to dear, and what each candidate will cost.
+"""What `auto` tries on a GRAPH, from the cheapest to the most expensive, and what each candidate will cost.
 
 Costs are predicted from sizes alone: characters of text, results on pages, distinct queries. No stop-watch takes part,
 so the same log and budget give the same candidates on every machine. The rates are those of a core of 2024, within a
@@ -121,7 +121,7 @@ def _with_text(s: Sizes, repeated: float, times: bool) -> list[Candidate]:
         spec, seconds = "bm25+pls+cos-click", 2 * latent + lexical + 0.1
         out.append(Candidate(spec, seconds))
         if times:
-            # What is known of pls without half-lives is there already; only the memory of clicks is counted anew.
+            # What is known of pls without half-lives is there already; only the memory of clicks is counted again.
             out += [Candidate(spec, seconds, settings=(("cos-click.half_life", days),)) for days in HALF_LIVES]
     return out
 

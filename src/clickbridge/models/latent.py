@@ -19,15 +19,15 @@ from clickbridge.errors import InputError
 from clickbridge.graph.dense import Encoder, document_text, fill_vectors
 from clickbridge.io.values import expect, stored
 from clickbridge.models.candidates import Query, Vectors
-from clickbridge.models.explain import Part, explanation
+from clickbridge.models.explain import NO_FEATURE, Contributions, Feature, Part, contributions
 from clickbridge.models.fitted import Array, Choices
-from clickbridge.models.sfunction import FittedImages, Image, Images, unit_images
+from clickbridge.models.sfunction import FittedImages, Image, Images
 from clickbridge.numerics.csr import csr_times_dense
 from clickbridge.numerics.row import EMPTY, Row, as_matrix, gathered, row_of
 from clickbridge.numerics.rows import Maps, SparseRows
 from clickbridge.search.ann import AnnIndex, Cells
 from clickbridge.search.index import Index, make_index
-from clickbridge.types import Document, Explanation, text_of_key
+from clickbridge.types import Document, text_of_key
 from clickbridge.views.stack import ViewStack
 from clickbridge.views.view import Source
 
@@ -230,19 +230,19 @@ class FittedLatent(FittedImages):
     @cached_property
     def _query_index(self) -> Index:
         features, sparse_images = self.query_features, sparse.issparse(self.images)
-        images = unit_images(mapped(features, self.spaces, "q_columns", "l_x", sparse_images))
+        images = self.compared(mapped(features, self.spaces, "q_columns", "l_x", sparse_images))
         present = np.diff(images.indptr) > 0 if sparse.issparse(images) else images.any(axis=1)
         return self._index_over(images, present, self.cells.queries)
 
     @cached_property
     def _doc_index(self) -> Index:
-        return self._index_over(unit_images(self.images), self.scorable, self.cells.documents)
+        return self._index_over(self.compared(self.images), self.scorable, self.cells.documents)
 
     # --- explain ---------------------------------------------------------------------------------
 
-    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+    def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
         """x' Lx Ly' y = sum over features u of the query and v of the document of x_u (Lx Ly')_uv y_v."""
-        return explanation(query, doc_id, self.explained_pairs(query, doc_id, k), k)
+        return contributions(self.explained_pairs(query, doc_id, k), k)
 
     def explained_pairs(self, query: str, doc_id: str, k: int) -> list[Part]:
         x, y = self.query_row(self.query(query)), row_of(self.doc_features, self.catalogue.number(doc_id))
@@ -256,8 +256,8 @@ class FittedLatent(FittedImages):
         named: list[Part] = []
         for place, (value, u_, v_) in enumerate(parts):
             taught = self._teachers(u_, v_) if place < min(k, PAIRS_WITH_TEACHERS) else ()
-            names = (_named(self.q_views, u_), _named(self.d_views, v_)) if place < k else ("", "")
-            named.append((*names, value, taught))
+            sides = (self.q_views.feature(u_), self.d_views.feature(v_)) if place < k else (NO_FEATURE, NO_FEATURE)
+            named.append(Part(Feature(*sides[0]), Feature(*sides[1]), value, taught))
         return named
 
     @cached_property
@@ -376,8 +376,3 @@ def brought_vectors(items: Sequence[Document], names: Sequence[str]) -> dict[str
         if width is not None:
             out[name] = np.array([[np.nan] * width if v is None else v for v in given], dtype=np.float32)
     return out
-
-
-def _named(stack: ViewStack, column: int) -> str:
-    view, feature = stack.feature(column)
-    return feature if view == "word" else f"{view} {feature}"

@@ -24,7 +24,7 @@ from clickbridge.models.study import Known, Study
 from clickbridge.settings import Counting
 from clickbridge.types import text_of_key
 from clickbridge.views.stack import ViewStack, parse_views
-from clickbridge.views.view import Source
+from clickbridge.views.view import ClickView, Source
 
 NEUTRAL: dict[str, tuple[object, ...]] = {
     "half_life": (0.0,),
@@ -142,7 +142,7 @@ def updated_features(
     weights: Mapping[str, float],
     encode: Mapping[str, Encoder],
 ) -> tuple[Features, KnownQueries]:
-    """Rows after a change, the columns as they were; click features anew."""
+    """Rows after a change, the columns as they were; new click features."""
     responses, after, stay = updated_responses(features.responses, queries, change, settings)
     doc_features = sparse.csr_array(features.doc_features[change.kept])
     doc_features = below(doc_features, new_document_features(features.d_views, change.new, weights, encode))
@@ -196,12 +196,12 @@ def _with_text(
 def with_clicks(
     stack: ViewStack, features: sparse.csr_array, clicks: sparse.csr_array, slots: Array, other_texts: Mapping[str, Any]
 ) -> sparse.csr_array:
-    """The click and clicktext columns made anew. `slots` says which click column stands for each item of the
+    """The click and clicktext columns made again. `slots` says which click column stands for each item of the
     other side, -1 for one that came later. Clicktext of queries stays: it needs texts a model does not keep."""
     blocks = []
     for view, (start, stop) in zip(stack.views, stack.spans, strict=True):
         block = features[:, start:stop]
-        if view.kind == "click":
+        if isinstance(view, ClickView):
             there = np.flatnonzero(slots >= 0)
             ones: Any = (np.ones(len(there)), (there, slots[there]))
             pick = sparse.coo_array(ones, shape=(len(slots), stop - start))

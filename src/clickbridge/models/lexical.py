@@ -6,7 +6,7 @@ are given (`fields=title:3,overview`) or learned through `hold_back` (`auto`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -20,15 +20,15 @@ from clickbridge.io.values import expect, stored
 from clickbridge.models.ascent import bm25_field_weights, learn_field_weights
 from clickbridge.models.candidates import Query
 from clickbridge.models.change import Change
-from clickbridge.models.explain import explanation
+from clickbridge.models.explain import Contributions, Feature, Part, contributions
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.formulas import BM25Formula, CosineFormula, Formula, LMIRFormula, TermStatistics, VSMFormula
 from clickbridge.models.model import Model
 from clickbridge.models.sfunction import FittedImages, stack_rows
 from clickbridge.models.study import Study
 from clickbridge.numerics.row import EMPTY, Row, as_matrix, counted, row_of
-from clickbridge.settings import ADVANCED, Fields, Seeded, setting, settings
-from clickbridge.types import Document, Explanation, text_of_key
+from clickbridge.settings import ADVANCED, Fields, Printed, Seeded, setting, settings
+from clickbridge.types import Document, text_of_key
 from clickbridge.views.fields import count_fields, parse_fields
 from clickbridge.views.near_words import NearWords
 from clickbridge.views.text import Analyzer
@@ -134,14 +134,14 @@ class FittedLexical(FittedImages):
             scorable=scorable,
         )
 
-    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+    def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
         """A lexical score is a sum over shared words."""
         asked, document = self.image(self.query(query)), row_of(self.images, self.catalogue.number(doc_id))
         shared, one, two = np.intersect1d(asked.columns, document.columns, return_indices=True)
         terms = self._terms
-        names = [terms[c] if c < len(terms) else "(length)" for c in shared.tolist()]
+        named = [Feature("word", terms[c]) if c < len(terms) else Feature("length", "") for c in shared.tolist()]
         values = asked.values[one].astype(np.float64) * document.values[two]
-        return explanation(query, doc_id, [(n, n, v, ()) for n, v in zip(names, values.tolist(), strict=True)], k)
+        return contributions([Part(f, f, value) for f, value in zip(named, values.tolist(), strict=True)], k)
 
     @cached_property
     def _terms(self) -> list[str]:
@@ -214,7 +214,9 @@ class VSM(LexicalModel):
 
 
 @settings
-class BM25Settings(LexicalSettings):
+class BM25Settings(Printed, LexicalSettings):
+    printed: ClassVar[Mapping[str, Any]] = {"fields": "equal"}
+
     k1: float = setting(1.2, "how much repetition of a word in a document counts; 0 not at all", 0, 1000)
     b: float = setting(0.75, "how much long fields are discounted: 0 not at all, 1 in proportion to their length", 0, 1)
     k3: float = setting(8.0, "how much repetition of a word in the query counts", 0, 1000, group=ADVANCED)

@@ -6,6 +6,7 @@ documents: score U_q S^p V'_d, for known queries only. p = `sv_power`: 0 in the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
@@ -14,7 +15,6 @@ from scipy import sparse
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart
-from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import document_field_weights
 from clickbridge.models.change import Change
@@ -26,13 +26,15 @@ from clickbridge.models.sfunction import S_FUNCTION
 from clickbridge.models.study import Study
 from clickbridge.models.svd_plan import Factors
 from clickbridge.numerics.svd import SVD, MatrixOperator, randomised_svd
-from clickbridge.settings import ADVANCED, Counting, Fields, Searching, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Comparing, Counting, Fields, Printed, Searching, Seeded, setting, settings
 from clickbridge.views.stack import ViewStack
 from clickbridge.views.view import Source
 
 
 @settings
-class LSISettings(Searching, Seeded):
+class LSISettings(Printed, Searching, Comparing, Seeded):
+    printed: ClassVar[Mapping[str, Any]] = {"similarity": "dot"}
+
     dim: int = setting(600, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
     sv_power: float = setting(
         0.0, "power of the singular values in the score; the papers have 0, textbook LSI 1", -1, 2
@@ -44,7 +46,7 @@ class LSISettings(Searching, Seeded):
 
 @settings
 class LSIDocTermSettings(LSISettings, Fields):
-    pass
+    printed: ClassVar[Mapping[str, Any]] = {**LSISettings.printed, "fields": "equal", "stop_words": "drop"}
 
 
 @settings
@@ -72,10 +74,9 @@ class LSI(LatentModel):
         """What is decomposed."""
         raise NotImplementedError
 
-    def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
-        """What learning would cost on this GRAPH, without doing it; refused where it does not fit in memory."""
+    def plans_on(self, study: Study) -> list[dict[str, object]]:
+        """What learning would cost, without doing it; refused where it does not fit in memory."""
         s: LSISettings = self.settings
-        study = Study(graph, engine)
         return [
             asdict(fitting_plan([Factors.of_matrix(self.matrix(study), s.dim)], s.precision, study.engine, self.name))
         ]

@@ -6,6 +6,7 @@ one assignment: a fit that is refused or fails leaves the model as it was. `upda
 
 from __future__ import annotations
 
+import copy
 import inspect
 import resource
 import time
@@ -20,13 +21,12 @@ from clickbridge.engines.base import Engine, default_engine
 from clickbridge.errors import NotFitted, NotSupported, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.checkpoint import Checkpoints
-from clickbridge.log.readers import LogRecord
 from clickbridge.models.change import Change
 from clickbridge.models.display import Display
 from clickbridge.models.fitted import Choices, Fitted, Mapped
 from clickbridge.models.study import Study, logged
-from clickbridge.settings import Setting, Settings, declared_in, grouped
-from clickbridge.types import Document, Explanation, Ranking, ResultList, as_id
+from clickbridge.settings import AUTO_LANGUAGE, Setting, Settings, declared_in, grouped
+from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, as_id
 
 Array = np.ndarray[Any, Any]
 
@@ -77,7 +77,7 @@ class Model:
         """Parameters of the constructor beside the settings."""
         return []
 
-    def __init__(self, **params: Any) -> None:
+    def __init__(self, **params: object) -> None:
         declared = self.declared()
         unknown = [name for name in params if name not in declared]
         if unknown:
@@ -195,16 +195,28 @@ class Model:
         return self.fit_on(Study(graph, engine, watch, checkpoints=checkpoints))
 
     def fit_on(self, study: Study, choices: Choices | None = None) -> Self:
-        """Fits on a study, which other models may share; with `choices`, without choosing anew."""
+        """Fits on a study, which other models may share; with `choices`, without choosing again."""
         start = time.perf_counter()
         study = study.of_several(self.least_users)
+        model = self.in_language_of(study)
         with study.engine.at_work():
-            fitted = self.learned(study, self.choose(study) if choices is None else choices)
+            fitted = model.learned(study, model.choose(study) if choices is None else choices)
             fitted.warm()
+        if model is not self:
+            fitted = fitted.with_notes(*study.language_notes)
         seconds = round(time.perf_counter() - start, 3)
         display = Display.of(study.graph)
         self.fitted_ = fitted._with(report={**fitted.report, "seconds": seconds}, display=display)
         return self
+
+    def in_language_of(self, study: Study) -> Self:
+        """The model with the stemmer that the documents ask for, where the settings leave it open; else the model
+        itself."""
+        if getattr(self, "language", None) != AUTO_LANGUAGE:
+            return self
+        out = copy.copy(self)
+        setattr(out, "language", study.language)  # noqa: B010 - declared by the settings, not by the class
+        return out
 
     def keep_fields(self, graph: ClickGraph, names: Sequence[str]) -> Self:
         """Keeps fields of the documents with the model, so that searches can be filtered by them."""
@@ -222,6 +234,11 @@ class Model:
 
     def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
         """What learning would cost, by each way it could be done, without doing it."""
+        study = Study(graph, engine)
+        return self.in_language_of(study).plans_on(study)
+
+    def plans_on(self, study: Study) -> list[dict[str, object]]:
+        """What a kind of model that has plans gives."""
         raise NotSupported(f"{self.spec} has no plan; rmls, pls, mpls, lsi-dt and lsi-qd have")
 
     def update(
@@ -276,7 +293,7 @@ class Model:
 
     @property
     def fitted(self) -> Fitted:
-        """The fitted value; keep it to go on using this state while the model is fitted or updated anew."""
+        """The fitted value; keep it to go on using this state while the model is fitted or updated again."""
         found = self.__dict__.get("fitted_")
         if found is None:
             raise self._not_fitted()
@@ -407,7 +424,7 @@ class Model:
         return self.fitted.explain(query, as_id(doc_id), k)
 
     def map_queries(self, queries: Sequence[str]) -> Mapped:
-        """The S-function's query map: one row a query, dense or sparse."""
+        """The S-function's query map: one row per query, dense or sparse."""
         return self.fitted.map_queries(queries)
 
     def map_documents(self, documents: Sequence[Document | str]) -> Mapped:
@@ -415,7 +432,7 @@ class Model:
         return self.fitted.map_documents(documents)
 
     def title(self, doc_id: str) -> str:
-        """What to show of a document beside its id; empty where nothing is known."""
+        """What to show of a document next to its id; empty where nothing is known."""
         return self.fitted.title(doc_id)
 
     def save(self, path: str | Path) -> None:

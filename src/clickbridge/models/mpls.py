@@ -7,7 +7,7 @@ tuned through `hold_back`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -30,6 +30,10 @@ VIEW_GRID = (0.0, 0.1, 0.2, 0.35, 0.6, 1.0, 1.5, 2.5, 4.0)
 
 @settings
 class MPLSSettings(PLSSettings):
+    printed: ClassVar[Mapping[str, Any]] = {
+        **PLSSettings.printed, "response": "log-t", "mean": False, "combine": "closed", "similarity": "dot",
+    }  # fmt: skip
+
     combine: str = setting(
         "tuned",
         "weights of the views: chosen on held-back clicks, or by equation (5) of 11M (closed)",

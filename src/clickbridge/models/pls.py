@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -35,7 +35,7 @@ from clickbridge.models.study import Known, Study
 from clickbridge.models.svd_plan import Factors, checked, svd_plan
 from clickbridge.numerics.svd import MatrixOperator, Operator, ProductOperator, randomised_svd
 from clickbridge.search import ann
-from clickbridge.settings import ADVANCED, Counting, Fields, Searching, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Comparing, Counting, Fields, Printed, Searching, Seeded, setting, settings
 from clickbridge.views.fields import HEADINGS
 
 CHEAP_PRODUCTS = 2e7
@@ -46,7 +46,7 @@ REPEATED = 0.5
 
 
 @settings
-class LatentSettings(Counting, Fields, Searching, Seeded):
+class LatentSettings(Counting, Fields, Searching, Comparing, Seeded):
     dim: int = setting(600, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
     views: str = setting("auto", "kinds of features, as word,char:title,click; auto takes what suits the GRAPH")
     mean: bool = setting(
@@ -57,7 +57,11 @@ class LatentSettings(Counting, Fields, Searching, Seeded):
 
 
 @settings
-class PLSSettings(LatentSettings):
+class PLSSettings(Printed, LatentSettings):
+    printed: ClassVar[Mapping[str, Any]] = {
+        "views": "word,response", "sv_power": 0.0, "fields": "equal", "stop_words": "drop",
+    }  # fmt: skip
+
     sv_power: float = setting(
         0.25, "power of the singular values in the score; the papers have 0, textbook LSI 1", -1, 2
     )
@@ -91,7 +95,7 @@ class FittedPLS(FittedLatent):
         return learn_space(features, space.q_columns, space.d_columns, dim, self.settings, engine, start)
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """Click features anew, then every space from its old subspace; the weights of the views stay."""
+        """New click features, then every space from its old subspace; the weights of the views stay."""
         s = self.settings
         check_updatable(self.model, s, change)
         features, queries = updated_features(self.features, self.queries, change, s, self.field_weights, self.encode)
@@ -105,7 +109,7 @@ class FittedPLS(FittedLatent):
 class LatentModel(Model):
     """A model of views on both sides. `encode` are functions of texts that make the vectors of `dense:NAME` views."""
 
-    def __init__(self, *, encode: Mapping[str, Encoder] | None = None, **params: Any) -> None:
+    def __init__(self, *, encode: Mapping[str, Encoder] | None = None, **params: object) -> None:
         super().__init__(**params)
         self.encode = encode
 
@@ -113,12 +117,12 @@ class LatentModel(Model):
     def _more_parameters(cls) -> list[inspect.Parameter]:
         return [inspect.Parameter("encode", inspect.Parameter.KEYWORD_ONLY, default=None)]
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         return super().get_params(deep) | ({"encode": self.encode} if self.encode else {})
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         if "encode" in params:
-            self.encode = params.pop("encode")
+            self.encode = cast(Mapping[str, Encoder] | None, params.pop("encode"))
         return super().set_params(**params)
 
     @classmethod
@@ -226,10 +230,10 @@ class PLS(LatentModel):
         """Which views make a space each, and its dimensions."""
         return ["&".join(self.groups(graph))], [self.settings.dim]
 
-    def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
-        """What learning would cost on this GRAPH, without doing it; refused where it does not fit in memory."""
+    def plans_on(self, study: Study) -> list[dict[str, object]]:
+        """What learning would cost, without doing it; refused where it does not fit in memory."""
         s: PLSSettings = self.settings
-        study = self.on(Study(graph, engine))
+        study = self.on(study)
         groups, dims = self.spaces_to_learn(study.whole)
         _, features, columns = self.learn_features(study, groups, LatentModel.choose(self, study))
         x, r, y = features.query_features, features.responses, features.doc_features

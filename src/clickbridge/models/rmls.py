@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from clickbridge.engines.base import Engine
-from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import labelled, ranker_of
@@ -65,7 +64,7 @@ class FittedRMLS(FittedLatent):
         return passes(features, space.q_columns, space.d_columns, dim, s, steps, engine, start)
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """Click features anew, then passes from the old maps."""
+        """New click features, then passes from the old maps."""
         s = self.settings
         check_updatable(self.model, s, change)
         features, queries = updated_features(self.features, self.queries, change, s, self.field_weights, self.encode)
@@ -111,11 +110,9 @@ class RMLS(LatentModel):
         held, rest = study.hold_back(seed=s.seed)
         weights, said = self.choose_fields(rest)
         choices = RMLSChoices(field_weights=weights, groups=groups, iterations=s.iterations)
-        known, features, (columns,) = self.learn_features(rest, ["&".join(groups)], choices)
         lists: Labelled | None = None
         found: list[float] = []
-        for now in passes(features, *columns, s.dim, s, s.iterations, rest.engine):
-            fitted = self._fitted(rest, choices, known, features, now, (), exact=True)
+        for fitted in self.each_pass(rest, choices):
             if lists is None:
                 lists = labelled(study, held.lists([ranker_of(fitted)]))
             if len(lists) < MIN_USABLE:
@@ -128,6 +125,14 @@ class RMLS(LatentModel):
         values = ", ".join(f"{value:.3f}" for value in found)
         note = f"{self.name}: stops after {best} of {s.iterations} iterations (held-back nDCG@5 {values})"
         return RMLSChoices(field_weights=weights, groups=groups, iterations=best, notes=(*said, note))
+
+    def each_pass(self, study: Study, choices: RMLSChoices) -> Iterator[FittedLatent]:
+        """The model as it is after each of the chosen number of passes."""
+        s: RMLSSettings = self.settings
+        study = self.on(study)
+        known, features, (columns,) = self.learn_features(study, ["&".join(choices.groups)], choices)
+        for now in passes(features, *columns, s.dim, s, choices.iterations, study.engine):
+            yield self._fitted(study, choices, known, features, now, (), exact=True)
 
     def learn(self, study: Study, choices: Choices) -> FittedLatent:
         assert isinstance(choices, RMLSChoices)
@@ -159,10 +164,10 @@ class RMLS(LatentModel):
             "or decorrelate",
         )
 
-    def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, Any]]:
-        """What each plan would cost on this GRAPH, without running it; the one `fit` would take is first."""
+    def plans_on(self, study: Study) -> list[dict[str, object]]:
+        """What each plan would cost, without running it; the one `fit` would take is first."""
         s: RMLSSettings = self.settings
-        study = self.on(Study(graph, engine))
+        graph, study = study.graph, self.on(study)
         _, features, (columns,) = self.learn_features(study, ["&".join(self.groups(graph))], super().choose(study))
         sizes = Problem.of(features, *columns, s.dim, s).sizes(s, s.iterations)
         limits = study.engine.memory, study.engine.name == "local"

@@ -46,7 +46,9 @@ PAPER = "12, 13"
 @settings
 class RMLSSettings(Printed, LatentSettings):
     printed: ClassVar[Mapping[str, Any]] = {
-        "views": "word,click",
+        "views": "word,response",
+        "fields": "equal",
+        "stop_words": "drop",
         "shrink": "absolute",
         # The least of the papers' grid: the .1 that they chose is on the scale of their log, and empties other maps.
         "beta": 0.001,
@@ -142,8 +144,8 @@ class Pass:
         """For who watches."""
         now = self.report
         return (
-            f"rmls iteration {now['iteration']}: effective rank {now['effective_rank']:.0f} of {len(self.alignment)}, "
-            f"density {now['density']:.4f}, cosine to constant {now['cosine_to_constant']:.2f}"
+            f"rmls iteration {now['iteration']}: effective rank {now['effective_rank']:.0f} in {len(self.alignment)} "
+            f"dimensions, density {now['density']:.4f}, cosine to constant {now['cosine_to_constant']:.2f}"
         )
 
 

@@ -32,7 +32,7 @@ S_FUNCTION = frozenset({"search", "maps", "new queries", "similar queries", "sim
 
 class FittedSFunction(Fitted):
     """Subclasses give `image` of one query, `map_keys` of many, `map_new` of documents by their text, and have
-    `images`, one row a document, `scorable`, which documents have an image at all, and `index` over them."""
+    `images`, one row per document, `scorable`, which documents have an image at all, and `index` over them."""
 
     can: ClassVar[frozenset[str]] = S_FUNCTION
 
@@ -123,25 +123,42 @@ class FittedSFunction(Fitted):
 
     # --- one space, three similarities -----------------------------------------------------------
 
+    @property
+    def by_dot(self) -> bool:
+        """Whether two queries, or two documents, are compared by the dot product of their images: g of 11M. Else by
+        the cosine."""
+        return getattr(self.settings, "similarity", "cosine") == "dot"
+
+    def compared(self, images: Images) -> Images:
+        """Images of many as they are compared."""
+        return images if self.by_dot else unit_images(images)
+
+    def compared_image(self, image: Image) -> Image:
+        return image if self.by_dot else unit_image(image)
+
+    def compared_index(self, images: Any) -> Index:
+        """An index to look for similar images in."""
+        return whole_index(images) if self.by_dot else unit_index(images)
+
     @cached_property
     def _query_index(self) -> Index:
-        """Unit images of the known queries, made when first asked for. Memory: their number times the dimensions."""
-        return unit_index(self.map_keys([Query(key) for key in self.queries.keys]))
+        """Images of the known queries, made when first asked for. Memory: their number times the dimensions."""
+        return self.compared_index(self.map_keys([Query(key) for key in self.queries.keys]))
 
     @cached_property
     def _doc_index(self) -> Index:
-        return make_index(unit_images(self.images), self.scorable)
+        return make_index(self.compared(self.images), self.scorable)
 
     def similar_image(self, image: Image) -> Image:
         """A query's image as the query index takes it."""
-        return unit_image(image)
+        return self.compared_image(image)
 
     def document_image(self, number: int) -> Image:
         """A document's image as the document index takes it."""
-        return unit_image(row_image(self.images, number))
+        return self.compared_image(row_image(self.images, number))
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """By cosine of query images."""
+        """By cosine of query images, or by their dot product."""
         asked = self.query(query)
         image = self.image(asked)
         if not is_mapped(image):
@@ -156,7 +173,7 @@ class FittedSFunction(Fitted):
             depth *= 8  # some of those found may not be shown
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
-        """By cosine of document images."""
+        """By cosine of document images, or by their dot product."""
         number = self.catalogue.number(doc_id)
         ranking = self.ranking(self._doc_index.search(self.document_image(number), k + 1))
         return Ranking(tuple(hit for hit in ranking if hit.doc_id != doc_id and hit.score > NOISE)[:k], self.title)
@@ -262,6 +279,14 @@ def unit_images(images: Images) -> Images:
     norms = row_norms(images)
     long = norms > (0.0 if sparse.issparse(images) else NOISE)
     return scaled_rows(images, np.where(long, 1 / np.where(long, norms, 1.0), 0.0).astype(np.float32))
+
+
+def whole_index(images: Any) -> Index:
+    """An index of images at the length they have."""
+    blocks = blocks_of(images)
+    there = np.any([row_norms(block) > 0 for block in blocks], axis=0)
+    indexes = [make_index(block, there) for block in blocks]
+    return StackedIndex(indexes, there) if isinstance(images, list) else indexes[0]
 
 
 def unit_index(images: Any) -> Index:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from clickbridge.errors import SettingError
 from clickbridge.models.composite import Composite, Wrapper
@@ -65,7 +64,7 @@ def _sum_of(parts: Sequence[Model]) -> Model:
     return kind(parts)
 
 
-def build_model(spec: str | Spec, settings: Mapping[str, Any] | None = None, **more: Any) -> Model:
+def build_model(spec: str | Spec, settings: Mapping[str, object] | None = None, **more: object) -> Model:
     """An unfitted model from a spec, as "bm25+pls" or "robust:bm25".
 
     Parameters

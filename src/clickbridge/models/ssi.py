@@ -16,7 +16,9 @@ from clickbridge.settings import setting, settings
 
 @settings
 class SSISettings(FactorSettings):
-    printed: ClassVar[Mapping[str, Any]] = {"views": "word", "training_pairs": "preferences"}
+    printed: ClassVar[Mapping[str, Any]] = {
+        "views": "word", "training_pairs": "preferences", "fields": "equal", "stop_words": "drop",
+    }  # fmt: skip
 
     training_pairs: str = setting(
         "drawn",

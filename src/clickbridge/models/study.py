@@ -8,8 +8,10 @@ a sum, and several models fitted on one GRAPH, never ask twice.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 from typing import Any, TypeVar
 
 from clickbridge.engines.base import Engine, default_engine
@@ -18,13 +20,16 @@ from clickbridge.graph.hold_back import HoldBack, folds
 from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
 from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.catalogue import Catalogue, KnownQueries
-from clickbridge.settings import Counting
+from clickbridge.settings import LANGUAGES, Counting
 from clickbridge.views.fields import FieldCounts, count_fields
+from clickbridge.views.languages import guess_language
 from clickbridge.views.text import Analyzer
 from clickbridge.views.view import Source, counted_once
-from clickbridge.views.word import Vocabulary, WordCounter
+from clickbridge.views.word import URL_FIELD, Vocabulary, WordCounter
 
 Answer = TypeVar("Answer")
+LANGUAGE_DOCS = 2000
+"""Documents whose text says which language it is."""
 
 
 def silent(line: str) -> None:
@@ -52,6 +57,14 @@ class Corpus:
         self.catalogue = Catalogue.of(graph)
         self.texts: Mapping[str, Sequence[str]] = {name: graph.field(name) for name in graph.field_names}
         self.counted: dict[Any, Any] = {}
+
+    @cached_property
+    def language(self) -> str:
+        """The stemmer for these documents."""
+        found = documents_language(self.texts)
+        for line in language_notes(found):
+            logged(line)
+        return found
 
 
 class Study:
@@ -88,6 +101,22 @@ class Study:
     def shared(self, key: Hashable, answer: Callable[[], Answer]) -> Answer:
         """As `once`, for what is large: kept only where several models are tried."""
         return self.once(key, answer) if self.shares else answer()
+
+    def steps(self, what: str, items: Sequence[Answer]) -> Iterator[Answer]:
+        """The items one after the other; who watches is told `what`, and how many of how many it is."""
+        for number, item in enumerate(items, 1):
+            self.watch(f"{what}, {number} of {len(items)}")
+            yield item
+
+    @property
+    def language(self) -> str:
+        """The stemmer that the documents ask for: what `language=auto` stands for."""
+        return self.corpus.language
+
+    @property
+    def language_notes(self) -> tuple[str, ...]:
+        """One line where the stemmer is not the English one."""
+        return language_notes(self.language)
 
     # --- parts of the GRAPH ----------------------------------------------------------------------
 
@@ -157,6 +186,7 @@ class Study:
         texts = {name: self.corpus.texts[name] for name in names}
 
         def count(vocabulary: Vocabulary) -> FieldCounts:
+            self.watch(f"counting words of {self.graph.n_docs:,} documents")
             return count_fields(WordCounter(Analyzer(language, stop_words), vocabulary), texts, self.graph.n_docs)
 
         return counted_once(self.corpus.counted, ("word", language, stop_words, *names), count)
@@ -164,6 +194,18 @@ class Study:
     def documents(self, **more: Any) -> Source:
         """The documents as a source of features."""
         return replace(Source(self.corpus.texts, self.graph.n_docs, counted=self.corpus.counted), **more)
+
+
+def documents_language(fields: Mapping[str, Sequence[str]]) -> str:
+    """The stemmer that the text of documents asks for, by the first of them."""
+    first = (islice(texts, LANGUAGE_DOCS) for name, texts in fields.items() if name != URL_FIELD)
+    return guess_language((text for texts in first for text in texts), LANGUAGES)
+
+
+def language_notes(language: str) -> tuple[str, ...]:
+    if language == "english":
+        return ()
+    return (f"the text looks {language.capitalize()}: language={language}; language=english takes the English stemmer",)
 
 
 def counting_of(settings: Counting) -> dict[str, Any]:

@@ -20,7 +20,9 @@ from clickbridge.settings import ADVANCED, setting, settings
 @settings
 class SVDFeatureSettings(FactorSettings):
     printed: ClassVar[Mapping[str, Any]] = {
-        "views": "word,click",
+        "views": "word,response",
+        "fields": "equal",
+        "stop_words": "drop",
         "training": "squared",
         "global_features": "none",
         "targets": "counts",

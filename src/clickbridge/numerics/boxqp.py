@@ -79,6 +79,7 @@ def _ascend(gram, pos, neg, target, offset, loss, c, lam, passes, tolerance, a, 
     primal, dual = _objectives(loss, pos, neg, target, offset, c, lam, a, f)
     done = 0
     while done < passes and primal - dual > tolerance * max(abs(primal), 1e-300):
+        farthest = 0.0
         for i in range(n):
             p, q = pos[i], neg[i]
             margin, h = f[p] + offset[i], gram[p, p]
@@ -92,6 +93,7 @@ def _ascend(gram, pos, neg, target, offset, loss, c, lam, passes, tolerance, a, 
                 continue
             new = _step(loss, target[i], margin, a[i], h, c)
             move = (new - a[i]) / lam
+            farthest = max(farthest, abs(new - a[i]))
             a[i] = new
             if move != 0.0:
                 for j in range(n_points):
@@ -100,6 +102,10 @@ def _ascend(gram, pos, neg, target, offset, loss, c, lam, passes, tolerance, a, 
                     for j in range(n_points):
                         f[j] -= move * gram[q, j]
         done += 1
+        if farthest < 1e-12 * c:
+            # Where no coordinate moves any more, nothing more comes: a kernel that is not positive semi-definite may
+            # leave a gap for ever.
+            passes = done
         primal, dual = _objectives(loss, pos, neg, target, offset, c, lam, a, f)
     return done, primal, dual
 

@@ -1,6 +1,6 @@
 """Loops over result lists: which pages hang together, and K v without K (Kim and Choi 2009, Table 1).
 
-A list contributes to K v through one number a column, c = sum over its pages of s_j v_j; then every page i of
+A list contributes to K v through one number per column, c = sum over its pages of s_j v_j; then every page i of
 the list gets s_i c. With s_j = 1 / (sqrt(d_j) ||x_j||) this is the normalised K of eq. (11). The scales are applied
 to all of v and all of K v, not to each place in a list.
 

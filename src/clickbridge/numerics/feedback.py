@@ -44,6 +44,8 @@ class Layout(NamedTuple):
     centres: Array
     weight_start: Array
     slot_start: Array
+    sums: Array
+    """Of each component, whether its clusters are of summed z (eq. 25), or of means."""
     later_component: Array = read_only(np.empty(0, dtype=np.int32))
     later_start: Array = read_only(np.empty(0, dtype=np.int64))
     later_z: Array = read_only(np.empty(0, dtype=np.float32))
@@ -100,8 +102,9 @@ def _row(z, later, begin, d):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _query_vector(kinds, begins, top, c, z, later, query):  # type: ignore[no-untyped-def]
-    """Eq. (25) over the list's first pages, as a mean; how many of them lie in component c."""
+def _query_vector(kinds, begins, top, c, z, later, sums, query):  # type: ignore[no-untyped-def]
+    """Eq. (25) over the list's first pages, as a mean or, for clusters of sums, as it stands; how many of them lie in
+    component c."""
     members = 0
     query[:] = 0.0
     for i in range(min(top, len(kinds))):
@@ -110,7 +113,8 @@ def _query_vector(kinds, begins, top, c, z, later, query):  # type: ignore[no-un
             members += 1
             for t in range(len(query)):
                 query[t] += row[t]
-    query /= max(members, 1)
+    if not sums:
+        query /= max(members, 1)
     return members
 
 
@@ -122,8 +126,8 @@ def _cluster_shares(kinds, begins, top, c, layout, query, out):  # type: ignore[
     if n == 1:
         out[0] = 1.0
         return
-    if _query_vector(kinds, begins, top, c, layout.z, layout.later_z, query) == 0:
-        _query_vector(kinds, begins, len(kinds), c, layout.z, layout.later_z, query)
+    if _query_vector(kinds, begins, top, c, layout.z, layout.later_z, layout.sums[c], query) == 0:
+        _query_vector(kinds, begins, len(kinds), c, layout.z, layout.later_z, layout.sums[c], query)
     far = np.zeros(n, np.float32)
     for t in range(len(query)):
         s = layout.centre_start[c] + t * n
@@ -152,7 +156,8 @@ def _first_of_component(kinds, i):  # type: ignore[no-untyped-def]
 
 @kernel
 def latent_scores(indptr, pages, top, layout, weights, evidence, scale, shrink, out):  # type: ignore[no-untyped-def]
-    """f(x | q) of eq. (23) for lists end to end, each cluster's share over its evidence plus `shrink`."""
+    """f(x | q) of eq. (23) for lists end to end, each cluster's share over its evidence plus `shrink`; with a shrink
+    of 0, f as it stands."""
     where = layout.component, layout.start, layout.later_component, layout.later_start
     for e in range(len(indptr) - 1):
         shown = pages[indptr[e] : indptr[e + 1]]
@@ -168,7 +173,9 @@ def latent_scores(indptr, pages, top, layout, weights, evidence, scale, shrink, 
             for k in range(len(shares)):
                 seen = evidence[layout.slot_start[c] + k]
                 if shares[k] > NEGLIGIBLE and seen != 0.0:
-                    factor = shares[k] * scale / (max(seen, 0.0) * scale + shrink)
+                    factor = shares[k] * scale
+                    if shrink > 0.0:
+                        factor /= max(seen, 0.0) * scale + shrink
                     s = layout.weight_start[c] + k * d
                     row = weights[s : s + d]
                     for t in range(d):
@@ -253,23 +260,24 @@ def listed_pages(order, items, numbers, more, out):  # type: ignore[no-untyped-d
 @kernel
 def blended(indptr, order, pages, given, latent, queries, keys, values, scale, how, prior, out):  # type: ignore[no-untyped-def]
     """The score of every row of lists end to end: log rate of its rank, latent and own part. `order` puts rows by
-    falling `given` score; `pages` and `latent` are in that order; `how` is (weight of latent, of own, shrink)."""
+    falling `given` score; `pages` and `latent` are in that order; `how` is (weight of latent, of own, shrink, weight of
+    the log rate)."""
     longest = len(prior)
     for e in range(len(indptr) - 1):
         seen = value_at(keys, values, mixed(queries[e], OF_QUERY))
         for p in range(indptr[e], indptr[e + 1]):
             rank = p - indptr[e]
             total = 0.0
-            if seen != 0.0 and pages[p] >= 0:
+            if how[1] != 0.0 and seen != 0.0 and pages[p] >= 0:
                 won = value_at(keys, values, mixed(queries[e], pages[p]))
                 total = how[1] * (won * scale / (max(seen, 0.0) * scale + how[2]))
             if how[0] != 0.0:
                 total = how[0] * latent[p] + total
             # Below the longest list the rate goes on falling as 1 / r.
             if rank < longest:
-                total += prior[rank]
+                total += how[3] * prior[rank]
             else:
-                total += prior[longest - 1] - np.log((rank + 1) / longest)
+                total += how[3] * (prior[longest - 1] - np.log((rank + 1) / longest))
             row = order[p]
             # What the inner model cannot score has no score here either.
             out[row] = total if given[row] != -np.inf else -np.inf

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from clickbridge.numerics.row import Row
 from clickbridge.numerics.threads import kernel, unsigned
-from clickbridge.numerics.topk import best_first, offer
+from clickbridge.numerics.topk import add_up, best_first, offer
 
 Array = np.ndarray[Any, Any]
 DOT, JENSEN_SHANNON = 0, 1
@@ -183,17 +183,7 @@ def _nearest(columns, values, indptr, holders, weights, among, items, scores):  
     n_items = len(among)
     total, seen = np.zeros(n_items, np.float64), np.zeros(n_items, np.uint8)
     touched = np.empty(n_items, np.int32)
-    n_touched = 0
-    for p in range(len(columns)):
-        weight, first, end = np.float64(values[p]), indptr[columns[p]], indptr[columns[p] + 1]
-        here, there = holders[first:end], weights[first:end]
-        for j in range(len(here)):
-            holder = here[j]
-            if not seen[holder]:
-                seen[holder] = 1
-                touched[n_touched] = holder
-                n_touched += 1
-            total[holder] += weight * there[j]
+    n_touched = add_up(columns, values, indptr, holders, weights, total, seen, touched)
     size = 0
     for t in range(n_touched):
         item = touched[t]

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from clickbridge.engines.base import Engine, default_engine
 
@@ -68,7 +68,7 @@ def leading_eigenpairs(
         full = size + width > most
         if size < 2 * rank and not full:
             continue
-        values, turn = linalg.eigh((small[:size, :size] + small[:size, :size].T) / 2)
+        values, turn = scipy.linalg.eigh((small[:size, :size] + small[:size, :size].T) / 2)
         values, turn = values[::-1], turn[:, ::-1]
         residual = float(np.max(np.linalg.norm(coupling @ turn[last, :rank], axis=0)))
         if residual <= tolerance or (full and restarts == MOST_RESTARTS):

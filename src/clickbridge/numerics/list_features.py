@@ -110,6 +110,22 @@ def _longest(indptr):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _room(longest):  # type: ignore[no-untyped-def]
+    """A table with room for so many values, to be used again and again."""
+    size = _table_size(longest)
+    return np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+
+
+@kernel
+def _numbered(room, values):  # type: ignore[no-untyped-def]
+    """As much of the room as these values need, filled with them."""
+    size = _table_size(len(values))
+    keys, numbers = room[0][:size], room[1][:size]
+    _number(keys, numbers, values)
+    return keys, numbers
+
+
+@kernel
 def word_sums(  # type: ignore[no-untyped-def]
     indptr, items, q_indptr, q_terms, d_indptr, d_terms, d_counts, idf, lengths, averages, k1, b, weights,
     bm25, vsm, sums,
@@ -119,14 +135,10 @@ def word_sums(  # type: ignore[no-untyped-def]
     together. Adds to `bm25[f]`, to `vsm` (of all fields), and to `sums[k, f]` the `weights[term, k]`."""
     n_fields, n_weights = len(averages) - 1, weights.shape[1]
     longest = _longest(q_indptr)
-    all_keys = np.empty(_table_size(longest), dtype=np.int32)
-    all_numbers = np.empty(len(all_keys), dtype=np.int32)
-    total = np.empty(longest)
+    room, total = _room(longest), np.empty(longest)
     for i in range(len(indptr) - 1):
         terms = q_terms[q_indptr[i] : q_indptr[i + 1]]
-        size = _table_size(len(terms))
-        keys, numbers = all_keys[:size], all_numbers[:size]
-        _number(keys, numbers, terms)
+        keys, numbers = _numbered(room, terms)
         for at in range(indptr[i], indptr[i + 1]):
             doc = items[at]
             if doc < 0 or len(terms) == 0:
@@ -156,14 +168,10 @@ def word_sums(  # type: ignore[no-untyped-def]
 @kernel
 def listed_dots(indptr, items, q_indptr, q_terms, q_values, d_indptr, d_terms, d_values, out):  # type: ignore[no-untyped-def]
     """The dot product of each list's query row with the rows of its documents. A query names a term once."""
-    longest = _longest(q_indptr)
-    all_keys = np.empty(_table_size(longest), dtype=np.int32)
-    all_numbers = np.empty(len(all_keys), dtype=np.int32)
+    room = _room(_longest(q_indptr))
     for i in range(len(indptr) - 1):
         terms, values = q_terms[q_indptr[i] : q_indptr[i + 1]], q_values[q_indptr[i] : q_indptr[i + 1]]
-        size = _table_size(len(terms))
-        keys, numbers = all_keys[:size], all_numbers[:size]
-        _number(keys, numbers, terms)
+        keys, numbers = _numbered(room, terms)
         for at in range(indptr[i], indptr[i + 1]):
             doc, total = items[at], 0.0
             if doc >= 0 and len(terms) > 0:
@@ -179,14 +187,10 @@ def votes(indptr, items, v_indptr, voters, weights, b_indptr, b_docs, b_values, 
     """Voters `voters[v_indptr[i]:v_indptr[i + 1]]` of list i, with their weights, give each of its documents what their
     ballots hold for it: voter q has the documents `b_docs[b_indptr[q]:b_indptr[q + 1]]`, and in `b_values` as many
     numbers for each as `out` has rows. Ballots are short, while a document may have been voted for by very many."""
-    longest = _longest(indptr)
-    all_keys = np.empty(_table_size(longest), dtype=np.int32)
-    all_numbers = np.empty(len(all_keys), dtype=np.int32)
+    room = _room(_longest(indptr))
     for i in range(len(indptr) - 1):
         docs = items[indptr[i] : indptr[i + 1]]
-        size = _table_size(len(docs))
-        keys, numbers = all_keys[:size], all_numbers[:size]
-        _number(keys, numbers, docs)
+        keys, numbers = _numbered(room, docs)
         for v in range(v_indptr[i], v_indptr[i + 1]):
             for p in range(b_indptr[voters[v]], b_indptr[voters[v] + 1]):
                 place = _place(keys, b_docs[p])
@@ -259,14 +263,10 @@ def kept_terms(indptr, docs, shares, q_indptr, q_terms, d_indptr, d_terms, n_fie
     """Adds to `asked[t]` the share of every document chosen for a query that has term t, and to `kept[t]` that of those
     which hold it in one of their fields."""
     longest = _longest(q_indptr)
-    all_keys = np.empty(_table_size(longest), dtype=np.int32)
-    all_numbers = np.empty(len(all_keys), dtype=np.int32)
-    seen = np.empty(longest, dtype=np.bool_)
+    room, seen = _room(longest), np.empty(longest, dtype=np.bool_)
     for i in range(len(indptr) - 1):
         terms = q_terms[q_indptr[i] : q_indptr[i + 1]]
-        size = _table_size(len(terms))
-        keys, numbers = all_keys[:size], all_numbers[:size]
-        _number(keys, numbers, terms)
+        keys, numbers = _numbered(room, terms)
         for at in range(indptr[i], indptr[i + 1]):
             seen[:] = False
             for p in range(d_indptr[docs[at] * n_fields], d_indptr[(docs[at] + 1) * n_fields]):

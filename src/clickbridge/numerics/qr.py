@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import linalg
-from scipy.linalg import blas
+import scipy
 
 from clickbridge.engines.base import Engine, default_engine
 
@@ -22,7 +21,7 @@ ROWS = 8192
 def gram(block: Array, engine: Engine | None = None) -> Array:
     """block' block, summed in the block's precision for each block of rows, and in float64 over these."""
     width = block.shape[1]
-    syrk = blas.ssyrk if block.dtype == np.float32 else blas.dsyrk
+    syrk = scipy.linalg.blas.ssyrk if block.dtype == np.float32 else scipy.linalg.blas.dsyrk
     upper = np.zeros((width, width))
     if block.size:
         for part in (engine or default_engine()).map(lambda rows: syrk(1.0, block[rows].T), _slices(block)):
@@ -60,7 +59,7 @@ def _slices(block: Array) -> list[slice]:
 
 def _divided(block: Array, r: Array, engine: Engine) -> Array:
     """q of q r = block, r upper triangular, in the place of the block."""
-    solve = blas.strsm if block.dtype == np.float32 else blas.dtrsm
+    solve = scipy.linalg.blas.strsm if block.dtype == np.float32 else scipy.linalg.blas.dtrsm
     upper = np.asfortranarray(r.astype(block.dtype))
 
     def work(rows: slice) -> None:
@@ -90,10 +89,10 @@ def orthonormal(block: Array, engine: Engine | None = None) -> tuple[Array, Arra
         square = gram(block, engine)
         sound = True
         try:
-            r = linalg.cholesky(square)
+            r = scipy.linalg.cholesky(square)
             diagonal = np.diag(r)
             sound = bool(diagonal.min() > diagonal.max() * np.sqrt(unit) * SAFETY)
-        except linalg.LinAlgError:
+        except scipy.linalg.LinAlgError:
             sound = False
         if not sound and block.size * block.shape[1] <= SMALL:
             if block.dtype == np.float64:
@@ -103,7 +102,7 @@ def orthonormal(block: Array, engine: Engine | None = None) -> tuple[Array, Arra
             continue
         if not sound:
             shift = SAFETY * unit * float(np.trace(square))
-            r = linalg.cholesky(square + np.eye(len(square)) * shift)
+            r = scipy.linalg.cholesky(square + np.eye(len(square)) * shift)
         block = _divided(block, r, engine)
         total = r @ total
         if sound:
@@ -117,13 +116,13 @@ def _in_double(block: Array, engine: Engine) -> tuple[Array, Array]:
     wide = block.astype(np.float64)
     square = gram(wide, engine)
     try:
-        r = linalg.cholesky(square)
+        r = scipy.linalg.cholesky(square)
         diagonal = np.diag(r)
         if diagonal.min() > diagonal.max() * 1e-6:
             return _divided(wide, r, engine).astype(block.dtype), r
-    except linalg.LinAlgError:
+    except scipy.linalg.LinAlgError:
         pass  # not of full rank: by eigenvectors, below
-    values, vectors = linalg.eigh(square)
+    values, vectors = scipy.linalg.eigh(square)
     keep = values > values[-1] * 1e-12
     roots = np.sqrt(values[keep])
     q = wide @ (vectors[:, keep] / roots)
@@ -135,7 +134,7 @@ def _householder(block: Array, total: Array) -> tuple[Array, Array]:
     keep, least = _independent(r)
     if np.abs(r[~keep]).max(initial=0.0) > least:
         # A dependent column stands before independent ones, which lean on its arbitrary direction: pivot.
-        q, pivoted, columns = linalg.qr(block, mode="economic", pivoting=True)
+        q, pivoted, columns = scipy.linalg.qr(block, mode="economic", pivoting=True)
         keep, _ = _independent(pivoted)
         r = np.empty_like(pivoted)
         r[:, columns] = pivoted

@@ -62,7 +62,7 @@ class Ragged:
         out = Ragged.of_lengths(lengths)
         return out, np.repeat(self.indptr[:-1][lists] - out.indptr[:-1], lengths) + np.arange(out.n_rows)
 
-    # --- one number a list -----------------------------------------------------------------------
+    # --- one number per list -----------------------------------------------------------------------
 
     def sums(self, values: Array) -> Array:
         # Not reduceat, which gives an empty list the value of the next one.
@@ -76,7 +76,7 @@ class Ragged:
             out[filled] = ufunc.reduceat(values, self.indptr[:-1][filled])
         return out
 
-    # --- one number a row ------------------------------------------------------------------------
+    # --- one number per row ------------------------------------------------------------------------
 
     def ranks(self, values: Array) -> Array:
         """How many rows of the list stand strictly above; NaN stands below all."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import linalg, sparse
-from scipy.linalg import blas
+import scipy
+from scipy import sparse
 
 from clickbridge.engines.base import Engine, default_engine
 from clickbridge.numerics.qr import mirrored
@@ -223,7 +223,7 @@ def with_gram(rows: ProductRows, width: int, engine: Engine) -> tuple[ProductRow
 
     def work(bounds: tuple[int, int]) -> Array:
         room = np.empty((BLOCK_ROWS, width), dtype=np.float32) if omega is None else omega[slice(*bounds)]
-        return blas.ssyrk(1.0, rows.block(*bounds, room).T)
+        return scipy.linalg.blas.ssyrk(1.0, rows.block(*bounds, room).T)
 
     upper = np.zeros((width, width))
     for part in engine.map(work, rows.blocks):
@@ -233,7 +233,7 @@ def with_gram(rows: ProductRows, width: int, engine: Engine) -> tuple[ProductRow
 
 def decorrelation(gram: Array, power: float) -> Array:
     """gram^(-power/2), of directions that are there at all."""
-    values, vectors = linalg.eigh(gram)
+    values, vectors = scipy.linalg.eigh(gram)
     if not len(values) or values[-1] <= 0:
         return np.eye(len(gram), dtype=np.float32)
     values = np.maximum(values / values[-1], SMALLEST_EIGENVALUE)
@@ -306,7 +306,7 @@ def kept(density: float, width: int) -> int:
 
 def effective_rank(gram: Array) -> float:
     """exp of the entropy of the eigenvalues of L'L, as shares: how many directions the rows really use."""
-    values = np.maximum(linalg.eigvalsh(gram), 0.0)
+    values = np.maximum(scipy.linalg.eigvalsh(gram), 0.0)
     total = values.sum()
     if total <= 0:
         return 0.0

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import linalg, sparse
+import scipy
+from scipy import sparse
 
 from clickbridge.engines.base import Engine, default_engine
 from clickbridge.numerics.qr import ROWS
@@ -227,7 +228,7 @@ def _random(seed: int, n_rows: int, width: int, dtype: Any, engine: Engine) -> A
 def _triplets(engine: Engine, small: Any, image: Any, rank: int, dtype: Any) -> tuple[Any, Array, Any]:
     """image = v r, and the little r gives the rest: A ~ small (v r)' = small r' v'."""
     large, r = _orthonormal(engine, image)
-    left, s, right = linalg.svd(r.T.astype(np.float64))
+    left, s, right = scipy.linalg.svd(r.T.astype(np.float64))
     kept = int(np.count_nonzero(s > s[0] * _TINY[np.dtype(dtype)])) if len(s) and s[0] > 0 else 0
     k = min(rank, kept)
     turned = engine.combined(small, left[:, :k].astype(dtype)), engine.combined(large, right[:k].T.astype(dtype))

@@ -71,6 +71,24 @@ def best_first(scores, items, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def add_up(columns, values, indptr, holders, weights, total, seen, touched):  # type: ignore[no-untyped-def]
+    """Adds a row's products to the `total` of every item that shares a column with it; `touched` gets those items.
+    Returns how many. Products are doubles, as in _dots: search and scores agree to the bit."""
+    n_touched = 0
+    for p in range(len(columns)):
+        weight, first, end = np.float64(values[p]), indptr[columns[p]], indptr[columns[p] + 1]
+        here, there = holders[first:end], weights[first:end]
+        for j in range(len(here)):
+            holder = here[j]
+            if not seen[holder]:
+                seen[holder] = 1
+                touched[n_touched] = holder
+                n_touched += 1
+            total[holder] += weight * there[j]
+    return n_touched
+
+
+@kernel
 def _search(  # type: ignore[no-untyped-def]
     q_indptr, q_indices, q_data, inv_indptr, inv_items, inv_weights, n_items, start, stop, items, scores, counts
 ):
@@ -78,18 +96,8 @@ def _search(  # type: ignore[no-untyped-def]
     seen = np.zeros(n_items, dtype=np.uint8)
     touched = np.empty(n_items, dtype=np.int32)
     for row in range(start, stop):
-        n_touched = 0
-        for p in range(q_indptr[row], q_indptr[row + 1]):
-            weight = np.float64(q_data[p])  # as in _dots: search and scores agree to the bit
-            first, end = inv_indptr[q_indices[p]], inv_indptr[q_indices[p] + 1]
-            holders, weights = inv_items[first:end], inv_weights[first:end]
-            for j in range(len(holders)):
-                holder = holders[j]
-                if not seen[holder]:
-                    seen[holder] = 1
-                    touched[n_touched] = holder
-                    n_touched += 1
-                total[holder] += weight * weights[j]
+        own = slice(q_indptr[row], q_indptr[row + 1])
+        n_touched = add_up(q_indices[own], q_data[own], inv_indptr, inv_items, inv_weights, total, seen, touched)
         best, numbers, size = scores[row], items[row], 0
         for t in range(n_touched):
             item, score = touched[t], total[touched[t]]

@@ -1,4 +1,5 @@
-"""How far to trust what was learned: score = log rate(incoming rank) + a latent(x | q) + b own(q, x).
+"""How far to trust what was learned: score = log rate(incoming rank) + a latent(x | q) + b own(q, x), or f alone as 09
+has it.
 
 The rate of a rank is how often a result there is clicked, whatever it is. A learned part is divided by its
 evidence plus `shrink`, so it starts at nothing, which leaves the engine's order, and takes over as clicks come.
@@ -21,6 +22,8 @@ from clickbridge.io.values import stored
 from clickbridge.numerics.ragged import Ragged
 
 Array = np.ndarray[Any, Any]
+ALONE = "none"
+"""No blend: results are ordered by f (eq. 23) alone."""
 SHRINKS = (1.0, 4.0, 16.0)
 GRID = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.2, 1.6, 2.4)
 """A weight times the part's root mean square over the held-back lists; priors are logarithms."""
@@ -32,15 +35,20 @@ class Blend:
     latent: float
     own: float
     shrink: float
+    """Added to a part's evidence before the part is divided by it; 0 leaves sums as they are."""
+    incoming: float = 1.0
+    """Weight of the log rate of the incoming rank."""
 
     @classmethod
     def parse(cls, text: str) -> Blend:
+        if text == ALONE:
+            return cls(1.0, 0.0, 0.0, 0.0)
         try:
             latent, own, shrink = (float(word) for word in text.split(","))
         except ValueError:
             latent, own, shrink = np.nan, np.nan, np.nan
         if not (latent >= 0 and own >= 0 and 0 < shrink < np.inf):
-            raise SettingError(f"blend must be auto or latent,own,shrink, as 0.1,0.2,4; got {text!r}")
+            raise SettingError(f"blend must be auto, none or latent,own,shrink, as 0.1,0.2,4; got {text!r}")
         return cls(latent, own, shrink)
 
 

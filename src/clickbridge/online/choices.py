@@ -3,9 +3,9 @@ trust what was learned."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,13 +16,21 @@ from clickbridge.models.composite import PartsChoices
 from clickbridge.models.fitted import Choices, Fitted
 from clickbridge.models.study import Study
 from clickbridge.numerics.feedback import read_only
-from clickbridge.online.blend import SHRINKS, Blend, ClickedLists, learn_blend, log_rates
-from clickbridge.online.events import Events, distinct_lists, events_from, events_of, found_lists, query_hashes
+from clickbridge.online.blend import ALONE, SHRINKS, Blend, ClickedLists, learn_blend, log_rates
+from clickbridge.online.events import (
+    Events,
+    distinct_lists,
+    events_from,
+    events_of,
+    found_lists,
+    query_hashes,
+    query_lists,
+)
 from clickbridge.online.projection import Projection, Shape, project
 from clickbridge.online.state import State
 from clickbridge.online.steps import PREFERENCES, Rules
 from clickbridge.online.working import WorkingState
-from clickbridge.settings import ADVANCED, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Printed, Seeded, setting, settings
 
 Array = np.ndarray[Any, Any]
 HELD_BACK = 0.25
@@ -32,7 +40,12 @@ CAUTIOUS = Blend(0.0, 0.2, 4.0)
 
 
 @settings
-class OnlineSettings(Seeded):
+class OnlineSettings(Printed, Seeded):
+    printed: ClassVar[Mapping[str, Any]] = {
+        "min_lists": 11, "lists": "queries", "spaces": "one", "clustering": "absolute", "hardness": 1000.0,
+        "closed_form": "printed", "pairs": "all", "blend": ALONE,
+    }  # fmt: skip
+
     dim: int = setting(200, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
     diffusion: float = setting(
         0.95, "how far a click spreads to pages that share lists: alpha of the diffusion kernel", 0, 0.999999
@@ -41,8 +54,27 @@ class OnlineSettings(Seeded):
     min_lists: int = setting(
         1, "documents on fewer lists keep the incoming order; the paper has 11", 1, 1e9, group="09"
     )
+    lists: str = setting(
+        "distinct",
+        "the lists whose pages are alike: every different list once, or one for each query, its first (the paper)",
+        choices=("distinct", "queries"),
+        group="09",
+    )
+    spaces: str = setting(
+        "components",
+        "a latent space for each connected component of the pages, or one of `dim` dimensions for all (the paper)",
+        choices=("components", "one"),
+        group="09",
+    )
     clusters: int = setting(
         100, "query clusters of a component that is too large to decompose whole", 1, 100_000, group=ADVANCED
+    )
+    clustering: str = setting(
+        "relative",
+        "hardness in mean squared distances and a query the mean of its pages (relative), or hardness as it is, a "
+        "query the sum of its pages, clusters in every space (absolute, the paper)",
+        choices=("relative", "absolute"),
+        group="09",
     )
     hardness: float = setting(
         10.0, "beta of the soft k-means, in mean squared distances to the nearest centre", 1e-6, 1e9, group=ADVANCED
@@ -66,16 +98,17 @@ class OnlineSettings(Seeded):
     kappa: float = setting(1.0, "share of what was learned that is left after each event; 1 forgets nothing", 1e-3, 1)
     blend: str = setting(
         "auto",
-        "weights of the latent and the own part, and the shrinkage, as 0.1,0.2,4; auto learns them from held-back "
-        "clicks",
+        "weights of the latent and the own part, and the shrinkage, as 0.1,0.2,4; none orders by the learned function "
+        "alone (the paper); auto learns them from held-back clicks",
     )
-    per_user: float = setting(0.0, "weight of a user's own clicks beside everyone's; 0 keeps nothing by user", 0, 1000)
+    per_user: float = setting(0.0, "weight of a user's own clicks against everyone's; 0 keeps nothing by user", 0, 1000)
 
     @property
     def shape(self) -> Shape:
         return Shape(
             self.dim, self.diffusion, self.clusters, self.hardness, self.closed_form, self.unlabelled,
-            self.smoothness, self.min_lists, self.seed,
+            self.smoothness, self.min_lists, self.seed, together=self.spaces == "one",
+            absolute=self.clustering == "absolute",
         )  # fmt: skip
 
 
@@ -98,7 +131,8 @@ class Lessons:
         graph, top = study.graph, how.list_length
         self.found = found_lists(graph, inner, top)
         self.events = events_of(graph, self.found, top)
-        lists = distinct_lists(graph.impressions, self.found, top)
+        make = query_lists if how.lists == "queries" else distinct_lists
+        lists = make(graph.impressions, self.found, top)
         self.projection: Projection = project(lists, how.shape, study.engine)
         clicked = self.events.with_clicks()
         self.rates = read_only(click_rates(clicked.indptr, clicked.clicked, top, clicked.amounts))

@@ -34,8 +34,10 @@ def soft_k_means(
     seed: int = 0,
     rounds: int = MOST_ROUNDS,
     engine: Engine | None = None,
+    relative: bool = True,
 ) -> tuple[Array, float]:
-    """(centres, beta). Stops when the free energy -(1/beta) sum log sum exp(-beta d^2) falls no further."""
+    """(centres, beta), where `hardness` is beta itself unless it is `relative`. Stops when the free energy
+    -(1/beta) sum log sum exp(-beta d^2) falls no further."""
     n_clusters = min(n_clusters, len(points))
     rng = np.random.default_rng(seed)
     sample = points if len(points) <= SAMPLE else points[np.sort(rng.choice(len(points), SAMPLE, replace=False))]
@@ -43,6 +45,7 @@ def soft_k_means(
     # As many centres as distinct queries leave no distance: then any hardness does.
     size = float(np.mean(np.einsum("ij,ij->i", sample, sample, dtype=np.float64)))
     beta = hardness / spread if spread > 1e-9 * size else 1.0 / (size or 1.0)
+    beta = beta if relative else hardness
     before = np.inf
     for _ in range(rounds):
         centres, energy = step(points, centres, beta, engine)

@@ -53,7 +53,7 @@ class Lists:
 
 @dataclass(frozen=True)
 class ListSpace:
-    """One component: its pages, eigenvalues (falling) and eigenvectors, a row a page."""
+    """One component: its pages, eigenvalues (falling) and eigenvectors, a row per page."""
 
     pages: Array
     values: Array
@@ -91,9 +91,10 @@ def scales(lists: Lists, engine: Engine | None = None) -> tuple[Array, Array, Ar
 
 
 def decompose(
-    lists: Lists, rank: int, *, tolerance: float = 1e-3, seed: int = 0, engine: Engine | None = None
-) -> Spectrum:
-    """The spaces of all components, each of at most `rank` dimensions."""
+    lists: Lists, rank: int, *, tolerance: float = 1e-3, seed: int = 0, engine: Engine | None = None,
+    together: bool = False,
+) -> Spectrum:  # fmt: skip
+    """The spaces of all components, each of at most `rank` dimensions; `together` they are one of so many."""
     scale, norms, degrees = scales(lists, engine)
     found = []
     for pages, part in _parts(lists):
@@ -102,7 +103,24 @@ def decompose(
             found.append(ListSpace(pages, *_whole(part, local, engine), 0.0))
         else:
             found.append(ListSpace(pages, *leading(part, local, rank, tolerance=tolerance, seed=seed, engine=engine)))
-    return Spectrum(found, norms, degrees)
+    return Spectrum([joined(found, rank)] if together and found else found, norms, degrees)
+
+
+def joined(spaces: list[ListSpace], rank: int) -> ListSpace:
+    """The first `rank` eigenpairs of K as a whole (09, Table 1): K has a block for each component, so they are the
+    largest of all components'. Of equal ones, those of large components come first."""
+    pages = np.concatenate([space.pages for space in spaces])
+    values = np.concatenate([space.values for space in spaces])
+    sizes = [len(space.pages) for space in spaces]
+    owner = np.repeat(np.arange(len(spaces)), [len(space.values) for space in spaces])
+    column = np.concatenate([np.arange(len(space.values)) for space in spaces])
+    best = np.lexsort((owner, -np.array(sizes)[owner], -values.round(9)))[:rank]
+    vectors, starts = np.zeros((len(pages), len(best)), dtype=np.float32), np.cumsum([0, *sizes])
+    for place, number in enumerate(best.tolist()):
+        space = spaces[owner[number]]
+        start = starts[owner[number]]
+        vectors[start : start + len(space.pages), place] = space.vectors[:, column[number]]
+    return ListSpace(pages, values[best], vectors, max(space.residual for space in spaces))
 
 
 def _parts(lists: Lists) -> Iterator[tuple[Array, Lists]]:

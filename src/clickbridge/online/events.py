@@ -184,6 +184,20 @@ def distinct_lists(pages: Impressions | None, found: Lists, top: int) -> Lists:
     return Lists(Ragged.of_lengths(lengths), np.concatenate([NOTHING, *unique.values()]), found.n_pages)
 
 
+def query_lists(pages: Impressions | None, found: Lists, top: int) -> Lists:
+    """One list for each query (09, Section 4): the first that it was shown, or what the inner model finds for it. Two
+    queries with the same results are two lists."""
+    first: dict[int, Array] = {}
+    if pages is not None:
+        for query, (a, b) in zip(pages.query.tolist(), pairwise(pages.indptr), strict=True):
+            first.setdefault(query, pages.doc[a:b])
+    for query, (a, b) in enumerate(pairwise(found.indptr)):
+        first.setdefault(query, found.pages[a:b])
+    own = [np.unique(listed[:top].astype(np.int64)) for _, listed in sorted(first.items()) if len(listed)]
+    lengths = [len(listed) for listed in own]
+    return Lists(Ragged.of_lengths(lengths), np.concatenate([NOTHING, *own]), found.n_pages)
+
+
 # --- who asked -------------------------------------------------------------------------------------
 
 

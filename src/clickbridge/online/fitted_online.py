@@ -71,7 +71,7 @@ class FittedOnline(FittedWrapper):
         within = self.pages.min(initial=0) >= -1 and self.pages.max(initial=-1) < self.projection.n_pages
         if not within or len(self.pages) != len(self.catalogue) or not 0 <= self.reach <= len(self.catalogue):
             raise ValueError("documents that do not fit the projection")
-        how = np.array([self.blend.latent, self.blend.own, self.blend.shrink])
+        how = np.array([self.blend.latent, self.blend.own, self.blend.shrink, self.blend.incoming])
         self._derive(rates=read_only(self.rates), _log_prior=read_only(np.log(self.prior)), _how=read_only(how))
         self._number_pages()
 
@@ -136,7 +136,7 @@ class FittedOnline(FittedWrapper):
         b = self.blend
         return {
             "dim": int(self.projection.layout.dims.max(initial=0)),
-            "weights": {"incoming": 1.0, "latent": b.latent, "own": b.own, "shrink": b.shrink},
+            "weights": {"incoming": b.incoming, "latent": b.latent, "own": b.own, "shrink": b.shrink},
             "residual": self.projection.residual,
             "projection": self.projection.id,
             **super().describe(),

@@ -1,7 +1,7 @@
 """Durable learning: a snapshot of the state and a journal of the events since.
 
     STATE/snapshot/     an artifact: the state after event n, and which projection it belongs to
-    STATE/events.jsonl  one event a line, with its number and checksum, on disk before it is learned
+    STATE/events.jsonl  one event per line, with its number and checksum, on disk before it is learned
     STATE/lock          held by the one process that writes
 
 Opening reads the snapshot and learns the events after it, which gives the state bit for bit. `compact` writes a

@@ -23,7 +23,7 @@ from clickbridge.online.steps import Step, Steps
 from clickbridge.online.store import Recent, Store
 from clickbridge.types import Impression
 
-Page = Impression | Mapping[str, Any]
+Page = Impression | Mapping[str, object]
 MOST_UNDONE = 100_000
 """Undone events that are remembered as such, the last ones."""
 
@@ -119,7 +119,7 @@ class Learner:
         return self._bring([number])[0]
 
     def unlearn(self, page: Page, number: int | None = None, amount: float = 1.0) -> int:
-        """Takes out a page that is given anew, whether or not it is kept under its number. With decay the number says
+        """Takes out a page that is given again, whether or not it is kept under its number. With decay the number says
         how much of it is left."""
         return self._bring([self._taken_out(page, number, amount)])[0]
 
@@ -282,7 +282,7 @@ class Learner:
         return len(mine)
 
     def restart(self, fitted: FittedOnline) -> None:
-        """Goes on from another value: fitted anew, or updated."""
+        """Goes on from another value: fitted again, or updated."""
         if self.durable:
             raise ArtifactError("the model's journal is open: close it before the model is fitted or updated")
         with self.paused(), self._lock:

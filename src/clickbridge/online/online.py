@@ -17,7 +17,6 @@ import numpy as np
 from clickbridge.engines.base import Engine
 from clickbridge.errors import ArtifactError
 from clickbridge.io.secret import Secret
-from clickbridge.log.readers import LogRecord
 from clickbridge.models.composite import Wrapper, joined_notes
 from clickbridge.models.fitted import Choices, Fitted
 from clickbridge.models.study import Study
@@ -25,9 +24,9 @@ from clickbridge.online.blend import Blend
 from clickbridge.online.choices import CAUTIOUS_PAIRS, HELD_BACK, Lessons, OnlineChoices, OnlineSettings, choose_blend
 from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.online.learner import Learner
-from clickbridge.types import Document, Impression, Ranking
+from clickbridge.types import Document, Impression, LogRecord, Ranking
 
-Page = Impression | Mapping[str, Any]
+Page = Impression | Mapping[str, object]
 _CREATING = threading.Lock()
 
 
@@ -188,10 +187,14 @@ class Online(Wrapper):
     def learn(self, study: Study, choices: OnlineChoices, /) -> FittedOnline: ...
     @overload
     def learn(self, page: Page, amount: float = 1.0) -> int: ...
-    def learn(self, page: Any, amount: Any = 1.0) -> Any:
+    def learn(self, page: Study | Page, amount: OnlineChoices | float = 1.0) -> FittedOnline | int:
         """Takes in one result page with its clicks; returns the event's number. (With a study and choices: what every
         model's `fit` calls.)"""
-        return self._learn_log(page, amount) if isinstance(page, Study) else self.learner.learn(page, amount)
+        if isinstance(page, Study):
+            assert isinstance(amount, OnlineChoices)
+            return self._learn_log(page, amount)
+        assert not isinstance(amount, OnlineChoices)
+        return self.learner.learn(page, amount)
 
     def learn_many(self, pages: Iterable[Page]) -> list[int]:
         """Takes in several pages, all or none."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +41,11 @@ class Shape:
     min_lists: int = 1
     seed: int = 0
     tolerance: float = 1e-3
+    # Not in `repr`, which the id of a projection is made of: they show in its arrays.
+    together: bool = field(default=False, repr=False)
+    """One space for all components."""
+    absolute: bool = field(default=False, repr=False)
+    """Hardness as it is, queries as sums, clusters in every space."""
 
 
 @stored
@@ -64,7 +69,7 @@ class Projection:
     def id(self) -> str:
         """Stands for all of it: a state that another projection made is known by it."""
         digest = hashlib.sha256(repr(self.shape).encode())
-        for values in (*self.layout, *self.spaces.values()):
+        for values in (*(getattr(self.layout, name) for name in _LAYOUT), *self.spaces.values()):
             digest.update(np.ascontiguousarray(values).data)
         return digest.hexdigest()
 
@@ -107,13 +112,15 @@ class Projection:
 
     @classmethod
     def from_stored(cls, value: Mapping[str, Any]) -> Projection:
-        layout = Layout(**{name: read_only(value["layout"][name]) for name in _LAYOUT})
+        shape: Shape = value["shape"]
+        arrays = {name: read_only(value["layout"][name]) for name in _LAYOUT}
+        layout = Layout(**arrays, sums=read_only(np.full(len(arrays["dims"]), shape.absolute)))
         spaces = {name: value["spaces"][name] for name in _SPACES}
         _check(layout, spaces)
-        return cls(layout, spaces, value["shape"], float(value["residual"]))
+        return cls(layout, spaces, shape, float(value["residual"]))
 
 
-_LAYOUT = [name for name in Layout._fields if not name.startswith("later_")]
+_LAYOUT = [name for name in Layout._fields if not name.startswith("later_") and name != "sums"]
 _SPACES = ("sizes", "values", "w", "norms", "degrees")
 
 
@@ -150,7 +157,8 @@ def _matrix(values: Array, w: Array, n: int, shape: Shape) -> Array:
 def project(lists: Lists, shape: Shape, engine: Engine | None = None) -> Projection:
     """Section 3.1 and Section 3.2.4 of the paper: spaces, images, clusters."""
     lists = keep_frequent(lists, shape.min_lists) if shape.min_lists > 1 else lists
-    spectrum = decompose(lists, shape.rank, tolerance=shape.tolerance, seed=shape.seed, engine=engine)
+    how: dict[str, Any] = {"tolerance": shape.tolerance, "seed": shape.seed, "engine": engine}
+    spectrum = decompose(lists, shape.rank, together=shape.together, **how)
     images = [latent(s.values, s.vectors, shape.alpha).astype(np.float32) for s in spectrum.spaces]
     sums = [z.sum(axis=0, dtype=np.float64) for z in images]
     turned = [
@@ -159,13 +167,13 @@ def project(lists: Lists, shape: Shape, engine: Engine | None = None) -> Project
     ]
     clusters = [_clusters(s, z, lists, shape, engine) for s, z in zip(spectrum.spaces, images, strict=True)]
     residual = max((s.residual for s in spectrum.spaces), default=0.0)
-    layout = _layout(spectrum.spaces, images, turned, clusters, lists.n_pages)
+    layout = _layout(spectrum.spaces, images, turned, clusters, lists.n_pages, shape.absolute)
     return Projection(layout, _spaces(spectrum, sums), shape, residual)
 
 
 def _clusters(space: ListSpace, z: Array, lists: Lists, shape: Shape, engine: Engine | None) -> tuple[Array, float]:
     """Centres of a component's queries. A component that was decomposed whole tells its pages apart without."""
-    if len(space.pages) <= shape.rank or shape.n_clusters == 1:
+    if shape.n_clusters == 1 or (len(space.pages) <= shape.rank and not shape.absolute):
         return np.zeros((1, z.shape[1]), dtype=np.float32), 1.0
     local = np.full(lists.n_pages, -1, dtype=np.int64)
     local[space.pages] = np.arange(len(space.pages))
@@ -173,7 +181,11 @@ def _clusters(space: ListSpace, z: Array, lists: Lists, shape: Shape, engine: En
     mine = np.flatnonzero((first >= 0) & (local[first] >= 0))
     ragged, shown = (lists.ragged, lists.pages) if len(mine) == len(lists) else lists.take(mine)
     points = query_vectors(ragged.indptr, local[shown], z, engine)
-    return soft_k_means(points, shape.n_clusters, shape.hardness, seed=shape.seed, engine=engine)
+    if shape.absolute:
+        points = points * ragged.lengths[:, None].astype(points.dtype)
+    return soft_k_means(
+        points, shape.n_clusters, shape.hardness, seed=shape.seed, engine=engine, relative=not shape.absolute
+    )
 
 
 def _spaces(spectrum: Spectrum, sums: list[Array]) -> dict[str, Array]:
@@ -190,8 +202,9 @@ def _spaces(spectrum: Spectrum, sums: list[Array]) -> dict[str, Array]:
 
 
 def _layout(
-    spaces: list[ListSpace], images: list[Array], turned: list[Array], clusters: list[tuple[Array, float]], n_pages: int
-) -> Layout:
+    spaces: list[ListSpace], images: list[Array], turned: list[Array], clusters: list[tuple[Array, float]],
+    n_pages: int, sums: bool,
+) -> Layout:  # fmt: skip
     component, start = np.full(n_pages, -1, dtype=np.int32), np.zeros(n_pages, dtype=np.int64)
     begin = 0
     for c, (space, z) in enumerate(zip(spaces, images, strict=True)):
@@ -213,6 +226,7 @@ def _layout(
         centres=np.concatenate([nothing, *(centres.T.ravel().astype(np.float32) for centres, _ in clusters)]),
         weight_start=_starts(counts * dims),
         slot_start=_starts(counts),
+        sums=np.full(len(counts), sums),
     )
     return Layout(*map(read_only, layout))
 

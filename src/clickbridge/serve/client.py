@@ -117,7 +117,7 @@ class Client:
         answer = self._call("GET", "/suggest", {"q": typed, "k": k, "model": model})
         return [row["query"] for row in answer["results"]]
 
-    def feedback(self, events: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    def feedback(self, events: Sequence[Mapping[str, object]]) -> tuple[int, int]:
         """Reports pages and clicks; how many events are new, and how many were known. One without an `event_id` gets
         one, so that it can be sent again."""
         named = [{"event_id": uuid.uuid4().hex, **event} for event in events]
@@ -133,7 +133,7 @@ class Client:
         """Takes an event back; False where that was done before."""
         return bool(self._call("POST", "/feedback/undo", {"event_id": event_id})["accepted"])
 
-    def health(self) -> dict[str, Any]:
+    def health(self) -> dict[str, object]:
         """The models that answer."""
         return self._call("GET", "/health", {})
 

@@ -17,6 +17,7 @@ from clickbridge.insight.synonyms import learn_synonyms
 from clickbridge.insight.word_pairs import word_pairs
 from clickbridge.log.personal import looks_personal
 from clickbridge.models.fitted import Fitted
+from clickbridge.models.known_words import language_of
 from clickbridge.serve.bodies import reply
 from clickbridge.serve.events import Event
 from clickbridge.serve.native import DocId, Model, Q
@@ -119,4 +120,4 @@ def new_synonyms(events: Sequence[Event], fitted: Fitted, min_users: int) -> lis
     if not documents:
         return []
     pages = [replace(e.impression, user=str(e.user) if e.user else None) for e in events]
-    return learn_synonyms(ClickGraph.build(pages, documents), min_users=min_users)
+    return learn_synonyms(ClickGraph.build(pages, documents), min_users=min_users, language=language_of(fitted))

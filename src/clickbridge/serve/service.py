@@ -145,7 +145,7 @@ class Service:
         return self._suggestions.get(served.name, NO_SUGGESTIONS)
 
     def refresh_suggestions(self) -> None:
-        """Counts anew who typed what."""
+        """Counts again who typed what."""
         stored = self.store.users_by_query(self.config.min_users)
         models = self.live.models.values()
         self._suggestions = {m.name: Suggestions(m.fitted, stored, self.config.min_users) for m in models}

@@ -5,7 +5,7 @@
     dbn      dynamic Bayesian network, Chapelle and Zhang (2009): from the top; after a click stop if satisfied;
              otherwise go on with probability PERSEVERANCE
 
-All take `liking`, P(click | look), one row a page and one column a rank.
+All take `liking`, P(click | look), one row per page and one column per rank.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check_click_model(name: str) -> str:
 def draw_clicks(
     model: str, liking: Array, rng: np.random.Generator, *, satisfying: Array | None = None, fading: float = FADING
 ) -> Array:
-    """Which results are clicked, one row a page. `satisfying` is dbn's P(satisfied | click), by default `liking`."""
+    """Which results are clicked, one row per page. `satisfying` is dbn's P(satisfied | click), by default `liking`."""
     check_click_model(model)
     n_pages, n_ranks = liking.shape
     liked, stops, goes = rng.random((3, n_pages, n_ranks))

@@ -26,6 +26,7 @@ from scipy.optimize import brentq
 
 from clickbridge.errors import SettingError
 from clickbridge.simulate import truth, words
+from clickbridge.simulate.calibration import DRAWS, Draws
 from clickbridge.simulate.clicks import draw_clicks
 from clickbridge.simulate.words import Ids, Ints, JsonLines, TopicText, pasted, quoted
 
@@ -114,7 +115,7 @@ def write_log(
     """Write docs.jsonl.gz and log.parquet (or, given impressions, log.jsonl.gz) into the folder out.
 
     Returns the numbers of queries, docs, pairs, clicks and lines of the written log. Given a click model, the log is
-    one of the same size with known truth (truth.py), which has no published pairs and W to meet.
+    one with known truth (truth.py), whose size is the published one after the threshold (calibration.py).
     """
     if scale not in SCALES:
         raise SettingError(f"scale must be one of {', '.join(SCALES)}, got {scale!r}")
@@ -122,12 +123,7 @@ def write_log(
         raise SettingError(f"impressions must be at least 1, got {impressions}")
     size = SCALES[scale].shrunk(fraction)
     if clicks is not None:
-        rng = np.random.default_rng(seed)
-        per_row = (size.words_per_query, size.words_per_doc)
-        world = truth.draw_world(size.n_queries, size.n_docs, size.n_words, per_row, rng)
-        return truth.write_world(
-            world, out, searches=impressions, days=size.days, clicks=clicks, n_results=results, rng=rng
-        )
+        return _write_truth(size, DRAWS[scale], out, impressions, clicks, results, seed)
     graph_rng, text_rng, log_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
     graph = _draw_graph(graph_rng, size)
     words_per_row = (size.words_per_query, size.words_per_doc)
@@ -144,6 +140,22 @@ def write_log(
     else:
         counts = _write_impressions(out / "log.jsonl.gz", log, impressions, size.days)
     return {**counts, "docs": size.n_docs}
+
+
+def _write_truth(
+    size: Scale, draws: Draws, out: Path, searches: int | None, clicks: str, n_results: int, seed: int
+) -> dict[str, int]:
+    rng = np.random.default_rng(seed)
+    world = truth.draw_world(
+        round(draws.queries * size.n_queries),
+        round(draws.docs * size.n_docs),
+        round(draws.words * size.n_words),
+        (size.words_per_query, size.words_per_doc),
+        rng,
+        queries_per_intent=draws.queries_per_intent,
+    )
+    n = searches or round(draws.searches * size.n_queries)
+    return truth.write_world(world, out, searches=n, days=size.days, clicks=clicks, n_results=n_results, rng=rng)
 
 
 def _draw_graph(rng: np.random.Generator, size: Scale) -> _Graph:

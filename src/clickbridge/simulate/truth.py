@@ -2,13 +2,14 @@
 
 Meanings are *concepts*; what people type are *forms* of them. An intent is a few concepts, and intents
 that are related share a topic. A document answers one intent with some quality, in correct words, some of them
-synonyms; a query asks for one intent in words that may be synonyms or misspelt, as one abbreviation, or
-run together. That is term mismatch, with the truth beside it.
+synonyms; a query asks for one intent in words that may be synonyms or misspelled, as one abbreviation, or
+run together. That is term mismatch, with the truth known.
 
     grade 4, 3, 2  same intent, by the document's quality;  1  the related intent;  0  all others
 
-An engine of shared forms, noise and several sources shows pages; users click by a click model, their liking given
-by the grade. Some queries of each intent never enter the log. Sizes are those of `scale.py`.
+An engine of shared forms, an opinion of each pair, noise and several sources shows pages; some of what it shows is of
+another topic and shares a word, so that the lists of all topics hang together. Users click by a click model, their
+liking given by the grade. Some queries of each intent never enter the log. Sizes are those of `calibration.py`.
 """
 
 from __future__ import annotations
@@ -26,21 +27,20 @@ from clickbridge.simulate.clicks import Array, check_click_model, draw_clicks
 from clickbridge.simulate.words import Ints, JsonLines, joined, offsets, pasted, pseudo_words, quoted
 from clickbridge.types import ResultList
 
-QUERIES_PER_INTENT = 6
 INTENTS_PER_TOPIC = 8
 CONCEPTS = 6  # of an intent; half of them belong to the topic
 CANONICAL, SYNONYM, MISSPELT = 0, 1, 2
 IN_DOCUMENTS = (0.7, 1.0)  # cumulative: canonical, synonym
-IN_QUERIES = (0.65, 0.85, 1.0)  # and misspelt
+IN_QUERIES = (0.65, 0.85, 1.0)  # and misspelled
 ABBREVIATED, RUN_TOGETHER = 0.06, 0.12  # cumulative: queries typed as one token
 OFF_INTENT = 0.15  # share of words about anything
 UNSEEN = 0.2  # share of queries kept out of the log
 LIKING = (0.02, 0.08, 0.3, 0.55, 0.85)  # P(click | look) by grade
-OWN, RELATED, TOPICAL = 10, 6, 14  # candidates of a query, by intent
-OVERLAP, SPREAD = 1.2, 1.0  # the engine's score: shared forms, and noise
-SEARCHES_PER_QUERY = 10
+OWN, RELATED, TOPICAL, ALIKE = 10, 6, 14, 4  # candidates of a query, by intent
+POPULARITY = 0.7  # searches of the r-th query fall as r^-POPULARITY
+OVERLAP, SETTLED, SPREAD = 1.2, 2.5, 0.4  # the engine's score: shared forms, its opinion of a pair, and noise
 JUDGED_SHARE, MOST_JUDGED = 0.25, 4_445
-LIST = (5, 3, 4)  # a judged list, by intent as above; the papers judged 11.34 documents a query
+LIST = (5, 3, 4, 0)  # a judged list, by intent as above; the papers judged 11.34 documents a query
 CHUNK = 20_000
 EPOCH, DAY = 1_325_376_000, 86_400  # 2012-01-01
 
@@ -59,6 +59,8 @@ class World:
     doc_ids: Array
     popularity: Array
     seen: Array
+    look_alikes: Ints
+    salt: int
 
     @property
     def n_docs(self) -> int:
@@ -66,13 +68,23 @@ class World:
 
 
 def draw_world(
-    n_queries: int, n_docs: int, n_words: int, words_per_row: tuple[float, float], rng: np.random.Generator
+    n_queries: int,
+    n_docs: int,
+    n_words: int,
+    words_per_row: tuple[float, float],
+    rng: np.random.Generator,
+    *,
+    queries_per_intent: float = 4.0,
 ) -> World:
-    """Queries whose text repeats an earlier one are dropped, so there are a few less."""
-    n_intents = max(INTENTS_PER_TOPIC, n_queries // QUERIES_PER_INTENT)
+    """Intents are wanted by some and by many: queries and documents of an intent are as many as a weight with an
+    exponential distribution says. Queries whose text repeats an earlier one are dropped, so there are a few less."""
+    n_intents = max(INTENTS_PER_TOPIC, round(n_queries / queries_per_intent))
     n_concepts = max(n_words // 2, CONCEPTS)
     concepts = _intent_concepts(rng, n_intents, n_concepts)
-    doc_intents, query_intents = (np.sort(rng.integers(0, n_intents, n)) for n in (n_docs, n_queries))
+    wanted = np.cumsum(rng.exponential(size=n_intents))
+    doc_intents, query_intents = (
+        np.searchsorted(wanted, np.sort(rng.random(n)) * wanted[-1], side="right") for n in (n_docs, n_queries)
+    )
     doc_forms = _forms(rng, concepts[doc_intents], words_per_row[1], IN_DOCUMENTS, n_concepts)
     query_forms = _forms(rng, concepts[query_intents], words_per_row[0], IN_QUERIES, n_concepts)
     words = _spellings(n_concepts)
@@ -94,8 +106,10 @@ def draw_world(
         texts[first],
         np.array([" ".join(words[f] for f in row if f >= 0) for row in doc_forms]),
         np.array([f"d{number}" for number in rng.permutation(n_docs)]),
-        1.0 / (1.0 + rng.permutation(n)),
+        (1.0 + rng.permutation(n)) ** -POPULARITY,
         rng.random(n) >= UNSEEN,
+        _look_alikes(rng, concepts),
+        int(rng.integers(2**63)),
     )
 
 
@@ -110,6 +124,15 @@ def _intent_concepts(rng: np.random.Generator, n_intents: int, n_concepts: int) 
         return np.minimum(rank, n_concepts - 1).astype(np.int64)
 
     return np.concatenate([draw(n_topics)[np.arange(n_intents) // INTENTS_PER_TOPIC], draw(n_intents)], axis=1)
+
+
+def _look_alikes(rng: np.random.Generator, concepts: Ints) -> Ints:
+    """For each intent another that shares one of its concepts, mostly of another topic; itself where none does."""
+    order = np.argsort(concepts, axis=None, kind="stable")
+    shared = np.take_along_axis(concepts, rng.integers(0, CONCEPTS, (len(concepts), 1)), axis=1)[:, 0]
+    start, stop = (np.searchsorted(concepts.ravel()[order], shared, side=side) for side in ("left", "right"))
+    picked: Ints = order[start + (rng.random(len(concepts)) * (stop - start)).astype(np.int64)] // CONCEPTS
+    return picked
 
 
 def _forms(rng: np.random.Generator, concepts: Ints, mean: float, spelt: tuple[float, ...], n_concepts: int) -> Array:
@@ -139,11 +162,12 @@ def _abbreviation(words: list[str], concepts: Ints) -> str:
     return "".join(words[3 * c][0] + words[3 * c][2] for c in concepts[: CONCEPTS // 2 + 1])
 
 
-def candidates(world: World, queries: Ints, sizes: tuple[int, int, int], rng: np.random.Generator) -> Array:
-    """Documents for each query: of its intent, of the related one, of the topic; -1 where there are not enough."""
+def candidates(world: World, queries: Ints, sizes: tuple[int, int, int, int], rng: np.random.Generator) -> Array:
+    """Documents for each query: of its intent, of the related one, of the topic, and of an intent that shares a word
+    with it; -1 where there are not enough. The last kind joins topics, so that result lists are one graph."""
     intents = world.query_intents[queries]
-    related, topic = intents ^ 1, intents - intents % INTENTS_PER_TOPIC
-    spans = ((intents, intents + 1), (related, related + 1), (topic, topic + INTENTS_PER_TOPIC))
+    related, topic, alike = intents ^ 1, intents - intents % INTENTS_PER_TOPIC, world.look_alikes[intents]
+    spans = ((intents, intents + 1), (related, related + 1), (topic, topic + INTENTS_PER_TOPIC), (alike, alike + 1))
     blocks = []
     for (low, high), size in zip(spans, sizes, strict=True):
         start, stop = (np.searchsorted(world.doc_intents, edge)[:, None] for edge in (low, high))
@@ -154,6 +178,7 @@ def candidates(world: World, queries: Ints, sizes: tuple[int, int, int], rng: np
         blocks.append(np.where(column < there, start + (shift + column) % np.maximum(there, 1), -1))
     own = world.doc_intents[blocks[2]]
     blocks[2][(own == intents[:, None]) | (own == related[:, None])] = -1
+    blocks[3][world.doc_intents[blocks[3]] // INTENTS_PER_TOPIC == intents[:, None] // INTENTS_PER_TOPIC] = -1
     return np.concatenate(blocks, axis=1)
 
 
@@ -165,16 +190,26 @@ def grades(world: World, queries: Ints, docs: Array) -> Array:
     return np.where(docs >= 0, found, 0)
 
 
+def _opinion(salt: int, queries: Ints, docs: Array) -> Array:
+    """What the engine thinks of each pair, the same at every search: Gumbel noise from a hash (splitmix64)."""
+    mixed = (queries[:, None].astype(np.uint64) << np.uint64(32)) + docs.astype(np.uint64) + np.uint64(salt)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    share = ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    opinion: Array = -np.log(-np.log(np.clip(share, 1e-12, 1 - 1e-12)))
+    return opinion
+
+
 def draw_pages(
     world: World, queries: Ints, n_results: int, clicks: str, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """For each search, the documents shown (-1 beyond the end) and which were clicked."""
-    pool = candidates(world, queries, (OWN, RELATED, TOPICAL), rng)
+    pool = candidates(world, queries, (OWN, RELATED, TOPICAL, ALIKE), rng)
     typed, written = world.query_forms[queries], world.doc_forms[pool]
     shared = (
         ((written[:, :, :, None] == typed[:, None, None, :]) & (typed >= 0)[:, None, None, :]).any(axis=3).sum(axis=2)
     )
-    score = OVERLAP * shared + SPREAD * rng.gumbel(size=pool.shape)
+    score = OVERLAP * shared + SETTLED * _opinion(world.salt, queries, pool) + SPREAD * rng.gumbel(size=pool.shape)
     score[pool < 0] = -np.inf
     order = np.argsort(-score, axis=1, kind="stable")[:, :n_results]
     shown = np.take_along_axis(pool, order, axis=1)
@@ -196,7 +231,7 @@ def judged_lists(world: World, queries: Ints, prefix: str, rng: np.random.Genera
 
 
 def write_world(
-    world: World, out: Path, *, searches: int | None, days: int, clicks: str, n_results: int, rng: np.random.Generator
+    world: World, out: Path, *, searches: int, days: int, clicks: str, n_results: int, rng: np.random.Generator
 ) -> dict[str, int]:
     """docs.jsonl.gz, log.jsonl.gz, the truth as seen.lists.jsonl and unseen.lists.jsonl, and intents.jsonl."""
     check_click_model(clicks)
@@ -205,9 +240,8 @@ def write_world(
         for start in range(0, world.n_docs, CHUNK):
             part = slice(start, start + CHUNK)
             file.add(doc_id=quoted(pa.array(world.doc_ids[part])), title=quoted(pa.array(world.doc_texts[part])))
-    n = searches or SEARCHES_PER_QUERY * int(world.seen.sum())
-    n_clicks = _write_searches(world, out / "log.jsonl.gz", n, days, clicks, n_results, rng)
-    counts = {"queries": len(world.query_texts), "docs": world.n_docs, "searches": n, "clicks": n_clicks}
+    n_clicks = _write_searches(world, out / "log.jsonl.gz", searches, days, clicks, n_results, rng)
+    counts = {"queries": len(world.query_texts), "docs": world.n_docs, "searches": searches, "clicks": n_clicks}
     for name, rows in (("seen", np.flatnonzero(world.seen)), ("unseen", np.flatnonzero(~world.seen))):
         # Judged queries are sampled as people search, so that frequent ones are among them.
         weight = world.popularity[rows] / world.popularity[rows].sum()

@@ -1,6 +1,7 @@
 """What a base S-function gives to the robust model around it: scores that are never negative, 0 where nothing matches.
 
-They are over the base's normaliser, so that they mean the same for all queries. Where a base can be negative, a query's
+They are over the base's normaliser, so that they mean the same for all queries, unless the paper is followed to the
+letter. Where a base can be negative, a query's
 zero is its least score over some documents: a query-only shift of an S-function is an S-function (one more coordinate).
 """
 
@@ -31,12 +32,13 @@ BLOCK = 2048
 @stored
 @dataclass(frozen=True, eq=False)
 class BaseScores:
-    """Of all training points; their mean, so that epsilon and the ridge mean the same for every base; and whether the
-    base can be negative."""
+    """Of all training points; their mean, so that epsilon and the ridge mean the same for every base; whether the
+    base can be negative; and whether all this is so, or scores are as the base gives them (then the mean is 1)."""
 
     points: Array
     mean: float
     negative: bool
+    scaled: bool = True
 
     def check_stored(self) -> None:
         expect("scores of points", self.points, (None,))
@@ -47,10 +49,10 @@ def references(n_docs: int) -> Array:
     return np.arange(0, n_docs, max(n_docs // REFERENCES, 1))
 
 
-def above_zero(base: FittedSFunction, query: Query, items: Array, spread: Array | None) -> Array:
+def above_zero(base: FittedSFunction, query: Query, items: Array, spread: Array | None, scaled: bool = True) -> Array:
     """The scores of one list; `spread` are the documents that the zero is looked for among, None where it is 0."""
     image = base.image(query)
-    norm = base.normaliser(image)
+    norm = base.normaliser(image) if scaled else 1.0
     scores = base.score_image(image, items) / norm
     zero = 0.0
     if spread is not None:
@@ -59,7 +61,9 @@ def above_zero(base: FittedSFunction, query: Query, items: Array, spread: Array 
     return np.maximum(np.where(np.isfinite(scores), scores - zero, 0.0), 0.0)
 
 
-def score_points(base: FittedSFunction, keys: Sequence[str], training: KernelTraining) -> BaseScores:
+def score_points(
+    base: FittedSFunction, keys: Sequence[str], training: KernelTraining, scaled: bool = True
+) -> BaseScores:
     """The scores of all training points, blocks of queries at a time."""
     queries = [Query(key) for key in keys]
     spread = references(len(base.catalogue))
@@ -70,17 +74,19 @@ def score_points(base: FittedSFunction, keys: Sequence[str], training: KernelTra
     for first in range(0, len(queries), BLOCK):
         indptr = starts[first : first + BLOCK + 1]
         docs = training.point_doc[indptr[0] : indptr[-1]]
-        blocks.append(_scored(base, queries[first : first + BLOCK], Ragged(indptr - indptr[0]), docs, spread, negative))
+        lists = Ragged(indptr - indptr[0])
+        blocks.append(_scored(base, queries[first : first + BLOCK], lists, docs, spread, negative, scaled))
     points = np.concatenate(blocks)
-    return BaseScores(points, float(points.mean()) if points.any() else 1.0, negative)
+    return BaseScores(points, float(points.mean()) if scaled and points.any() else 1.0, negative, scaled)
 
 
 def _scored(
-    base: FittedSFunction, queries: Sequence[Query], lists: Ragged, docs: Array, spread: Array, negative: bool
-) -> Array:
+    base: FittedSFunction, queries: Sequence[Query], lists: Ragged, docs: Array, spread: Array, negative: bool,
+    scaled: bool,
+) -> Array:  # fmt: skip
     """`above_zero` of many lists, end to end."""
     images = blocks_of(base.map_keys(queries))
-    norms = np.array([base.normaliser(_image(images, row)) for row in range(len(queries))])
+    norms = np.array([base.normaliser(_image(images, row)) if scaled else 1.0 for row in range(len(queries))])
     scores = _dots(images, image_blocks(base), lists, docs) / norms[lists.owner]
     if negative:
         there = spread[base.scorable[spread]]

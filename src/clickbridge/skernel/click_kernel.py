@@ -12,7 +12,7 @@ from clickbridge.errors import SettingError
 from clickbridge.numerics.gram import DOT, JENSEN_SHANNON, rows_kernel
 
 Array = np.ndarray[Any, Any]
-CLICK_KERNELS = ("pearson", "cosine", "jaccard", "jensen-shannon")
+CLICK_KERNELS = ("pearson", "pearson-union", "cosine", "jaccard", "jensen-shannon")
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,11 +21,14 @@ class ClickKernel:
 
     pearson         correlation of click counts over *all* documents of the collection. Over the union of the two
                     queries' own documents, as the paper has it, it is not positive semi-definite.
+    pearson-union   equation (9) as printed: over the documents that either query clicked. 0 where it is undefined, as
+                    for two queries of one shared document; 1 for a query with itself
     cosine          of click counts
     jaccard         shared documents over all documents of either
     jensen-shannon  1 - the divergence, in bits, of the two distributions of clicks
 
     `rows` are scaled so that most of it is a dot product; `present` are the queries that have a kernel at all.
+    For pearson-union they are the counts, `shift` their sums and `size` their sums of squares.
     """
 
     kind: str
@@ -44,6 +47,8 @@ class ClickKernel:
         spread = square - total**2 / max(n, 1) if kind == "pearson" else square
         # A row that clicks everything alike does not vary: no correlation with anything.
         present = spread > 1e-12 * np.maximum(square, 1e-300)
+        if kind == "pearson-union":
+            return cls(kind, rows, present, total, square)
         spread = np.sqrt(np.where(present, spread, 1.0))
         shift = np.where(present, total / spread / np.sqrt(max(n, 1)), 0.0)
         entries = np.diff(rows.indptr)
@@ -56,10 +61,30 @@ class ClickKernel:
 
     def block(self, one: Array, two: Array) -> Array:
         """Kernel values between the queries `one` and the queries `two`; 0 for a query without clicks."""
+        if self.kind == "pearson-union":
+            return self._over_union(one, two)
         term = JENSEN_SHANNON if self.kind == "jensen-shannon" else DOT
         out = rows_kernel(self.rows, one, self.rows, two, term)
         if self.kind == "pearson":
             out -= np.outer(self.shift[one], self.shift[two])
         elif self.kind == "jaccard":
             out /= np.maximum(self.size[one][:, None] + self.size[two][None, :] - out, 1.0)
+        return out * np.outer(self.present[one], self.present[two])
+
+    def _over_union(self, one: Array, two: Array) -> Array:
+        """Equation (9) from sums: over n documents, sum (u - mean u)(v - mean v) = u'v - (sum u)(sum v) / n."""
+        counts = self.rows
+        marks = sparse.csr_array((np.ones(counts.nnz), counts.indices, counts.indptr), shape=counts.shape)
+        lengths = np.diff(counts.indptr)
+        n = lengths[one][:, None] + lengths[two] - rows_kernel(marks, one, marks, two, DOT)
+        n = np.maximum(n, 1.0)
+        covariance = rows_kernel(counts, one, counts, two, DOT) - np.outer(self.shift[one], self.shift[two]) / n
+        spread = [
+            (self.size[one] - self.shift[one] ** 2 / n.T).T,
+            self.size[two] - self.shift[two] ** 2 / n,
+        ]
+        # Counts that are all alike, or one document alone, have no correlation.
+        product = np.where((spread[0] > 1e-9) & (spread[1] > 1e-9), spread[0] * spread[1], 0.0)
+        out = np.divide(covariance, np.sqrt(product), out=np.zeros_like(covariance), where=product > 0)
+        out[one[:, None] == two] = 1.0
         return out * np.outer(self.present[one], self.present[two])

@@ -36,7 +36,7 @@ class Inner(Protocol):
 
 @dataclass(frozen=True)
 class Family:
-    """A family by its name; rho weighs likeness against g itself."""
+    """A family by its name; rho weighs similarity against g itself."""
 
     name: str
     rho: float = 1.0

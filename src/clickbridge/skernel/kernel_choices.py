@@ -2,7 +2,7 @@
 
 One coordinate at a time over small grids, by nDCG@5 on held-back lists, everything learned on the rest. What a trial
 needs of the log and of the base model is worked out once and shared by all trials: only the small models of the lists'
-queries are trained anew.
+queries are trained again.
 """
 
 from __future__ import annotations
@@ -121,9 +121,10 @@ def _number(name: str, given: str) -> float:
         value = float(given)
     except ValueError:
         value = -1.0
-    least = 0.0 if name == "prior" else np.nextafter(0, 1)
+    from_zero = name in ("prior", "epsilon")
+    least = 0.0 if from_zero else np.nextafter(0, 1)
     if not least <= value < np.inf:
-        raise SettingError(f"{name} must be auto or a number {'from' if name == 'prior' else 'above'} 0; got {given!r}")
+        raise SettingError(f"{name} must be auto or a number {'from' if from_zero else 'above'} 0; got {given!r}")
     return value
 
 
@@ -205,7 +206,8 @@ class Trials:
 def climb(trials: Trials, lists: Labelled, best: Choice, grids: Grids) -> tuple[Choice, float]:
     """From a choice to a better one: the best of each coordinate in turn, the others as they are."""
     (found,) = trials.values([best], lists)
-    for name, grid in grids.items():
+    what = f"{trials.model.spec}, family {best.family}: choosing kernels and constants"
+    for name, grid in trials.study.steps(what, list(grids.items())):
         if name == "rho" and best.family == "product":
             continue
         others = [replace(best, **{name: candidate}) for candidate in grid if candidate != getattr(best, name)]

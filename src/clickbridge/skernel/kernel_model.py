@@ -4,7 +4,7 @@ each query that is asked (Wu et al. 2011, Section 6).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -15,13 +15,13 @@ from scipy import sparse
 from clickbridge.errors import InputError
 from clickbridge.io.values import expect
 from clickbridge.models.candidates import Query
-from clickbridge.models.explain import Part, explanation
+from clickbridge.models.explain import Contributions, Feature, Part, contributions
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.sfunction import row_image
 from clickbridge.models.study import Study
 from clickbridge.search.index import Found, Index, best, make_index
-from clickbridge.settings import ADVANCED, LANGUAGES, Seeded, setting, settings
+from clickbridge.settings import ADVANCED, Printed, Seeded, language_setting, setting, settings
 from clickbridge.skernel.click_kernel import CLICK_KERNELS
 from clickbridge.skernel.document_kernel import DocumentKernel, document_rows
 from clickbridge.skernel.families import Family, family
@@ -30,11 +30,18 @@ from clickbridge.skernel.learn import LOSSES
 from clickbridge.skernel.neighbourhood import Neighbourhood, QueryModel, Size
 from clickbridge.skernel.query_kernel import Asked, QueryKernel
 from clickbridge.skernel.training_data import TAUGHT_BY_CLICKS, KernelData, KernelTraining, check_clicks, gather
-from clickbridge.types import Explanation, Ranking
+from clickbridge.types import Ranking
 
 
 @settings
-class KernelSettings(Seeded):
+class KernelSettings(Printed, Seeded):
+    printed: ClassVar[Mapping[str, Any]] = {
+        "preference": "skip-above", "query_kernel": "click", "click_kernel": "pearson-union", "doc_kernel": "titles",
+        # Not in the paper: enough neighbours for its 200 preferences.
+        "n_neighbours": "50",
+        "ridge": "1", "gap": 1e-6,
+    }  # fmt: skip
+
     preference: str = setting(
         "auto",
         "which document of a page was preferred to which; auto looks at whether the order of pages matters",
@@ -42,7 +49,7 @@ class KernelSettings(Seeded):
     )
     query_kernel: str = setting(
         "auto",
-        "likeness of queries: weights of click, word, char, latent, as click:1,word:1; auto chooses on held-back "
+        "similarity of queries: weights of click, word, char, latent, as click:1,word:1; auto chooses on held-back "
         "clicks",
     )
     click_kernel: str = setting(
@@ -50,7 +57,7 @@ class KernelSettings(Seeded):
     )
     doc_kernel: str = setting(
         "auto",
-        "likeness of documents: titles, words, base (the base model's vectors) or views, as word:title,char; auto "
+        "similarity of documents: titles, words, base (the base model's vectors) or views, as word:title,char; auto "
         "chooses on held-back clicks",
         group=ADVANCED,
     )
@@ -60,7 +67,11 @@ class KernelSettings(Seeded):
         "auto", "lambda, the weight of the regulariser; auto chooses on held-back clicks", group=ADVANCED
     )
     loss: str = setting("hinge", "loss of a preference", choices=tuple(LOSSES), group=ADVANCED)
-    language: str = setting("english", "stemmer and stop words; none switches both off", choices=LANGUAGES)
+    gap: float = setting(
+        0.01, "a query's model is trained until the duality gap is this share of the objective", 1e-9, 1, group=ADVANCED
+    )
+    min_clicks: int = setting(1, "least clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
+    language: str = language_setting()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -148,7 +159,8 @@ class FittedKernel(Fitted):
     def trained(self, found: Neighbourhood) -> QueryModel:
         """What a query's neighbourhood teaches."""
         factor, choice = self.point_factors(found.points), self.choice
-        return found.trained(self.family, factor, choice.ridge, self.settings.loss, choice.prior)
+        s = self.settings
+        return found.trained(self.family, factor, choice.ridge, s.loss, choice.prior, s.gap)
 
     def falls_back(self, query: str) -> bool:
         """Whether no known query with a preference is like this one."""
@@ -208,7 +220,7 @@ class FittedKernel(Fitted):
         values = total * kernel.scale * kernel.scale[number]
         return self.ranking(best(values, found & (values > 0), k))
 
-    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
+    def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
         """Which documents of which similar queries carried the score."""
         asked, number = self.query(query), self.catalogue.number(doc_id)
         factor = float(self.factors(asked, np.array([number]))[0])
@@ -216,22 +228,27 @@ class FittedKernel(Fitted):
             raise InputError(f"{self.spec} has no score for {doc_id!r}: there is nothing to explain")
         found = self.neighbourhood(asked, np.array([number]))
         if found is None:
-            return self.explain_without_neighbours(query, doc_id, k)
+            return self.contributions_without_neighbours(query, doc_id, k)
         model = self.trained(found)
         values = factor * model.parts(found.k_items[0])
-        parts: list[Part] = [
-            (f"a query alike by {likeness:.2f}", self.catalogue.named(int(model.docs[doc])), float(value), ())
+        parts = [
+            Part(_alike(likeness), Feature("preferred", self.catalogue.named(int(model.docs[doc]))), float(value))
             for likeness, doc, value in zip(model.likeness, model.doc_of, values, strict=True)
         ]
         if model.prior:
-            parts.insert(0, (query, "the base model", factor * model.prior, ()))
-        return explanation(query, doc_id, parts, k)
+            parts.insert(0, Part(Feature("query", query), Feature("base", ""), factor * model.prior))
+        return contributions(parts, k)
 
-    def explain_without_neighbours(self, query: str, doc_id: str, k: int) -> Explanation:
+    def contributions_without_neighbours(self, query: str, doc_id: str, k: int) -> Contributions:
         raise InputError(f"{self.spec}: {query!r} resembles no known query; there is nothing to explain")
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "views": list(self.choice.query_weights), "weights": self.choice.as_dict()}
+
+
+def _alike(likeness: float) -> Feature:
+    """A known query, by how similar it is: its text stays with those who typed it."""
+    return Feature("alike", f"{likeness:.2f}")
 
 
 class KernelModel(Model):
@@ -276,7 +293,7 @@ class KernelModel(Model):
     def material(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> KernelData:
         s: KernelSettings = self.settings
         base = parts[0] if parts else None
-        return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed, base)
+        return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed, base, s.min_clicks)
 
     def query_kernel_of(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> QueryKernel:
         features = self.material(study, choice, parts).features

@@ -18,8 +18,8 @@ from clickbridge.skernel.query_kernel import Asked, QueryKernel
 from clickbridge.skernel.training_data import KernelTraining
 
 Array = np.ndarray[Any, Any]
-PASSES, TOLERANCE = 100, 1e-2
-"""When training stops: the duality gap is a hundredth of the objective, long after the order has settled."""
+PASSES, COARSE = 100, 1e-3
+"""The most passes of training; ten times as many where the duality gap is to be smaller than this."""
 
 
 class Size(NamedTuple):
@@ -78,12 +78,16 @@ class Neighbourhood:
         """The same for other documents."""
         return replace(self, k_items=documents.block(items, self.docs))
 
-    def trained(self, family: Family, factor: Array, lam: float, loss: str, prior: float) -> QueryModel:
-        """`factor` is g of the points; `prior` g is what the learned function corrects."""
+    def trained(
+        self, family: Family, factor: Array, lam: float, loss: str, prior: float, gap: float = 0.01
+    ) -> QueryModel:
+        """`factor` is g of the points; `prior` g is what the learned function corrects. Training stops where the
+        duality `gap` is this share of the objective: at a hundredth the order has long settled."""
         gram = family.gram(self.k_q, self.query_of, self.k_d, self.doc_of, factor)
         offset = prior * (factor[self.better] - factor[self.worse])
+        passes = PASSES if gap >= COARSE else 10 * PASSES
         learned = learn_preferences(
-            gram, self.better, self.worse, lam, loss, offset=offset, passes=PASSES, tolerance=TOLERANCE
+            gram, self.better, self.worse, lam, loss, offset=offset, passes=passes, tolerance=gap
         )
         likeness, weights = self.likeness[self.query_of], learned.alpha * factor
         return QueryModel(family, self.docs, self.doc_of, likeness, weights, prior, len(self.better), learned.gap)

@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from clickbridge.models.candidates import Query
-from clickbridge.models.explain import explanation
+from clickbridge.models.explain import Contributions, contributions
 from clickbridge.models.fitted import Array, Fitted
 from clickbridge.skernel.kernel_model import FittedKernel, KernelModel
-from clickbridge.types import Explanation
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,10 +32,10 @@ class FittedPairwise(FittedKernel):
             return super().without_neighbours(query, items)
         return np.where(np.isfinite(self.factors(query, items)), 0.0, -np.inf)
 
-    def explain_without_neighbours(self, query: str, doc_id: str, k: int) -> Explanation:
+    def contributions_without_neighbours(self, query: str, doc_id: str, k: int) -> Contributions:
         if not self._resembles(self.query(query)):
-            return super().explain_without_neighbours(query, doc_id, k)
-        return explanation(query, doc_id, [], k)
+            return super().contributions_without_neighbours(query, doc_id, k)
+        return contributions([], k)
 
 
 class Pairwise(KernelModel):

@@ -8,7 +8,7 @@ is (11) with alpha_p the summed theta of the preferences that a point is in; g i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -21,6 +21,7 @@ from clickbridge.io.values import stored
 from clickbridge.models.algebra import FittedSum
 from clickbridge.models.candidates import Query, behind
 from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper
+from clickbridge.models.explain import Contributions
 from clickbridge.models.fitted import Array, Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.sfunction import FittedSFunction
@@ -34,7 +35,6 @@ from clickbridge.skernel.kernel_choices import Choice, KernelChoices
 from clickbridge.skernel.kernel_model import FittedKernel, KernelModel, KernelSettings
 from clickbridge.skernel.neighbourhood import Neighbourhood
 from clickbridge.skernel.training_data import KernelData
-from clickbridge.types import Explanation
 
 BASE = "base"
 """The document kernel that is the cosine of the base model's own images."""
@@ -46,6 +46,10 @@ LONG_LIST = 200
 
 @settings
 class RobustSettings(KernelSettings):
+    printed: ClassVar[Mapping[str, Any]] = {
+        **KernelSettings.printed, "epsilon": "0", "family": "product", "rho": "1", "prior": "0", "base_scale": "none",
+    }  # fmt: skip
+
     epsilon: str = setting(
         "auto",
         "what a base score of 0 counts, as a multiple of the mean score; auto chooses on held-back clicks",
@@ -58,11 +62,17 @@ class RobustSettings(KernelSettings):
         group="11R",
     )
     rho: str = setting(
-        "auto", "how much likeness counts against the base model itself; auto chooses on held-back clicks"
+        "auto", "how much similarity counts against the base model itself; auto chooses on held-back clicks"
     )
     prior: str = setting(
         "auto",
         "weight of the uncorrected base model; the paper has 0; auto chooses on held-back clicks",
+        group="11R",
+    )
+    base_scale: str = setting(
+        "mean",
+        "base scores over their mean, so that lambda and epsilon do not depend on the log, or as they are (the paper)",
+        choices=("mean", "none"),
         group="11R",
     )
 
@@ -101,9 +111,10 @@ class FittedRobust(FittedKernel, FittedWrapper):
         return self.base_scores.points[points] / self.base_scores.mean + self.choice.epsilon
 
     def factors(self, query: Query, items: Array) -> Array:
-        scores = above_zero(self.base, query, items, self.references if self.base_scores.negative else None)
+        given = self.base_scores
+        scores = above_zero(self.base, query, items, self.references if given.negative else None, given.scaled)
         known = (items >= 0) & self.base.scorable[items]
-        return np.where(known, scores / self.base_scores.mean + self.choice.epsilon, -np.inf)
+        return np.where(known, scores / given.mean + self.choice.epsilon, -np.inf)
 
     # --- using -----------------------------------------------------------------------------------
 
@@ -129,8 +140,8 @@ class FittedRobust(FittedKernel, FittedWrapper):
     def without_neighbours(self, query: Query, items: Array) -> Array:
         return self.base.score_items(query, items)
 
-    def explain_without_neighbours(self, query: str, doc_id: str, k: int) -> Explanation:
-        return self.base.explain(query, doc_id, k)
+    def contributions_without_neighbours(self, query: str, doc_id: str, k: int) -> Contributions:
+        return self.base.contributions(query, doc_id, k)
 
     def search_without_neighbours(self, query: Query, k: int) -> Found:
         return self.base.search(query, k)
@@ -163,7 +174,7 @@ class Robust(KernelModel, Wrapper):
     Settings: ClassVar[type[KernelSettings]] = RobustSettings
     fitted_type: ClassVar[type[Fitted]] = FittedRobust
 
-    def __init__(self, parts: Sequence[Model], **params: Any) -> None:
+    def __init__(self, parts: Sequence[Model], **params: object) -> None:
         super().__init__(parts, **params)
         for part in parts:
             if "maps" not in part.abilities():
@@ -183,4 +194,6 @@ class Robust(KernelModel, Wrapper):
         return self.learn_parts(study, choices.parts)
 
     def more_fields(self, parts: tuple[Any, ...], material: KernelData) -> dict[str, Any]:
-        return {"parts": parts, "base_scores": score_points(parts[0], material.queries.keys, material.training)}
+        scaled = self.settings.base_scale == "mean"
+        scores = score_points(parts[0], material.queries.keys, material.training, scaled)
+        return {"parts": parts, "base_scores": scores}

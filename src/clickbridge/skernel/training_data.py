@@ -12,10 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from clickbridge.errors import InputError
 from clickbridge.graph.clickgraph import ClickGraph, sum_pairs
 from clickbridge.graph.parts import Pairs
+from clickbridge.graph.responses import kept_pairs
+from clickbridge.graph.sums import pair_keys
 from clickbridge.io.values import stored
 from clickbridge.log.preference import Pages, Preferences, preferences
 from clickbridge.models.candidates import Query
@@ -131,11 +134,14 @@ class FoundPages(NamedTuple):
 
 
 def gather(
-    study: Study, parts: Set[str], preference: str, language: str, seed: int, base: Fitted | None = None
-) -> KernelData:
-    """`parts` are those of TAUGHT_BY_CLICKS that weigh anything. Where the log has no pages, `base` makes them."""
-    key = ("kernel material", frozenset(parts), preference, language, seed, None if base is None else base.spec)
-    return study.once(key, lambda: _gather(study, parts, preference, language, seed, base))
+    study: Study, parts: Set[str], preference: str, language: str, seed: int, base: Fitted | None = None,
+    min_clicks: int = 1,
+) -> KernelData:  # fmt: skip
+    """`parts` are those of TAUGHT_BY_CLICKS that weigh anything. Where the log has no pages, `base` makes them. Pairs
+    of fewer than `min_clicks` clicks in the whole log are no clicks, and prefer nothing."""
+    spec = None if base is None else base.spec
+    key = ("kernel material", frozenset(parts), preference, language, seed, spec, min_clicks)
+    return study.once(key, lambda: _gather(study, parts, preference, language, seed, base, min_clicks))
 
 
 def found_pages(base: Fitted, keys: Sequence[str], pairs: Pairs, seed: int) -> FoundPages:
@@ -158,7 +164,7 @@ def found_pages(base: Fitted, keys: Sequence[str], pairs: Pairs, seed: int) -> F
 
 
 def _gather(
-    study: Study, parts: Set[str], preference: str, language: str, seed: int, base: Fitted | None
+    study: Study, parts: Set[str], preference: str, language: str, seed: int, base: Fitted | None, min_clicks: int
 ) -> KernelData:
     graph, seen = study.graph, study
     pages: Pages | None = graph.impressions
@@ -172,13 +178,17 @@ def _gather(
         found = replace(found, rule=f"clicked over what {base.spec} finds")
     else:
         found = preferences(pages, pairs, preference)
-    clicks = graph.matrix(rows="queries")
+    keep = kept_pairs(graph.pairs, min_clicks)[0] if min_clicks > 1 else graph.pairs.clicks > 0
+    found = preferred_among(found, graph.pairs, keep) if min_clicks > 1 else found
+    counted = graph.matrix(rows="queries", values=keep)
+    clicks = sparse.csr_array(graph.matrix(rows="queries").multiply(counted))
     known = np.union1d(np.unique(found.query), np.flatnonzero(np.diff(clicks.indptr)))
     numbers = np.full(graph.n_queries, -1, dtype=np.int64)
     numbers[known] = np.arange(len(known))
     keys = [graph.query_keys[i] for i in known.tolist()]
     latent = learn_latent_map(seen, keys, language, seed) if "latent" in parts else None
-    features = QueryFeatures.of(keys, seen.graph.matrix(rows="queries")[known], language, latent)
+    seen_clicks = sparse.csr_array(seen.graph.matrix(rows="queries").multiply(counted))
+    features = QueryFeatures.of(keys, seen_clicks[known], language, latent)
     names = " and ".join(name for name in TAUGHT_BY_CLICKS if name in parts)
     source = f"{KERNEL_SHARE:.0%} of the log for the {names} kernel, the rest" if parts else "the log"
     return KernelData(
@@ -186,6 +196,14 @@ def _gather(
         features,
         KernelTraining.of(found, numbers, len(known), seed),
         f"{len(found):,} preferences ({found.rule}) of {source}; {found.opposed:,} cancelled out",
+    )
+
+
+def preferred_among(found: Preferences, pairs: Pairs, keep: Array) -> Preferences:
+    """Only preferences for documents whose pair with the query is kept."""
+    stay = np.isin(pair_keys(found.query, found.better), pair_keys(pairs.query[keep], pairs.doc[keep]))
+    return replace(
+        found, query=found.query[stay], better=found.better[stay], worse=found.worse[stay], count=found.count[stay]
     )
 
 

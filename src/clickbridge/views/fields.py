@@ -19,6 +19,7 @@ from clickbridge.views.word import URL_FIELD, Vocabulary, widen
 Array = np.ndarray[Any, Any]
 HEADINGS = ("title", "name", "heading")
 HEADING_WEIGHT = 3.0
+EQUAL = "equal"
 
 
 class Counter(Protocol):
@@ -80,7 +81,9 @@ def count_fields(counter: Counter, texts: Mapping[str, Sequence[str]], n_docs: i
 
 
 def parse_fields(text: str, available: Sequence[str]) -> dict[str, float]:
-    """`title:3,overview` as weights; a field without a number has weight 1."""
+    """`title:3,overview` as weights; a field without a number has weight 1. `equal` gives every field 1."""
+    if text == EQUAL and EQUAL not in available:
+        return dict.fromkeys(available, 1.0)
     weights: dict[str, float] = {}
     for item in text.split(","):
         name, _, number = (part.strip() for part in item.partition(":"))

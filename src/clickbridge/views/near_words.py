@@ -1,4 +1,4 @@
-"""Words that a collection does not have, as words that it has: misspelt, run together or taken apart.
+"""Words that a collection does not have, as words that it has: misspelled, run together or taken apart.
 
 A word is looked up by its character pairs and triples, with its ends marked: the known words that share most of them
 (Dice's coefficient) stand for it. Words typed apart that are one word in the collection, and the other way round, are

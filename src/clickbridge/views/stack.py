@@ -35,7 +35,7 @@ def parse_views(text: str) -> tuple[list[str], list[str]]:
             raise SettingError(f"no view {term!r}; there are {', '.join(KINDS)}, as word:title or q.click")
         if kind == "dense" and not argument:
             raise SettingError("view dense needs the name of the vectors, as dense:minilm")
-        if kind in ("click", "clicktext", "id") and argument:
+        if kind in ("click", "response", "clicktext", "id") and argument:
             raise SettingError(f"view {kind} takes no field; got {term!r}")
         for side in on:
             # A field belongs to documents: the query's counterpart is its own text.

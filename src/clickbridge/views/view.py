@@ -237,15 +237,33 @@ class ClickView(View):
         if source.clicks is None:
             return sparse.csr_array((source.n_items, self.width), dtype=np.float32)
         clicks = sparse.csr_array(source.clicks[:, : self.width], dtype=np.float32)
-        clicks.data = np.log1p(clicks.data)
+        clicks.data = self.worth(clicks.data)
         return unit_rows(clicks)
+
+    @staticmethod
+    def worth(clicks: Array) -> Array:
+        """The feature of so many clicks, before rows are brought to length 1."""
+        return np.log1p(clicks)
 
     @property
     def width(self) -> int:
         return len(self.names)
 
     def feature(self, column: int) -> str:
-        return f"on {self.names[column]}"
+        return self.names[column]
+
+
+@stored
+@dataclass(frozen=True, eq=False)
+class ResponseView(ClickView):
+    """As `click`, by what the clicks are worth to the model (`response`), as it is: the papers' click features, counts
+    in 12 and 13, logarithms in 11M."""
+
+    kind = "response"
+
+    @staticmethod
+    def worth(clicks: Array) -> Array:
+        return clicks
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +330,8 @@ class DenseView(PlainView):
 
 
 KINDS: dict[str, type[View]] = {
-    kind.kind: kind for kind in (WordView, BigramView, CharView, ClickView, ClickTextView, IdView, DenseView)
+    kind.kind: kind
+    for kind in (WordView, BigramView, CharView, ClickView, ResponseView, ClickTextView, IdView, DenseView)
 }
 
 

@@ -17,10 +17,14 @@ URL_FIELD = "url"
 
 @stored
 class Vocabulary(dict[str, int]):
-    """Terms and their column numbers. Open, an unknown term gets the next number; frozen, it is dropped."""
+    """Terms and their column numbers. Open, an unknown term gets the next number; frozen, it is dropped.
 
-    def __init__(self, terms: Iterable[str] = ()) -> None:
+    `written` has the word that a term was first met in, where that is another: people read "primitive", not "primit".
+    """
+
+    def __init__(self, terms: Iterable[str] = (), written: Mapping[str, str] | None = None) -> None:
         super().__init__((term, number) for number, term in enumerate(terms))
+        self.written = dict(written or {})
 
     def number(self, term: str) -> int:
         return self.setdefault(term, len(self))
@@ -29,15 +33,25 @@ class Vocabulary(dict[str, int]):
     def terms(self) -> list[str]:
         return list(self)
 
-    def to_stored(self) -> list[str]:
-        return self.terms
+    def number_in(self, token: str, terms: Iterable[str]) -> tuple[int, ...]:
+        """The numbers of a token's terms; new ones are added, with how they are written."""
+        word, known = token.lower(), len(self)
+        out = tuple(map(self.number, terms))
+        if len(self) > known and len(out) == 1 and (term := next(reversed(self))) != word:
+            self.written[term] = word
+        return out
+
+    def to_stored(self) -> dict[str, list[str]]:
+        return {"terms": self.terms, "stems": list(self.written), "words": list(self.written.values())}
 
     @classmethod
-    def from_stored(cls, terms: list[str]) -> Vocabulary:
-        return cls(terms)
+    def from_stored(cls, value: Mapping[str, list[str]] | list[str]) -> Vocabulary:
+        if isinstance(value, list):  # a model saved before words were kept beside their stems
+            return cls(value)
+        return cls(value["terms"], dict(zip(value["stems"], value["words"], strict=True)))
 
     def __reduce__(self) -> Any:
-        return Vocabulary, (self.terms,)
+        return Vocabulary, (self.terms, self.written)
 
 
 class WordCounter:
@@ -47,9 +61,8 @@ class WordCounter:
         self.analyzer = analyzer
         self.vocabulary = vocabulary
         self.frozen = frozen
-        find: Callable[[str], int | None] = vocabulary.get if frozen else vocabulary.number
-        self._kept = Memo(_numbers(analyzer.kept_terms.__getitem__, find), limit_of(frozen))
-        self._all = Memo(_numbers(analyzer.all_terms.__getitem__, find), limit_of(frozen))
+        self._kept = Memo(_numbers(analyzer.kept_terms.__getitem__, vocabulary, frozen), limit_of(frozen))
+        self._all = Memo(_numbers(analyzer.all_terms.__getitem__, vocabulary, frozen), limit_of(frozen))
 
     def __reduce__(self) -> Any:
         return WordCounter, (self.analyzer, self.vocabulary, self.frozen)
@@ -64,7 +77,7 @@ class WordCounter:
         return out
 
     def count(self, texts: Iterable[str], url: bool = False) -> sparse.csr_array:
-        """One row a text, one column a term of the vocabulary as it stands afterwards."""
+        """One row per text, one column per term of the vocabulary as it stands afterwards."""
         return count_columns(self, texts, url)
 
 
@@ -78,10 +91,12 @@ def count_columns(counter: Any, texts: Iterable[str], url: bool) -> sparse.csr_a
 
 
 def _numbers(
-    cut: Callable[[str], Iterable[str]], find: Callable[[str], int | None]
+    cut: Callable[[str], Iterable[str]], vocabulary: Vocabulary, frozen: bool
 ) -> Callable[[str], tuple[int, ...]]:
-    """From a token to the columns of its terms, unknown ones left out."""
-    return lambda token: tuple(n for n in map(find, cut(token)) if n is not None)
+    """From a token to the columns of its terms; with a frozen vocabulary, unknown ones are left out."""
+    if not frozen:
+        return lambda token: vocabulary.number_in(token, cut(token))
+    return lambda token: tuple(n for n in map(vocabulary.get, cut(token)) if n is not None)
 
 
 def limit_of(frozen: bool) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from clickbridge.evaluate.similar import Judgments, answers_of
 from clickbridge.fusion.mart import Mart, choose_together
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.measures import evaluate_run, parse_measures
+from clickbridge.models.fitted import Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.registry import model_class
 from clickbridge.models.specs import Spec, build_model, parse_spec
@@ -23,6 +24,7 @@ from clickbridge.models.study import Study
 from clickbridge.settings import addressed
 from clickbridge.types import ResultList
 
+Answer = TypeVar("Answer")
 NOT_HERE = "not in this version"
 NO_SCORE = "no score"
 NDCG = ("nDCG@1", "nDCG@3", "nDCG@5")
@@ -34,6 +36,7 @@ class Fit:
 
     model: Model | None
     seconds: float = 0.0
+    """Of processor time, over all threads: what else the machine does meanwhile does not count."""
     why: str = ""
 
 
@@ -54,6 +57,14 @@ class Data:
     _fits: dict[tuple[str, str], Fit] = field(default_factory=dict, repr=False)
     _answers: dict[tuple[str, str], dict[str, list[str]]] = field(default_factory=dict, repr=False)
     _values: dict[tuple[str, str, str], dict[str, dict[str, float]] | str] = field(default_factory=dict, repr=False)
+    _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, key: Hashable, make: Callable[[], Answer]) -> Answer:
+        """What tables and claims both ask for, worked out the first time."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        found: Answer = self._kept[key]
+        return found
 
     @property
     def map_name(self) -> str:
@@ -84,12 +95,12 @@ class Data:
             parsed = parse_spec(spec)
         except SettingError:
             return Fit(None, why=NOT_HERE)
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             model = build_model(parsed, taken(parsed, wanted)).fit_on(self.study)
         except ClickbridgeError as error:
             return Fit(None, why=str(error))
-        return Fit(model, time.perf_counter() - start)
+        return Fit(model, time.process_time() - start)
 
     def fit_forests(self, specs: Sequence[str], settings: Mapping[str, Any]) -> None:
         """Boosted trees over overlapping models: what these have in common is fitted once. Seconds are of all
@@ -97,14 +108,14 @@ class Data:
         wanted = {**self.settings, **settings}
         parsed = [parse_spec(spec) for spec in specs]
         marts = [build_model(spec, taken(spec, wanted)) for spec in parsed]
-        start, why = time.perf_counter(), ""
+        start, why = time.process_time(), ""
         try:
             forests = [mart for mart in marts if isinstance(mart, Mart)]
             for forest, choices in zip(forests, choose_together(forests, self.study), strict=True):
                 forest.fit_on(self.study, choices)
         except ClickbridgeError as error:
             why = str(error)
-        seconds = (time.perf_counter() - start) / len(marts)
+        seconds = (time.process_time() - start) / len(marts)
         for spec, mart in zip(specs, marts, strict=True):
             self._fits[_key(spec, wanted)] = Fit(None if why else mart, seconds, why)
 
@@ -124,10 +135,11 @@ class Data:
         key = *_key(spec, settings or {}), kind
         if key not in self._values:
             fitted = self.fit(spec, settings)
-            self._values[key] = fitted.why if fitted.model is None else self._measure(fitted.model, kind)
+            self._values[key] = fitted.why if fitted.model is None else self.measure(fitted.model, kind)
         return self._values[key]
 
-    def _measure(self, model: Model, kind: str) -> dict[str, dict[str, float]] | str:
+    def measure(self, model: Model | Fitted, kind: str = "seen") -> dict[str, dict[str, float]] | str:
+        """Per measure the value of each judged query under a fitted model."""
         lists = self.lists[kind]
         rankings = model.rerank_lists(lists)
         if not any(np.isfinite(hit.score) for ranking in rankings for hit in ranking):

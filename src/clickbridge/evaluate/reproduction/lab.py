@@ -15,17 +15,15 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.lists import read_lists
 from clickbridge.log.clean import normalise_query
 from clickbridge.log.documents import read_docs
-from clickbridge.log.readers import LogRecord, read_log
+from clickbridge.log.readers import read_log
 from clickbridge.simulate.demo import read_intents, write_demo
 from clickbridge.simulate.scale import SCALES, write_log
-from clickbridge.types import Document, Impression, PairCount
+from clickbridge.types import Document, Impression, LogRecord, PairCount
 
-SHRINK = {"one-week": 1.0, "enterprise": 1.0, "half-year": 0.03}
-"""How a fraction of one week is read for the other scales: half a year has 68 times the queries."""
+SHRINK = {"one-week": 1.0, "enterprise": 1.0, "half-year": 0.05}
+"""How a fraction of one week is read for the other scales. Half a year has 68 times its queries, so read 3.4 times."""
 MIN_CLICKS = 4
 """The papers drop pairs of three clicks or fewer, and judge queries that are left."""
-SEARCHES = 40
-"""Of a query on average, so that most queries have such a pair."""
 LONG_PAGE, SEARCHES_09 = 20, 5
 EARLIER = 0.7
 """The part of a real log's pages, in time, that teaches for 09."""
@@ -68,16 +66,17 @@ class Lab:
         fraction = self.fraction * SHRINK[scale]
         self.say(f"simulating {scale}, fraction {fraction:g}")
         out = self.folder / scale
-        n = SEARCHES * SCALES[scale].shrunk(fraction).n_queries
-        counts = write_log(scale, out, fraction=fraction, impressions=n, clicks=self.clicks, seed=self.seed)
+        counts = write_log(scale, out, fraction=fraction, clicks=self.clicks, seed=self.seed)
         graph = ClickGraph.build(read_log(str(out / "log.jsonl.gz")), read_docs(str(out / "docs.jsonl.gz")))
-        kept = {graph.query_keys[i] for i in graph.pairs.query[graph.pairs.clicks >= MIN_CLICKS]}
+        often = graph.pairs.clicks >= MIN_CLICKS
+        kept = {graph.query_keys[i] for i in graph.pairs.query[often]}
         lists = {kind: read_lists(str(out / f"{kind}.lists.jsonl")) for kind in ("seen", "unseen")}
         lists["seen"] = [r for r in lists["seen"] if r.query in kept]
         about = (
-            f"simulated {scale}, fraction {fraction:.3g} ({self.clicks} clicks): {len(kept):,} queries with a pair of "
-            f"{MIN_CLICKS} clicks, {counts['docs']:,} documents, {counts['clicks']:,} clicks; "
-            f"{len(lists['seen']):,} of the queries judged"
+            f"simulated {scale}, fraction {fraction:.3g} ({self.clicks} clicks): {len(kept):,} queries and "
+            f"{len({*graph.pairs.doc[often].tolist()}):,} documents with a pair of {MIN_CLICKS} clicks, "
+            f"{counts['docs']:,} documents in all, {counts['clicks']:,} clicks; {len(lists['seen']):,} of the queries "
+            "judged"
         )
         sizes = self.sizes | {"min_clicks": MIN_CLICKS}
         return Data(scale, about, graph, lists, read_judgments(str(out / "intents.jsonl")), 3, sizes)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from clickbridge.evaluate.reproduction.bench import Data
 from clickbridge.evaluate.reproduction.lab import LONG_PAGE, Lab, clicks_up_to
 from clickbridge.evaluate.reproduction.paper_table import Cell, Table, TableRow, missing
+from clickbridge.evaluate.reproduction.relevance_rows import AS_PRINTED
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.models.candidates import asked
 from clickbridge.models.catalogue import KnownQueries
@@ -31,7 +32,10 @@ PUBLISHED = {
     "11-20": (8.273, 87.8, 9.96),
 }
 COLUMNS = ("avr. imprv.", "% better", "% worse", "clicks")
-COUNTS, RANDOM = "click counts", "random order"
+PRINTED, COUNTS, RANDOM = "online, as printed", "click counts", "random order"
+ONLINE = "online"
+F_ALONE = "f alone: one decomposition of all pages on more than ten lists, a list for each query, no incoming rank"
+BLEND = "the default: what was learned is added to the incoming rank, as far as held-back clicks trust it"
 MOST_PAGES = 20_000
 Reranker = Callable[[Sequence[ResultList]], list[list[str]]]
 
@@ -62,14 +66,14 @@ def simulated(lab: Lab) -> Condition:
 
     clicked = [p for p in pages if p.clicks and p.results][:MOST_PAGES]
     note = f"clicks at ranks 1~{TAUGHT} teach, so 6~20 is the test; lists of {LONG_PAGE}"
-    return Condition(lab.once("pages", taught), clicked, ("online", "bm25", "pls", RANDOM), GROUPS, note)
+    return Condition(lab.once("pages", taught), clicked, (PRINTED, "online", "bm25", "pls", RANDOM), GROUPS, note)
 
 
 def clara2(lab: Lab) -> Condition | None:
     if lab.clara2 is None:
         return None
     note = "earlier pages teach, so all ranks are the test; lists of 10"
-    return Condition(*lab.clara2, ("online", "walk", COUNTS, RANDOM), ((1, 5), (6, 10)), note)
+    return Condition(*lab.clara2, (PRINTED, "online", "walk", COUNTS, RANDOM), ((1, 5), (6, 10)), note)
 
 
 def moved(pages: Sequence[Impression], rerank: Reranker) -> list[Move]:
@@ -109,23 +113,36 @@ def rank_tables(setting: Condition) -> Iterator[Table]:
     title = "Rank of the clicked result after re-ranking, by its given rank"
     for order in setting.orders:
         rows = _rows(setting, order)
-        yield Table("09-ranks", f"{title}: {order}", setting.data.about, COLUMNS, rows, [setting.note])
+        notes = [setting.note, *({PRINTED: [F_ALONE], "online": [BLEND]}.get(order, []))]
+        yield Table("09-ranks", f"{title}: {order}", setting.data.about, COLUMNS, rows, notes)
 
 
 def _rows(setting: Condition, order: str) -> list[TableRow]:
     """One for each group that has clicks, and all clicks together; or why there is none."""
+    found = order_moves(setting, order)
+    if isinstance(found, str):
+        return [TableRow(f"{low}~{high}", missing(found, COLUMNS)) for low, high in setting.groups]
+    cells = _of_random if order == RANDOM else _of_order
+    everything, *groups = rank_groups(found, setting.groups)
+    paper = PUBLISHED if order == PRINTED else {}
+    return [TableRow(g.group.replace("-", "~"), cells(g), paper.get(g.group, ())) for g in (*groups, everything)]
+
+
+def order_moves(setting: Condition, order: str) -> list[Move] | str:
+    """Where every clicked result stood and stands under an order; or why there is none."""
+    return setting.data.once(("moves", order), lambda: _order_moves(setting, order))
+
+
+def _order_moves(setting: Condition, order: str) -> list[Move] | str:
     rerank: Reranker = as_shown
     if order == COUNTS:
         rerank = by_counts(setting.data.graph)
     elif order != RANDOM:
-        fitted = setting.data.fit(order)
+        fitted = setting.data.fit(*((ONLINE, AS_PRINTED) if order == PRINTED else (order, {})))
         if fitted.model is None:
-            return [TableRow(f"{low}~{high}", missing(fitted.why, COLUMNS)) for low, high in setting.groups]
+            return fitted.why
         rerank = by_model(fitted.model)
-    cells = _of_random if order == RANDOM else _of_order
-    everything, *groups = rank_groups(moved(setting.pages, rerank), setting.groups)
-    paper = PUBLISHED if order == "online" else {}
-    return [TableRow(g.group.replace("-", "~"), cells(g), paper.get(g.group, ())) for g in (*groups, everything)]
+    return moved(setting.pages, rerank)
 
 
 def _of_order(group: GroupRow) -> tuple[Cell, ...]:

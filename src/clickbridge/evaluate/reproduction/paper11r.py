@@ -1,15 +1,24 @@
-"""Tables 3 and 5 of Wu, Xu, Li, Oyama (2011), "Learning a Robust Relevance Model ...", and its footnote 2."""
+"""Tables 3 and 5 of Wu, Xu, Li, Oyama (2011), "Learning a Robust Relevance Model ...", its footnote 2, and lambda."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from clickbridge.evaluate.reproduction.bench import Data
+from clickbridge.evaluate.reproduction.bench import NDCG, Data
 from clickbridge.evaluate.reproduction.lab import Lab
 from clickbridge.evaluate.reproduction.paper_table import Table, TableRow
-from clickbridge.evaluate.reproduction.relevance_rows import Line, relevance_table
+from clickbridge.evaluate.reproduction.relevance_rows import (
+    AS_PRINTED,
+    Line,
+    both_rows,
+    own_tests,
+    relevance_table,
+    t_on,
+)
 from clickbridge.evaluate.similar import MEASURES, precision, sample_queries, similar_by_clicks
 from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
 
@@ -20,6 +29,14 @@ RELEVANCE = (
     ("BM25", "bm25", (0.0908, 0.1728, 0.2019, 0.2180), (0.2745, 0.4246, 0.4531, 0.4741)),
 )
 SHOWN = 5
+LAMBDAS = (0.01, 0.1, 1.0, 10.0, 100.0)
+MOST_JUDGED = 300
+"""Judged queries that lambda is tried on: a model is trained for each of them, each time."""
+
+
+def lines_of(at: int) -> tuple[Line, ...]:
+    """Rows of Table 5: web search (2) or enterprise search (3)."""
+    return tuple(Line(row[0], row[1], row[2] if at == 2 else row[3], AS_PRINTED, {}) for row in RELEVANCE)
 
 
 def table_3(lab: Lab) -> Iterator[Table]:
@@ -43,22 +60,50 @@ def footnote_2(lab: Lab) -> Iterator[Table]:
     for data in lab.similarity_sets("one-week"):
         if data.alike is None:
             continue
-        counted = _counted(data)
-        known = {*counted.keys}
-        queries = sample_queries([q for q in data.alike.queries if q in known], seed=lab.seed)
-        rows = [
-            TableRow(
-                name, (precision(similar_by_clicks(name, counted.matrix, counted.keys, queries), data.alike),), (says,)
-            )
-            for name, says in order.items()
-        ]
-        assert set(order) == set(MEASURES)
-        about = f"{data.about}; {len(queries)} queries"
-        yield Table("11R-n2", "Precision of similarity on clicks (footnote 2)", about, ("P@3",), rows)
+        found = precisions(data, lab.seed)
+        rows = [TableRow(name, (found[name],), (says,)) for name, says in order.items()]
+        yield Table("11R-n2", "Precision of similarity on clicks (footnote 2)", data.about, ("P@3",), rows)
+
+
+def precisions(data: Data, seed: int) -> dict[str, float]:
+    """P@3 of each measure of similarity on clicks, over a sample of queries; empty where nothing is judged."""
+    if data.alike is None:
+        return {}
+    counted = _counted(data)
+    known = {*counted.keys}
+    queries = sample_queries([q for q in data.alike.queries if q in known], seed=seed)
+    return {
+        name: precision(similar_by_clicks(name, counted.matrix, counted.keys, queries), data.alike) for name in MEASURES
+    }
 
 
 def table_5(lab: Lab) -> Iterator[Table]:
     for scale, name, at in (("one-week", "web search", 2), ("enterprise", "enterprise search", 3)):
-        lines = [Line(row[0], row[1], row[2] if at == 2 else row[3]) for row in RELEVANCE]
+        lines = lines_of(at)
         for data in lab.relevance_sets(scale):
-            yield relevance_table("11R-5", f"Ranking accuracy, {name}", data, lines, with_map=True, compare="MAP")
+            title = f"Ranking accuracy, {name}"
+            yield relevance_table("11R-5", title, data, both_rows(lines), with_map=True, compare="MAP")
+            yield own_tests("11R-5", data, lines, ("Robust BM25", "Pairwise Kernel"), t_on(data.map_name))
+
+
+def by_lambda(lab: Lab) -> Iterator[Table]:
+    """Section 7.4: lambda, 1 there, hardly matters."""
+    for data in lab.relevance_sets("one-week"):
+        some = some_judged(data)
+        rows = [
+            TableRow(f"{label}, as printed, lambda {lam:g}", some.means(spec, (some.map_name, *NDCG), lambda_of(lam)))
+            for label, spec in (("Robust BM25", "robust-bm25"), ("Pairwise Kernel", "pairwise"))
+            for lam in LAMBDAS
+        ]
+        about = f"{data.about}; {len(some.lists['seen'])} of them here"
+        yield Table("11R-lambda", "The weight of the regulariser", about, ("MAP", *NDCG), rows)
+
+
+def lambda_of(lam: float) -> dict[str, Any]:
+    return {**AS_PRINTED, "ridge": f"{lam:g}"}
+
+
+def some_judged(data: Data) -> Data:
+    """The same data with a few of its judged queries, the same each time."""
+    few = {kind: lists[:MOST_JUDGED] for kind, lists in data.lists.items()}
+    return data.once("few judged", lambda: replace(data, lists=few, _values={}, _kept={}))

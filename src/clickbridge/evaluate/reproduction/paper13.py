@@ -2,50 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from clickbridge.evaluate.reproduction.bench import Data, exists
+from clickbridge.evaluate.reproduction.bench import NDCG, Data, exists
 from clickbridge.evaluate.reproduction.lab import Lab
-from clickbridge.evaluate.reproduction.paper_table import Table
-from clickbridge.evaluate.reproduction.relevance_rows import Line, bins_table, relevance_table
+from clickbridge.evaluate.reproduction.paper_table import Cell, Table
+from clickbridge.evaluate.reproduction.relevance_rows import (
+    AS_PRINTED,
+    Line,
+    bins_table,
+    both_rows,
+    own_tests,
+    relevance_table,
+    sign_on,
+    t_on,
+)
 
-BOTH = {"pls.views": "word,click", "pls.sv_power": 0.0, "rmls.views": "word,click"}
-"""Words and clicks side by side; scores without singular values, as the paper has them."""
-WORD = {"pls.views": "word", "pls.sv_power": 0.0}
-
-PRINTED = ", as printed"
-"""Ends the name of a row that has the paper's own algorithm; the others are ours."""
+EIGHT_TO_TWO = {**AS_PRINTED, "weights": "0.8,0.2"}
+"""What 12 found best for sums with BM25."""
+WORD: dict[str, Any] = {**AS_PRINTED, "pls.views": "word"}
 
 
-def as_printed(line: Line) -> Line:
-    return line._replace(label=line.label + PRINTED, settings={**line.settings, f"{line.spec}.as_printed": True})
-
-
-def both_rows(lines: Sequence[Line]) -> list[Line]:
-    """Of every model that we have changed, ours and the paper's."""
-    changed = ("rmls", "ssi", "svdfeature")
-    return [row for line in lines for row in ((line, as_printed(line)) if line.spec in changed else (line,))]
+def line(label: str, spec: str, *paper: Cell, printed: Mapping[str, Any] | None = AS_PRINTED) -> Line:
+    """A system with two rows; without `printed` what the paper has is what we have."""
+    return Line(label, spec, paper) if printed is None else Line(label, spec, paper, printed, {})
 
 
 ONE_WEEK = (
-    Line("RMLS", "rmls", (0.686, 0.732, 0.729), BOTH),
-    Line("PLS", "pls", (0.676, 0.728, 0.736), BOTH),
-    Line("SVDFeature", "svdfeature", (0.663, 0.720, 0.727)),
-    Line("BLTM", "bltm", (0.657, 0.702, 0.701)),
-    Line("SSI", "ssi", (0.538, 0.621, 0.629)),
-    Line("RW", "walk", (0.655, 0.704, 0.704)),
-    Line("RW+BM25", "walk+bm25", (0.671, 0.718, 0.716)),
-    Line("LSI_qd", "lsi-qd", (0.588, 0.665, 0.676)),
-    Line("LSI_qd+BM25", "lsi-qd+bm25", (0.649, 0.705, 0.706)),
-    Line("LSI_dt", "lsi-dt", (0.616, 0.675, 0.680)),
-    Line("BM25", "bm25", (0.637, 0.690, 0.690)),
+    line("RMLS", "rmls", 0.686, 0.732, 0.729),
+    line("PLS", "pls", 0.676, 0.728, 0.736),
+    line("SVDFeature", "svdfeature", 0.663, 0.720, 0.727),
+    line("BLTM", "bltm", 0.657, 0.702, 0.701, printed=None),
+    line("SSI", "ssi", 0.538, 0.621, 0.629),
+    line("RW", "walk", 0.655, 0.704, 0.704, printed=None),
+    line("RW+BM25", "walk+bm25", 0.671, 0.718, 0.716, printed=EIGHT_TO_TWO),
+    line("LSI_qd", "lsi-qd", 0.588, 0.665, 0.676, printed=None),
+    line("LSI_qd+BM25", "lsi-qd+bm25", 0.649, 0.705, 0.706, printed=EIGHT_TO_TWO),
+    line("LSI_dt", "lsi-dt", 0.616, 0.675, 0.680),
+    line("BM25", "bm25", 0.637, 0.690, 0.690),
 )
 HALF_YEAR = (
-    Line("RMLS", "rmls", (0.742, 0.767, 0.776), BOTH),
-    Line("PLS (word)", "pls", (0.638, 0.666, 0.677), WORD),
-    Line("SVDFeature", "svdfeature", (0.742, 0.746, 0.749)),
-    Line("BLTM", "bltm", (0.684, 0.708, 0.717)),
-    Line("BM25", "bm25", (0.643, 0.663, 0.670)),
+    line("RMLS", "rmls", 0.742, 0.767, 0.776),
+    line("PLS (word)", "pls", 0.638, 0.666, 0.677, printed=WORD),
+    line("SVDFeature", "svdfeature", 0.742, 0.746, 0.749),
+    line("BLTM", "bltm", 0.684, 0.708, 0.717, printed=None),
+    line("BM25", "bm25", 0.643, 0.663, 0.670),
 )
 BASELINES = ("svdfeature", "bltm", "ssi", "walk", "lsi-qd", "lsi-dt", "bm25")
 SLOW = ("svdfeature", "bltm", "ssi")
@@ -88,70 +90,76 @@ HALF_YEAR_12 = {
     "PLS (word)": (0.474, 0.638, 0.666, 0.677),
     "BM25": (0.441, 0.643, 0.663, 0.670),
 }
+ONE_WEEK_OF_12 = tuple(own._replace(paper=ONE_WEEK_12[own.label]) for own in ONE_WEEK if own.label in ONE_WEEK_12)
+HALF_YEAR_OF_12 = tuple(own._replace(paper=HALF_YEAR_12[own.label]) for own in HALF_YEAR if own.label in HALF_YEAR_12)
+T_TEST = t_on(NDCG[-1])
 
 
 def table_2(lab: Lab) -> Iterator[Table]:
     for data in lab.relevance_sets("one-week"):
-        table = relevance_table("13-2", "Relevance ranking on one week data", data, both_rows(ONE_WEEK), with_map=False)
+        title = "Relevance ranking on one week data"
+        table = relevance_table("13-2", title, data, both_rows(ONE_WEEK), with_map=False)
         table.notes.append("13 learned its 945,382 s PLS and 1,380 s RMLS at d = 1000 on 94,022 queries, one core")
         yield table
+        yield own_tests("13-2", data, ONE_WEEK, ("RMLS", "PLS"), T_TEST)
 
 
 def table_3(lab: Lab) -> Iterator[Table]:
-    data = lab.simulated("half-year")
-    yield relevance_table("13-3", "Relevance ranking on half year data", data, both_rows(HALF_YEAR), with_map=False)
+    data, title = lab.simulated("half-year"), "Relevance ranking on half year data"
+    yield relevance_table("13-3", title, data, both_rows(HALF_YEAR), with_map=False)
+    yield own_tests("13-3", data, HALF_YEAR, ("RMLS",), T_TEST)
+
+
+def mart_lines(lab: Lab, key: str) -> tuple[Line, ...]:
+    """Features are the baselines that this version has; learned from clicks, where the paper had judgments."""
+    base = "+".join(name for name in BASELINES if exists(name) and not (lab.quick and name in SLOW))
+    added = {"MART-Baseline": "", "MART-PLS": "+pls", "MART-RMLS": "+rmls", "MART-All": "+pls+rmls"}
+    printed: Mapping[str, Any] = AS_PRINTED if key == "13-4" else WORD
+    return tuple(
+        Line(label, f"mart:{base}{more}", paper, printed, {})
+        for (label, more), paper in zip(added.items(), MART[key], strict=True)
+    )
 
 
 def table_4(lab: Lab) -> Iterator[Table]:
     for data in lab.relevance_sets("one-week"):
-        yield _mart(lab, "13-4", "Boosted trees over the models, one week data", data, BOTH)
+        yield from _mart(lab, "13-4", "Boosted trees over the models, one week data", data)
 
 
 def table_5(lab: Lab) -> Iterator[Table]:
-    data, settings = lab.simulated("half-year"), WORD | {"rmls.views": "word,click"}
-    yield _mart(lab, "13-5", "Boosted trees over the models, half year data", data, settings)
+    yield from _mart(lab, "13-5", "Boosted trees over the models, half year data", lab.simulated("half-year"))
 
 
-def _mart(lab: Lab, key: str, title: str, data: Data, settings: dict[str, object]) -> Table:
-    """Features are the baselines that this version has; learned from clicks, where the paper had judgments."""
-    base = "+".join(name for name in BASELINES if exists(name) and not (lab.quick and name in SLOW))
-    added = {"MART-Baseline": "", "MART-PLS": "+pls", "MART-RMLS": "+rmls", "MART-All": "+pls+rmls"}
-    lines = [
-        Line(label, f"mart:{base}{more}", paper, settings)
-        for (label, more), paper in zip(added.items(), MART[key], strict=True)
-    ]
-    printed = [
-        line._replace(label=line.label + PRINTED, settings={**line.settings, "mart.as_printed": True}) for line in lines
-    ]
-    for rows in (lines, printed):
-        data.fit_forests([line.spec for line in rows], rows[0].settings)
-    table = relevance_table(key, title, data, [*lines, *printed], with_map=False)
+def _mart(lab: Lab, key: str, title: str, data: Data) -> Iterator[Table]:
+    lines = mart_lines(lab, key)
+    for settings in (lines[0].settings, lines[0].ours):
+        data.fit_forests([own.spec for own in lines], settings or {})
+    table = relevance_table(key, title, data, both_rows(lines), with_map=False)
+    base = lines[0].spec.partition(":")[2]
     table.notes.append(f"baselines: {base}; learned from held-back clicks, where 13 had judgments")
-    table.notes.append("fit s is a quarter of the time of all four, which share the fits of their models")
-    return table
+    table.notes.append("fit CPU s is a quarter of the time of all four, which share the fits of their models")
+    yield table
+    yield own_tests(key, data, lines, ("MART-PLS", "MART-RMLS", "MART-All"), T_TEST)
 
 
 def table_6(lab: Lab) -> Iterator[Table]:
-    lines = [line._replace(paper=BINS_ONE_WEEK[line.label]) for line in ONE_WEEK]
-    yield bins_table("13-6", "Queries by their clicks, one week data", lab.simulated("one-week"), lines)
+    lines = [own._replace(paper=BINS_ONE_WEEK[own.label]) for own in ONE_WEEK]
+    yield bins_table("13-6", "Queries by their clicks, one week data", lab.simulated("one-week"), both_rows(lines))
 
 
 def table_7(lab: Lab) -> Iterator[Table]:
-    lines = [line._replace(paper=BINS_HALF_YEAR[line.label]) for line in HALF_YEAR]
-    yield bins_table("13-7", "Queries by their clicks, half year data", lab.simulated("half-year"), lines)
+    lines = [own._replace(paper=BINS_HALF_YEAR[own.label]) for own in HALF_YEAR]
+    yield bins_table("13-7", "Queries by their clicks, half year data", lab.simulated("half-year"), both_rows(lines))
 
 
 def table_2_of_12(lab: Lab) -> Iterator[Table]:
-    lines = [line._replace(paper=ONE_WEEK_12[line.label]) for line in ONE_WEEK if line.label in ONE_WEEK_12]
     for data in lab.relevance_sets("one-week"):
-        yield relevance_table(
-            "12-2", "Relevance ranking on one week data", data, both_rows(lines), with_map=True, compare="MAP"
-        )
+        title, lines = "Relevance ranking on one week data", both_rows(ONE_WEEK_OF_12)
+        yield relevance_table("12-2", title, data, lines, with_map=True, compare="MAP")
+        yield own_tests("12-2", data, ONE_WEEK_OF_12, ("RMLS", "PLS"), sign_on(data.map_name))
 
 
 def table_3_of_12(lab: Lab) -> Iterator[Table]:
-    lines = [line._replace(paper=HALF_YEAR_12[line.label]) for line in HALF_YEAR if line.label in HALF_YEAR_12]
-    data = lab.simulated("half-year")
-    yield relevance_table(
-        "12-3", "Relevance ranking on half year data", data, both_rows(lines), with_map=True, compare="MAP"
-    )
+    data, title = lab.simulated("half-year"), "Relevance ranking on half year data"
+    yield relevance_table("12-3", title, data, both_rows(HALF_YEAR_OF_12), with_map=True, compare="MAP")
+    yield own_tests("12-3", data, HALF_YEAR_OF_12, ("RMLS",), sign_on(data.map_name))

@@ -1,22 +1,48 @@
-"""What the relevance tables of 13, 12, 11M and 11R share: rows of models, columns of measures."""
+"""What the relevance tables of 13, 12, 11M and 11R share: rows of models, columns of measures, the papers' own tests.
+
+A system has two rows: as its paper prints it, and ours. The published figures stand beside the first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from clickbridge.evaluate.reproduction.bench import NDCG, Data
 from clickbridge.evaluate.reproduction.paper_table import Cell, Table, TableRow, missing
-from clickbridge.evaluate.significance import gains_over, holm, mark, p_in_words, t_test
+from clickbridge.evaluate.significance import Array, gains_over, holm, mark, p_in_words, sign_test, t_test
+
+PRINTED, OURS = ", as printed", ", ours"
+AS_PRINTED = {"as_printed": True}
 
 
 class Line(NamedTuple):
-    """A row of a published table: how the paper calls it, our spec, the settings the paper had, its figures."""
+    """A row of a published table: how the paper calls it, our spec, the settings the paper had, its figures; and the
+    settings of our own row, None where what the paper prints is what we have."""
 
     label: str
     spec: str
     paper: tuple[Cell, ...]
     settings: Mapping[str, Any] = {}
+    ours: Mapping[str, Any] | None = None
+
+
+def both_rows(lines: Iterable[Line]) -> list[Line]:
+    """Of every system that we have changed, the paper's row and ours."""
+    return [row for line in lines for row in _rows(line)]
+
+
+def _rows(line: Line) -> tuple[Line, ...]:
+    if line.ours is None:
+        return (line,)
+    printed = line._replace(label=line.label + PRINTED, ours=None)
+    return printed, Line(line.label + OURS, line.spec, (), line.ours)
+
+
+def variant(lines: Sequence[Line], label: str, ours: bool) -> Line:
+    """The row of a system: ours, or as printed; the one row of a system that has one."""
+    found = _rows(next(line for line in lines if line.label == label))
+    return found[-1] if ours else found[0]
 
 
 def relevance_table(
@@ -37,7 +63,7 @@ def relevance_table(
         fitted = data.fit(line.spec, line.settings)
         ours = (*ours, differs.get(line.label), round(fitted.seconds, 2) if fitted.model is not None else None)
         rows.append(TableRow(line.label, ours, line.paper))
-    columns = (*columns, *((f"unseen {NDCG[-1]}",) if apart else ()), f"p vs {base.label}", "fit s")
+    columns = (*columns, *((f"unseen {NDCG[-1]}",) if apart else ()), f"p vs {base.label}", "fit CPU s")
     table = Table(key, title, data.about, columns, rows)
     table.notes.append(table.agreement_note(columns.index(compare)))
     table.notes.append(
@@ -61,21 +87,84 @@ def p_values(data: Data, lines: Sequence[Line], base: Line) -> dict[str, str]:
     }
 
 
+# --- the papers' own tests -------------------------------------------------------------------------
+
+
+def signs(gains: Array) -> float:
+    """p of the sign test over queries."""
+    return sign_test(int((gains > 0).sum()), int((gains < 0).sum()))
+
+
+class OwnTest(NamedTuple):
+    """How a paper tests its systems against every baseline, on which measure."""
+
+    name: str
+    p_of: Callable[[Array], float]
+    measure: str
+
+
+def t_on(measure: str) -> OwnTest:
+    return OwnTest("t-test", t_test, measure)
+
+
+def sign_on(measure: str) -> OwnTest:
+    return OwnTest("sign test", signs, measure)
+
+
+def gains(data: Data, one: Line, two: Line, measure: str, only: set[str] | None = None) -> Array | None:
+    """Differences of two rows, query by query; None where one of them has no figures."""
+    found = [data.values(line.spec, line.settings) for line in (one, two)]
+    if any(isinstance(own, str) for own in found):
+        return None
+    values = [own[measure] for own in found if not isinstance(own, str)]
+    kept = [{q: v for q, v in own.items() if only is None or q in only} for own in values]
+    return gains_over(*kept)
+
+
+def own_tests(key: str, data: Data, lines: Sequence[Line], champions: Sequence[str], test: OwnTest) -> Table:
+    """Each of the paper's own systems against every other row, by the paper's own test, uncorrected as there."""
+    heads = [line for label in champions for line in _rows(next(own for own in lines if own.label == label))]
+    rows = [
+        TableRow(line.label, tuple(_against(data, head, line, test) for head in heads)) for line in both_rows(lines)
+    ]
+    measure = test.measure.partition("(")[0].replace("AP", "MAP")
+    title = f"{' and '.join(champions)} against every row: difference in {measure}, {test.name}"
+    note = (
+        "each column less each row; p not corrected, as in the paper; ▲ the column is better, ▼ worse, at .05 and .01"
+    )
+    return Table(f"{key}-tests", title, data.about, tuple(head.label for head in heads), rows, [note])
+
+
+def _against(data: Data, head: Line, line: Line, test: OwnTest) -> Cell:
+    found = None if head == line else gains(data, head, line, test.measure)
+    if found is None or not len(found):
+        return None
+    p, mean = test.p_of(found), float(found.mean())
+    return f"{mean:+.3f}, p {p_in_words(p)} {mark(mean, p)}".rstrip()
+
+
+# --- queries by their clicks -----------------------------------------------------------------------
+
 BINS = ((0, 10, "<=10"), (10, 100, "<=100"), (100, 1000, "<=1000"), (1000, 10**12, ">1000"))
+
+
+def click_groups(data: Data) -> Iterator[tuple[str, set[str]]]:
+    """Judged queries by the number of clicks that they have in the log."""
+    clicks = {r.query_id: data.clicks_of.get(r.query, 0) for r in data.lists["seen"]}
+    for low, high, name in BINS:
+        # A judged query nobody has clicked for belongs to the first.
+        yield name, {q for q, n in clicks.items() if low < n <= high or (n == 0 and low == 0)}
 
 
 def bins_table(key: str, title: str, data: Data, lines: Sequence[Line]) -> Table:
     """nDCG by the number of clicks that a query has in the log (13, Tables 6 and 7)."""
-    clicks = {r.query_id: data.clicks_of.get(r.query, 0) for r in data.lists["seen"]}
-    groups = [{q for q, n in clicks.items() if low < n <= high} for low, high, _ in BINS]
-    # A judged query nobody has clicked for belongs to the first.
-    groups[0] |= {q for q, n in clicks.items() if n == 0}
-    columns = tuple(f"{name} @{k}" for _, _, name in BINS for k in (1, 3, 5))
+    groups = dict(click_groups(data))
+    columns = tuple(f"{name} @{k}" for name in groups for k in (1, 3, 5))
     rows = []
     for line in lines:
         found = data.values(line.spec, line.settings)
-        means = [data.means(line.spec, NDCG, line.settings, only=group) for group in groups]
+        means = [data.means(line.spec, NDCG, line.settings, only=group) for group in groups.values()]
         ours = missing(found, columns) if isinstance(found, str) else tuple(cell for group in means for cell in group)
         rows.append(TableRow(line.label, ours, line.paper))
-    sizes = ", ".join(f"{name}: {len(group):,}" for (_, _, name), group in zip(BINS, groups, strict=True))
+    sizes = ", ".join(f"{name}: {len(group):,}" for name, group in groups.items())
     return Table(key, title, data.about, columns, rows, [f"queries by clicks: {sizes}"], stacked=True)

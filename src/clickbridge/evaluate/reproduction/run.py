@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from clickbridge.errors import SettingError
-from clickbridge.evaluate.reproduction import paper09, paper11m, paper11r, paper13
+from clickbridge.evaluate.reproduction import claims, examples11r, paper09, paper11m, paper11r, paper13, rmls_runs
 from clickbridge.evaluate.reproduction.lab import Lab
 from clickbridge.evaluate.reproduction.paper_table import Table
 
 TABLES: dict[str, Callable[[Lab], Iterator[Table]]] = {
+    "13-1": rmls_runs.table_1,
     "13-2": paper13.table_2,
     "13-3": paper13.table_3,
     "13-4": paper13.table_4,
     "13-5": paper13.table_5,
     "13-6": paper13.table_6,
     "13-7": paper13.table_7,
+    "13-F2": rmls_runs.threads,
+    "13-passes": rmls_runs.passes,
+    "13-dims": rmls_runs.by_dimension,
+    "13-response": rmls_runs.by_response,
+    "13-pairs": rmls_runs.joachims_pairs,
     "12-2": paper13.table_2_of_12,
     "12-3": paper13.table_3_of_12,
     "11M-1": paper11m.table_1,
@@ -30,9 +36,14 @@ TABLES: dict[str, Callable[[Lab], Iterator[Table]]] = {
     "11M-F5": paper11m.figure_5,
     "11M-F6": paper11m.figure_6,
     "11M-F7": paper11m.figure_7,
+    "11R-1": examples11r.table_1,
+    "11R-2": examples11r.table_2,
     "11R-3": paper11r.table_3,
     "11R-n2": paper11r.footnote_2,
+    "11R-4": examples11r.table_4,
     "11R-5": paper11r.table_5,
+    "11R-lambda": paper11r.by_lambda,
+    "11R-6": examples11r.tables_6_to_8,
     "09-ranks": paper09.ranks,
     "09-time": paper09.times,
 }
@@ -53,6 +64,9 @@ def chosen(keys: Sequence[str]) -> list[str]:
 
 
 def reproduce(keys: Sequence[str], lab: Lab) -> Iterator[Table]:
-    for key in chosen(keys):
+    """The tables, then which of the papers' claims they bear out."""
+    wanted = chosen(keys)
+    for key in wanted:
         lab.say(f"table {key}")
         yield from TABLES[key](lab)
+    yield from claims.judged(lab, wanted)

@@ -1,0 +1,50 @@
+"""Every claim of the five papers that can be put to a test, in our words: does it hold here, as printed and with our
+changes, on which data, by which figure and test?
+
+A claim belongs to the table that makes its fits, and is judged where that table is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from clickbridge.evaluate.reproduction import claims_of_11, claims_of_13
+from clickbridge.evaluate.reproduction.lab import Lab
+from clickbridge.evaluate.reproduction.paper_table import Table, TableRow
+from clickbridge.evaluate.reproduction.verdicts import ABSENT, NOT_TESTED, Verdict
+
+Judged = Iterator[tuple[str, Verdict, Verdict]]
+"""Data, verdict as printed, verdict of ours."""
+COLUMNS = ("data", "as printed", "figures", "ours", "figures of ours")
+
+
+class Claim(NamedTuple):
+    table: str
+    where: str
+    words: str
+    judge: Callable[[Lab], Judged]
+
+
+CLAIMS: tuple[Claim, ...] = tuple(Claim(*found) for found in (*claims_of_13.CLAIMS, *claims_of_11.CLAIMS))
+
+
+def judged(lab: Lab, tables: Sequence[str]) -> Iterator[Table]:
+    """All claims that belong to these tables, as one table."""
+    rows = []
+    for claim in CLAIMS:
+        if claim.table not in tables:
+            continue
+        lab.say(f"claim: {claim.where}")
+        for data, printed, ours in claim.judge(lab):
+            if printed.word == ours.word == ABSENT:
+                continue
+            cells = (data, printed.word, printed.figures, *(ours if ours != NOT_TESTED else ("", "")))
+            rows.append(TableRow(f"{claim.where}: {claim.words}", cells))
+    if rows:
+        notes = [
+            "holds and fails need a difference at .05 by the test named; what has no test is a plain figure",
+            "as printed: the paper's algorithm and features (as_printed), against baselines as printed; ours: defaults",
+        ]
+        about = "each row names its data; claims are in our words"
+        yield Table("claims", "Claims of the papers", about, COLUMNS, rows, notes)

@@ -1,0 +1,220 @@
+"""Claims of 11M, 11R and 09: several views and similar queries, robust BM25, re-ranking by clicks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from clickbridge.evaluate.reproduction import paper09, paper11m, paper11r
+from clickbridge.evaluate.reproduction.bench import Data
+from clickbridge.evaluate.reproduction.claims_of_13 import Judged, against_baselines, on_simulated, on_week, two
+from clickbridge.evaluate.reproduction.lab import Lab
+from clickbridge.evaluate.reproduction.relevance_rows import AS_PRINTED, Line, OwnTest, sign_on, signs, t_on, variant
+from clickbridge.evaluate.reproduction.verdicts import (
+    FAILS,
+    HOLDS,
+    NOT_TESTED,
+    UNSURE,
+    Verdict,
+    all_of,
+    beats,
+    beats_all,
+    by_sign,
+    within,
+)
+from clickbridge.evaluate.significance import LEVELS, p_in_words
+
+FAMILY = ("M-PLS_Com", "M-PLS_Conca", "M-PLS_Word", "M-PLS_Bipar")
+SINGLE = ("Cos_B", "Cos_W", "LSI", "RW")
+SMALL = 0.01
+"""A spread in MAP that hardly matters."""
+
+
+def _sign(data: Data) -> OwnTest:
+    return sign_on(data.map_name)
+
+
+def _t(data: Data) -> OwnTest:
+    return t_on(data.map_name)
+
+
+def _family(lines: Sequence[Line], one: str, others: Sequence[str]) -> Callable[[Data, bool], Verdict]:
+    """Within M-PLS, which is ours in one variant alone."""
+
+    def rule(data: Data, ours: bool) -> Verdict:
+        if ours:
+            return NOT_TESTED
+        return beats_all(data, variant(lines, one, ours), [variant(lines, o, ours) for o in others], _sign(data))
+
+    return rule
+
+
+def _worst(lines: Sequence[Line]) -> Callable[[Data, bool], Verdict]:
+    """Clicks alone are below every other variant."""
+
+    def rule(data: Data, ours: bool) -> Verdict:
+        if ours:
+            return NOT_TESTED
+        last = variant(lines, FAMILY[-1], ours)
+        return all_of([beats(data, variant(lines, label, ours), last, _sign(data)) for label in FAMILY[:-1]])
+
+    return rule
+
+
+def with_bm25(lab: Lab) -> Judged:
+    """Table 5: M-PLS_Com gains from BM25."""
+    for scale in ("enterprise", "one-week"):
+        data = lab.simulated(scale)
+        found = []
+        for settings in (AS_PRINTED, {}):
+            lines = [Line(spec, spec, (), settings) for spec in ("mpls+bm25", "mpls")]
+            found.append(beats(data, lines[0], lines[1], _sign(data)))
+        yield data.name, found[0], found[1]
+
+
+def more_dimensions(scale: str) -> Callable[[Lab], Judged]:
+    def judge(lab: Lab) -> Judged:
+        data = lab.simulated(scale)
+        dims = paper11m.dimensions(lab, data)
+        lines = [Line("mpls", "mpls", (), {**AS_PRINTED, "dim": dim}) for dim in (dims[-1], dims[0])]
+        yield f"{data.name}, {dims[-1]} against {dims[0]}", beats(data, lines[0], lines[1], _sign(data)), NOT_TESTED
+
+    return judge
+
+
+def similar_queries(scale: str, rivals: Sequence[str], *, level: bool = False) -> Callable[[Lab], Judged]:
+    """M-PLS_Com finds better similar queries than each of these; `level` is enough for some."""
+
+    def judge(lab: Lab) -> Judged:
+        for data, both in _sets(lab, scale):
+            printed = _preferred(data, rivals, lab.seed, False, level)
+            yield data.name, printed, _preferred(data, rivals, lab.seed, True, level) if both else NOT_TESTED
+
+    return judge
+
+
+def _sets(lab: Lab, scale: str) -> list[tuple[Data, bool]]:
+    """Each set, and whether ours is compared on it too."""
+    found: dict[str, tuple[Data, bool]] = {}
+    for data, ours in paper11m.variants(lab, scale):
+        found[data.name] = data, ours
+    return list(found.values())
+
+
+def _preferred(data: Data, rivals: Sequence[str], seed: int, ours: bool, level: bool) -> Verdict:
+    found, queries, _ = paper11m.compare_similar(data, seed=seed, ours=ours)
+    some = [p for p in found if p.baseline in rivals]
+    if not some or not queries:
+        return NOT_TESTED
+    undecided = HOLDS if level else UNSURE
+    words = [undecided if p.p_value >= LEVELS[0] else HOLDS if p.pos > p.neg else FAILS for p in some]
+    said = ", ".join(
+        f"{p.baseline} {100 * p.pos / queries:.0f}/{100 * p.neg / queries:.0f}% (p {p_in_words(p.p_value)})"
+        for p in some
+    )
+    word = next(w for w in (FAILS, UNSURE, HOLDS) if w in words)
+    return Verdict(word, f"better/worse on {queries} queries than {said}; sign test")
+
+
+def tail_is_better(lab: Lab) -> Judged:
+    """On tail queries the share of queries won is larger than on all."""
+    for data, both in _sets(lab, "one-week"):
+        found = [NOT_TESTED, NOT_TESTED]
+        for ours in (False, True) if both else (False,):
+            shares = []
+            for tail in (False, True):
+                compared, queries, _ = paper11m.compare_similar(data, tail=tail, seed=lab.seed, ours=ours)
+                shares.append({p.baseline: (p.pos - p.neg) / queries for p in compared} if queries else {})
+            known = [label for label in SINGLE if label in shares[0] and label in shares[1]]
+            rises = sum(shares[1][label] > shares[0][label] for label in known)
+            words = f"net share won rises against {rises} of {len(known)} single baselines"
+            found[ours] = within(rises, len(known), np.inf, words) if known else NOT_TESTED
+        yield data.name, found[0], found[1]
+
+
+def lambda_hardly_matters(lab: Lab) -> Judged:
+    for data in lab.relevance_sets("one-week"):
+        some = paper11r.some_judged(data)
+        means = [some.means("robust-bm25", (some.map_name,), paper11r.lambda_of(lam))[0] for lam in paper11r.LAMBDAS]
+        known = [float(m) for m in means if isinstance(m, float)]
+        spread = max(known) - min(known) if known else np.nan
+        yield data.name, within(spread, 0.0, SMALL, f"MAP within {spread:.3f} for lambda .01 to 100"), NOT_TESTED
+
+
+def pearson_is_best(lab: Lab) -> Judged:
+    """Footnote 2: Pearson and Jensen-Shannon first, then Jaccard."""
+    for data in lab.similarity_sets("one-week"):
+        found = paper11r.precisions(data, lab.seed)
+        if not found:
+            continue
+        words = ", ".join(f"{name} {value:.3f}" for name, value in found.items())
+        best = min(found["Pearson"], found["Jensen-Shannon"])
+        yield data.name, Verdict(HOLDS if best > found["Jaccard"] else FAILS, f"P@3 {words}"), NOT_TESTED
+
+
+def moves_of(low: int, high: int, sign: float) -> Callable[[Lab], Judged]:
+    """Clicked results of these ranks rise (sign 1) or fall (-1)."""
+
+    def judge(lab: Lab) -> Judged:
+        for condition in paper09.settings(lab):
+            orders = (paper09.PRINTED, paper09.ONLINE)
+            printed, ours = (_moved(condition, order, low, high, sign) for order in orders)
+            yield condition.data.name, printed, ours
+
+    return judge
+
+
+def _moved(condition: paper09.Condition, order: str, low: int, high: int, sign: float) -> Verdict:
+    found = paper09.order_moves(condition, order)
+    if isinstance(found, str):
+        return NOT_TESTED
+    rises = np.array([m.before - m.after for m in found if low <= m.before <= high], dtype=np.float64)
+    if len(rises) < 2:
+        return NOT_TESTED
+    p = signs(rises)
+    figures = f"{rises.mean():+.2f} places over {len(rises):,} clicks, sign test p {p_in_words(p)}"
+    return by_sign(sign * rises, p, figures)
+
+
+WEB, ENTERPRISE = paper11m.WEB, paper11m.ENTERPRISE
+ROBUST = paper11r.lines_of(2)
+BASELINES = [line.label for line in ROBUST if line.label in ("Query Expansion", "BM25")]
+
+
+def pairwise_above(data: Data, ours: bool) -> Verdict:
+    one = variant(ROBUST, "Pairwise Kernel", ours)
+    return beats_all(data, one, [variant(ROBUST, label, ours) for label in BASELINES], _t(data))
+
+
+CLAIMS: tuple[tuple[str, str, str, Callable[[Lab], Iterator[tuple[str, Verdict, Verdict]]]], ...] = (
+    ("11M-3", "11M Table 3", "M-PLS is better than BM25, LSI, RW and their sums, enterprise search",
+     on_simulated("enterprise", against_baselines(ENTERPRISE, "M-PLS_Com", FAMILY, _sign))),
+    ("11M-4", "11M Table 4", "M-PLS is better than BM25, LSI, RW and their sums, web search",
+     on_week(against_baselines(WEB, "M-PLS_Com", FAMILY, _sign))),
+    ("11M-4", "11M Table 4", "combined views are better than concatenated ones, words or clicks alone",
+     on_week(_family(WEB, "M-PLS_Com", FAMILY[1:]))),
+    ("11M-4", "11M Table 4", "clicks alone are the worst view", on_week(_worst(WEB))),
+    ("11M-5", "11M Table 5", "BM25 beside it improves M-PLS", with_bm25),
+    ("11M-F3", "11M Figure 3", "M-PLS improves with the dimension, enterprise search", more_dimensions("enterprise")),
+    ("11M-F4", "11M Figure 4", "M-PLS improves with the dimension, web search", more_dimensions("one-week")),
+    ("11M-F5", "11M Figure 5", "similar queries by M-PLS beat those by Cos_B, Cos_W, LSI and RW, enterprise search",
+     similar_queries("enterprise", SINGLE)),
+    ("11M-F6", "11M Figure 6", "similar queries by M-PLS beat those by Cos_B, Cos_W, LSI and RW, web search",
+     similar_queries("one-week", SINGLE)),
+    ("11M-F6", "11M Figure 6", "and are not worse than those by Cos_B+Cos_W, LSI+Cos_W and RW+Cos_W",
+     similar_queries("one-week", ("Cos_B+Cos_W", "LSI+Cos_W", "RW+Cos_W"), level=True)),
+    ("11M-F7", "11M Figure 7", "for tail queries M-PLS gains even more", tail_is_better),
+    ("11R-5", "11R Table 5", "Robust BM25 is better than the pairwise kernel, query expansion and BM25",
+     on_week(against_baselines(ROBUST, "Robust BM25", ("Robust BM25",), _t))),
+    ("11R-5", "11R Table 5", "the same on enterprise search",
+     on_simulated("enterprise", against_baselines(ROBUST, "Robust BM25", ("Robust BM25",), _t))),
+    ("11R-5", "11R Table 5", "the pairwise kernel is better than query expansion and BM25", on_week(pairwise_above)),
+    ("11R-5", "11R Table 5", "query expansion is better than BM25",
+     on_week(two(ROBUST, "Query Expansion", "BM25", beats, _t))),
+    ("11R-lambda", "11R 7.4", "lambda hardly matters", lambda_hardly_matters),
+    ("11R-n2", "11R footnote 2", "Pearson and Jensen-Shannon find better queries than Jaccard", pearson_is_best),
+    ("09-ranks", "09 4.1", "clicked results of ranks 1 to 5, which teach, fall", moves_of(1, 5, -1.0)),
+    ("09-ranks", "09 4.1", "clicked results of ranks 6 to 20 rise", moves_of(6, 20, 1.0)),
+    ("09-ranks", "09 4.1", "those of ranks 11 to 20 rise", moves_of(11, 20, 1.0)),
+)  # fmt: skip

@@ -1,0 +1,89 @@
+"""Does a claim hold on the data at hand? A verdict is a word, the figures behind it and the test.
+
+`holds` and `fails` need a difference that a test at .05 finds; where it finds none, the verdict is `not significant`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from clickbridge.evaluate.reproduction.bench import Data
+from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, gains
+from clickbridge.evaluate.significance import LEVELS, Array, p_in_words
+
+HOLDS, FAILS, UNSURE, ABSENT = "holds", "fails", "not significant", "not tested"
+
+
+class Verdict(NamedTuple):
+    word: str
+    figures: str
+
+
+NOT_TESTED = Verdict(ABSENT, "")
+
+
+def by_sign(found: Array, p: float, figures: str) -> Verdict:
+    """A difference that should be above 0."""
+    if p >= LEVELS[0]:
+        return Verdict(UNSURE, figures)
+    return Verdict(HOLDS if found.mean() > 0 else FAILS, figures)
+
+
+def beats(data: Data, one: Line, two: Line, test: OwnTest, only: set[str] | None = None) -> Verdict:
+    """One row is above another."""
+    found = gains(data, one, two, test.measure, only)
+    if found is None or len(found) < 2:
+        return NOT_TESTED
+    p = test.p_of(found)
+    a, b = (data.means(line.spec, (test.measure,), line.settings, only=only)[0] for line in (one, two))
+    figures = f"{_short(a)} against {_short(b)}, {test.name} p {p_in_words(p)}"
+    return by_sign(found, p, figures)
+
+
+def beats_all(data: Data, one: Line, others: Sequence[Line], test: OwnTest, only: set[str] | None = None) -> Verdict:
+    """One row is above every other: holds where it is above each, fails where it is below one."""
+    words: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNSURE: []}
+    for other in others:
+        word, _ = beats(data, one, other, test, only)
+        if word in words:
+            words[word].append(other.label.partition(",")[0])
+    if not any(words.values()):
+        return NOT_TESTED
+    said = {HOLDS: "above", FAILS: "below", UNSURE: "level with"}
+    parts = [f"{said[word]} {', '.join(names)}" for word, names in words.items() if names]
+    word = FAILS if words[FAILS] else UNSURE if words[UNSURE] else HOLDS
+    own = data.means(one.spec, (test.measure,), one.settings, only=only)[0]
+    return Verdict(word, f"{_short(own)}: {'; '.join(parts)} ({test.name})")
+
+
+def level(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
+    """Two rows do not differ."""
+    word, figures = beats(data, one, two, test)
+    return Verdict({UNSURE: HOLDS, HOLDS: FAILS}.get(word, word), figures)
+
+
+def not_below(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
+    word, figures = beats(data, one, two, test)
+    return Verdict(HOLDS if word == UNSURE else word, figures)
+
+
+def all_of(verdicts: Sequence[Verdict]) -> Verdict:
+    """Several parts of one claim: it fails where one fails."""
+    known = [verdict for verdict in verdicts if verdict.word != ABSENT]
+    words = [verdict.word for verdict in known]
+    word = next((w for w in (FAILS, UNSURE, HOLDS) if w in words), ABSENT)
+    return Verdict(word, "; ".join(verdict.figures for verdict in known))
+
+
+def within(value: float, low: float, high: float, figures: str) -> Verdict:
+    """A figure without a test."""
+    if np.isnan(value):
+        return NOT_TESTED
+    return Verdict(HOLDS if low <= value <= high else FAILS, figures)
+
+
+def _short(value: object) -> str:
+    return f"{value:.3f}".replace("0.", ".", 1) if isinstance(value, float) else "-"

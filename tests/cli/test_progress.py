@@ -1,0 +1,88 @@
+"""Long work says how far it is: a callback in Python, a bar with the time left on a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.progress import Progress
+
+from clickbridge import ClickGraph, Document, Impression, build_model, read_log
+from clickbridge.cli.console import STEP, Steps, TimeLeftColumn
+
+
+@pytest.fixture
+def bars() -> Iterator[Progress]:
+    with Progress(console=Console(file=StringIO(), force_terminal=True)) as shown:
+        yield shown
+
+
+def test_a_line_with_steps_has_a_bar(bars: Progress) -> None:
+    steps = Steps(bars)
+    steps.report("reading", 0)
+    assert bars.tasks[0].total is None
+    for number in (1, 2, 3):
+        steps.report(f"fold {number} of 5", 0)
+        (task,) = bars.tasks
+        assert (task.total, task.completed) == (5, number - 1)
+    steps.report("log, 1,200 of 3,000 MB, lines", 40_000)
+    (task,) = bars.tasks
+    assert (task.total, task.completed, task.description) == (3000, 1199, "log, 1,200 of 3,000 MB, lines 40,000")
+    steps.report("writing", 0)
+    assert bars.tasks[0].total is None
+
+
+LATENT = ["pls", "mpls", "rmls", "ssi", "svdfeature", "bltm"]
+
+
+@pytest.fixture(scope="module")
+def graph() -> ClickGraph:
+    """Enough queries to hold some back."""
+    words = [f"word{i}" for i in range(40)]
+    docs = [
+        Document(f"d{i}", {"title": f"{words[i % 40]} {words[i * 7 % 40]}", "body": words[i * 3 % 40]})
+        for i in range(80)
+    ]
+    log = []
+    for i in range(1500):
+        page = [f"d{(i * step + i // 7) % 80}" for step in (1, 3, 7, 11)]
+        log.append(
+            Impression(f"{words[i % 40]} {words[i * 7 % 33]}", page, [page[i % 3]], user=f"u{i % 50}", time=1e9 + i)
+        )
+    return ClickGraph.build(log, docs)
+
+
+@pytest.mark.parametrize("spec", ["bm25", *LATENT, "robust:bm25", "mart:bm25+pls", "auto"])
+def test_every_long_fit_tells_who_watches(spec: str, graph: ClickGraph) -> None:
+    lines: list[str] = []
+    settings = {"dim": 5} if spec in LATENT else {"budget": "5s"} if spec == "auto" else {}
+    build_model(spec, settings).fit(graph, watch=lines.append)
+    assert any(STEP.search(line) or re.search(r"iteration \d", line) for line in lines), lines
+
+
+def test_reading_a_log_says_how_much_of_it(tmp_path: Path) -> None:
+    rows = ({"query": f"q{i % 50} {i * 2654435761 % 2**64:x}" * 3, "clicks": [f"d{i % 7}"]} for i in range(90_000))
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    told: list[str] = []
+    ClickGraph.build(read_log(tmp_path / "log.jsonl"), progress=lambda what, count: told.append(what))
+    steps = [tuple(map(int, found.groups())) for what in told if (found := STEP.search(what))]
+    assert len(steps) >= 2
+    assert [done for done, _ in steps] == sorted(done for done, _ in steps)
+    assert all(done <= total for done, total in steps)
+
+
+def test_the_time_left_is_told_once_it_is_known() -> None:
+    now = [0.0]
+    bars = Progress(TimeLeftColumn(), console=Console(file=StringIO()), get_time=lambda: now[0])
+    steps = Steps(bars)
+    steps.report("fold 1 of 5", 0)
+    assert TimeLeftColumn().render(bars.tasks[0]).plain == ""
+    for number in (2, 3):
+        now[0] += 10
+        steps.report(f"fold {number} of 5", 0)
+    assert TimeLeftColumn().render(bars.tasks[0]).plain == "about 0:00:30 left"

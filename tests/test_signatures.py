@@ -1,0 +1,76 @@
+"""Public signatures say what they take and give: no `Any` in them."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+import clickbridge
+from clickbridge import Local, Model
+from clickbridge.engines.base import Engine
+from clickbridge.graph.hold_back import HoldBack
+
+NAMES = {"pa": pa, "sparse": sparse, "np": np, "HoldBack": HoldBack}
+"""What modules import for type checkers alone."""
+EXCEPT = {
+    "settings",  # every class of models has settings of its own, and gives one of those
+}
+
+
+def has_any(hint: object) -> bool:
+    """NumPy's own types are left alone: an array of any shape has `Any` in them."""
+    origin = typing.get_origin(hint) or hint
+    if getattr(origin, "__module__", "").startswith("numpy"):
+        return False
+    return hint is typing.Any or any(map(has_any, _inner(hint)))
+
+
+def _inner(hint: object) -> Iterator[object]:
+    for part in typing.get_args(hint):
+        yield from part if isinstance(part, list) else [part]
+
+
+def public(name: str, found: object) -> Iterator[tuple[str, Callable[..., object]]]:
+    """A function, or what users call of a class. Of a model that is what every model has; the rest is for those who
+    write models. Of an engine it is how one is made; the rest is what models ask of engines."""
+    if not inspect.isclass(found):
+        if inspect.isfunction(found):
+            yield name, found
+        return
+    listed = vars(Model) if issubclass(found, Model) else vars(found)
+    for member in ("__init__", *(m for m in listed if not m.startswith("_"))):
+        if issubclass(found, Local) and hasattr(Engine, member) and member != "__init__":
+            continue
+        value = inspect.getattr_static(found, member)
+        if isinstance(value, classmethod | staticmethod):
+            value = value.__func__
+        if isinstance(value, property):
+            value = value.fget
+        if inspect.isfunction(value) and value.__module__.startswith("clickbridge"):
+            yield value.__qualname__, value
+
+
+def test_no_public_signature_has_any() -> None:
+    scanned, loose = 0, []
+    for name in clickbridge.__all__:
+        for called, function in public(name, getattr(clickbridge, name)):
+            scanned += 1
+            hints = typing.get_type_hints(function, localns=NAMES)
+            loose += [
+                f"{called}: {part}"
+                for part, hint in hints.items()
+                if has_any(hint) and called.rpartition(".")[2] not in EXCEPT
+            ]
+    assert scanned > 200
+    assert sorted(set(loose)) == []
+
+
+def test_the_scan_sees_any() -> None:
+    assert has_any(dict[str, typing.Any])
+    assert has_any(typing.Callable[[list[typing.Any]], int])
+    assert not has_any(dict[str, object] | np.ndarray[typing.Any, typing.Any])
