@@ -1,6 +1,6 @@
 """Half a year of web search on one machine: seconds and peak memory of every step, and what the size is good for.
 
-    python benchmarks/half_year.py FOLDER [--fraction 0.1] [--memory 12GiB]
+    python benchmarks/half_year.py FOLDER [--fraction 0.1] [--memory 14GiB]
 
 Two tracks. *Size*: a log of click counts with the published statistics is simulated, ingested, fitted (rmls d = 1000,
 pls d = 200, words and clicks as features) and searched. *Truth*: a log whose truth is known, of `--truth` times the
@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where everything goes, and stays")
     parser.add_argument("--fraction", type=float, default=1.0, help="of the half year, for the first track")
     parser.add_argument("--truth", type=float, default=0.01, help="of the half year, for the second; 0: leave out")
-    parser.add_argument("--memory", default="12GiB", help="for working arrays of a fit")
+    parser.add_argument("--memory", default="14GiB", help="for working arrays of a fit")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     notes = Notes(options.folder / "steps.json")

@@ -97,7 +97,9 @@ class Ray:
                 ray.init(self.address, **quiet)
                 return
             store = max(int(self.memory * STORE_SHARE), LEAST_STORE)
-            ray.init(num_cpus=self.threads, object_store_memory=store, include_dashboard=False, **quiet)
+            # "local": one of our own, even where another cluster runs on this machine.
+            own = {"num_cpus": self.threads, "object_store_memory": store, "include_dashboard": False}
+            ray.init("local", **own, **quiet)
         except Exception as error:  # whatever a network can do
             first = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise EngineError(
