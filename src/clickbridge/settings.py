@@ -194,7 +194,7 @@ class Counting(Settings):
     response: str = setting(
         "clicks",
         "what a pair's clicks are worth: the count, log(1 + count), log(count) as 11M has it (log-t: one click is "
-        "worth nothing), or the count less what the rank did: coec, pbm or ips (need result pages); debiased is "
+        "worth nothing), or the count corrected for rank: coec, pbm or ips (need result pages); debiased is "
         "another name of pbm",
         choices=("clicks", "log", "log-t", "coec", "pbm", "ips", "debiased"),
     )

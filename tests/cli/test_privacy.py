@@ -227,7 +227,7 @@ def test_what_cannot_be_forgotten(graph: Path, call: Run, tmp_path: Path) -> Non
     ClickGraph.build([Impression("q", ["a", "b"], ["a"])], out=tmp_path / "nobody")
     done = call("forget", tmp_path / "nobody", "--user", "me")
     assert done.code == 1
-    assert "holds no users: nothing in it can be told to be one person's" in done.err
+    assert "holds no users: nothing in it can be attributed to one person" in done.err
     done = call("forget", tmp_path, "--user", "me")
     assert "is no GRAPH, no MODEL and no learner's STATE" in done.err
     assert call("forget", graph, "--user", "me", "--refit").code == 2

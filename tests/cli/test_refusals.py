@@ -34,8 +34,8 @@ TEN_MALFORMED_LOGS = {
         b"q,d\na,1\n",
         "columns.csv needs columns query and doc_id; it has q, d: name them with --columns query=...,doc_id=...",
     ),
-    "broken.parquet": (b"PAR1 and then something else", "broken.parquet is not a sound Parquet file ("),
-    "cut.xml": (b'<sessiontrack><session num="1"><interaction>', "cut.xml is not sound XML (no element found: line 1"),
+    "broken.parquet": (b"PAR1 and then something else", "broken.parquet is not a valid Parquet file ("),
+    "cut.xml": (b'<sessiontrack><session num="1"><interaction>', "cut.xml is not valid XML (no element found: line 1"),
     "blank.jsonl": (
         b'{"query":"a","results":["1 2"],"clicks":[]}\n',
         f"1 of 1 {UNUSABLE} (blank.jsonl line 1: an id in results '1 2' is empty or has white space)",

@@ -15,7 +15,7 @@ import pytest
 
 import clickbridge
 from clickbridge import ClickGraph, build_model
-from clickbridge.errors import ClickbridgeError, MissingPart, NotSupported
+from clickbridge.errors import ClickbridgeError, MissingPart
 from clickbridge.models.model import Model
 from clickbridge.models.study import Study
 from clickbridge.types import Document, Impression
@@ -165,12 +165,6 @@ def test_an_update_is_a_new_value(spec: str, saved: Callable[[str], Path], ids: 
     model = clickbridge.load(saved(spec))
     old, before = model.fitted, answers(model, ids)
     documents = [Document("new", {"title": "old stream", "body": "river"})]
-    if "update" not in old.abilities:
-        with pytest.raises(NotSupported, match="cannot be updated"):
-            model.update(UPDATE, documents, ["000"])
-        assert model.fitted is old
-        assert answers(model, ids) == before
-        return
     model.update(UPDATE, documents, ["000"])
     assert model.fitted is not old
     assert answers(old, ids) == before, "who kept the old value still has it"
@@ -184,11 +178,30 @@ def test_an_update_is_a_new_value(spec: str, saved: Callable[[str], Path], ids: 
 
 
 @every_spec
+def test_what_learns_again_equals_a_refit_on_the_joint_log(
+    spec: str, saved: Callable[[str], Path], large_graph: ClickGraph, ids: list[str]
+) -> None:
+    """A model that has no step for one more click keeps its log and learns from both, under its first choices."""
+    model = clickbridge.load(saved(spec))
+    assert (model.fitted.log is None) == ("update" in model.fitted.abilities)
+    if model.fitted.log is None:
+        return
+    assert "users" not in model.fitted.log.graph.parts
+    documents = [Document("new", {"title": "old stream", "body": "river"})]
+    before, whole = model.fitted, large_graph.merge(ClickGraph.build(UPDATE, documents, secret=large_graph.secret))
+    twin = clickbridge.load(saved(spec)).refit(whole)
+    model.update(UPDATE, documents)
+    assert answers(model, ids) == answers(twin, ids)
+    assert model.fitted.choices is before.choices
+    model.update(UPDATE)
+    twin.refit(whole.merge(ClickGraph.build(UPDATE, secret=large_graph.secret)))
+    assert answers(model, ids) == answers(twin, ids), "and once more"
+
+
+@every_spec
 def test_threads_rank_while_updates_are_swapped_in(spec: str, saved: Callable[[str], Path], ids: list[str]) -> None:
     """Every answer is that of some published model, whole."""
     model = clickbridge.load(saved(spec))
-    if "update" not in model.fitted.abilities:
-        pytest.skip(f"{spec} cannot be updated")
     query, shown = "old river", ids[:12]
     states = [model.rerank(query, shown)]
     clicks = [[Impression(query, shown, [shown[n % 12]], time=1.72e9 + n)] for n in range(4)]

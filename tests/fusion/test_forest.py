@@ -157,3 +157,16 @@ def test_damaged_arrays_are_refused(booster: Any) -> None:
             Forest(forest.n_features, **arrays | change)
     with pytest.raises(ArtifactError, match="damaged"):
         Forest(2, **arrays)
+
+
+def test_forests_together_are_their_sum() -> None:
+    one, two = (
+        Forest.of_text(grown(seed=seed, num_leaves=leaves).model_to_string()) for seed, leaves in ((1, 5), (2, 9))
+    )
+    stump = Forest.of_text(grown(min_data_in_leaf=900).model_to_string())
+    both = Forest.together([one, stump, two])
+    x = np.random.default_rng(0).normal(size=(50, WIDTH))
+    x[x > 1.5] = np.nan
+    assert len(both) == len(one) + len(stump) + len(two)
+    np.testing.assert_allclose(both.predict(x), one.predict(x) + stump.predict(x) + two.predict(x), rtol=1e-12)
+    np.testing.assert_allclose(both.importance(), one.importance() + two.importance(), rtol=1e-6)

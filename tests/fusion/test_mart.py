@@ -14,11 +14,12 @@ import pytest
 import clickbridge
 from clickbridge import BM25, LMIR, ClickGraph, build_model
 from clickbridge.errors import MissingPart, SettingError
-from clickbridge.fusion import mart
-from clickbridge.fusion.crossfit import Fold
+from clickbridge.fusion import growing, mart
+from clickbridge.fusion.crossfit import Block, Fold
 from clickbridge.fusion.features import ListFeatures
 from clickbridge.fusion.forest import TYPES
 from clickbridge.fusion.mart import Mart, choose_together
+from clickbridge.fusion.plain_sum import Judged
 from clickbridge.graph.hold_back import HoldBack, folds
 from clickbridge.io.letor import read_letor
 from clickbridge.models import study
@@ -318,3 +319,55 @@ def test_forests_that_share_their_parts_are_those_fitted_apart() -> None:
         assert other.report_["importance"] == one.report_["importance"]
     with pytest.raises(SettingError, match="folds"):
         choose_together([forests()[0], Mart([BM25()], folds=3)], study)
+
+
+# --- against the plain sum of the parts --------------------------------------------------------------
+
+
+def blocks_where(wanted: str, n_lists: int = 120) -> list[Block]:
+    """Two folds of lists of six; the wanted document of each is the best by `a + .25 b`, or by a feature that no part
+    has."""
+    names = ["bm25", "bm25 over the query", "lmir", "lmir over the query", "signal"]
+    rng, out = np.random.default_rng(3), []
+    for _ in range(2):
+        x = rng.normal(size=(6 * n_lists, 5)).astype(np.float32)
+        x[:, 1], x[:, 3] = x[:, 0], x[:, 2]
+        worth = x[:, 1] + 0.25 * x[:, 3] if wanted == "sum" else x[:, 4]
+        best = worth.reshape(-1, 6).argmax(axis=1)
+        labels = np.zeros((n_lists, 6))
+        labels[np.arange(n_lists), best] = 1
+        out.append(Block(names, x, labels.ravel(), np.full(n_lists, 6), np.ones(n_lists)))
+    return out
+
+
+def test_trees_that_lose_to_the_plain_sum_give_way_to_it() -> None:
+    model = Mart([BM25(), LMIR()], **SMALL | {"trees": 3})
+    grown = model.grow(blocks_where("sum"))
+    assert grown.forest is None
+    assert grown.weights == pytest.approx((1.0, 0.25), abs=0.15)
+    assert "the sum's order stays" in grown.note
+    kept = model.grow(blocks_where("signal"))
+    assert kept.forest is not None
+    assert kept.weights == ()
+    assert "the plain sum of its parts" in kept.note
+
+
+def test_what_13_prints_has_no_guard() -> None:
+    grown = Mart([BM25(), LMIR()], **SMALL | {"trees": 3, "features": "scores"}).grow(blocks_where("sum"))
+    assert grown.forest is not None
+
+
+def test_a_plain_sum_in_place_of_trees_orders_as_the_sum_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growing, "judged", lambda *_: Judged(0.1, 0.2, 0.01))  # whatever trees had reached
+    model = Mart([BM25(fields="title,body"), LMIR(fields="title,body")], **SMALL).fit(movie_graph())
+    assert not model.fitted.grown
+    weights = ",".join(map(str, model.fitted.choices.weights))
+    plain = (BM25(fields="title,body") + LMIR(fields="title,body")).set_params(weights=weights).fit(movie_graph())
+    model.save(tmp_path / "m")
+    for one in (model, clickbridge.load(tmp_path / "m")):
+        for query in ("name3 word2", "word5", "nothing like it"):
+            assert (
+                one.rerank(query, [f"d{i}" for i in range(20)]).doc_ids
+                == plain.rerank(query, [f"d{i}" for i in range(20)]).doc_ids
+            )
+            assert one.rank(query, 5).doc_ids == plain.rank(query, 5).doc_ids

@@ -119,3 +119,9 @@ def test_precision_on_a_real_log(real_data: Callable[[str], Path]) -> None:
     log = read_log(str(home / "clicks.tsv.gz"), columns={"time": "click_time"})
     pairs = learn_synonyms(ClickGraph.build(log, read_docs(str(home / "docs.jsonl.gz"))))[:100]
     assert sum((s.typed, s.means) in right for s in pairs) >= 80
+
+
+def test_a_slip_of_one_person_is_for_those_who_may_see_it() -> None:
+    graph = log(("battlefield", "bf", 5), ("battlefild", "bf", 1))
+    assert found(graph, min_users=1)["battlefild"] == ("battlefield", "misspelling")
+    assert "battlefild" not in found(graph, min_users=2)

@@ -113,7 +113,7 @@ def test_refusals_name_the_line(tmp_path: Path, record: Any, reason: str) -> Non
 @pytest.mark.parametrize("text", [b"", b"\n\n"])
 def test_no_list_at_all(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "lists.jsonl").write_bytes(text)
-    with pytest.raises(InputError, match="holds no list: one JSON object a line with query_id, query and results"):
+    with pytest.raises(InputError, match="holds no list: one JSON object per line with query_id, query and results"):
         read_lists(str(tmp_path / "lists.jsonl"))
 
 

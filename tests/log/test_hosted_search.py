@@ -178,7 +178,7 @@ def test_a_pull_that_breaks_off_goes_on(engine: Engine, tmp_path: Path) -> None:
 
 def test_what_is_refused(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
-    with pytest.raises(InputError, match="is no pull"):
+    with pytest.raises(InputError, match="is not a pull"):
         pull(engine.url, tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "mine"
     for url in ("ftp://x/y", "https://host", "https://host/a/b"):

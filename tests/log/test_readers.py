@@ -358,7 +358,7 @@ def test_a_damaged_parquet_file_stops(tmp_path: Path) -> None:
     whole = Path(parquet(tmp_path / "sound.parquet", {"query": ["a"] * 99, "doc_id": ["1"] * 99})).read_bytes()
     half = len(whole) // 2
     for data in (b"", b"PAR1", whole[:-1], whole[:half], whole[:8] + b"\0" * 30 + whole[38:], b"RAP1" + whole[4:]):
-        with pytest.raises(InputError, match="is not a sound Parquet file") as refusal:
+        with pytest.raises(InputError, match="is not a valid Parquet file") as refusal:
             list(lenient(written(tmp_path / "log.parquet", data)))
         assert "\n" not in str(refusal.value)
 
@@ -366,7 +366,7 @@ def test_a_damaged_parquet_file_stops(tmp_path: Path) -> None:
 def test_parquet_text_that_is_not_utf8_stops(tmp_path: Path) -> None:
     offsets = pa.py_buffer(np.array([0, 2], dtype=np.int32).tobytes())
     bad = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"\xff\xfe")])
-    with pytest.raises(InputError, match="is not a sound Parquet file"):
+    with pytest.raises(InputError, match="is not a valid Parquet file"):
         list(lenient(parquet(tmp_path / "log.parquet", {"query": bad, "doc_id": ["1"]})))
 
 
@@ -376,7 +376,7 @@ def test_parquet_text_that_is_not_utf8_stops(tmp_path: Path) -> None:
      b'<?xml version="1.0" encoding="foo"?><a/>', b'<?xml version="1.0" encoding="shift_jis"?><a/>'],
 )  # fmt: skip
 def test_damaged_xml_stops(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(InputError, match="is not sound XML"):
+    with pytest.raises(InputError, match="is not valid XML"):
         list(lenient(written(tmp_path / "log.xml", data)))
 
 

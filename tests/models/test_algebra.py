@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import clickbridge
-from clickbridge import BM25, LMIR, VSM, ClickGraph, Sum, build_model
+from clickbridge import BM25, LMIR, VSM, ClickGraph, CosClick, Sum, build_model
 from clickbridge.errors import SettingError
 from clickbridge.models.algebra import product, scaled
 from clickbridge.models.fitted import order
@@ -208,3 +208,34 @@ def test_a_part_has_the_views_that_it_has_alone(spec: str) -> None:
     alone, in_a_sum = (build_model(name).fit(graph).report_["views"] for name in (spec, f"bm25+{spec}"))
     assert in_a_sum[spec] == alone
     assert "click" in alone["query"]
+
+
+def test_known_and_new_queries_have_weights_of_their_own(tmp_path: Path) -> None:
+    """Known queries are clicked on other documents than their words say: their memory is right, and words mislead. New
+    queries have nothing but words."""
+    docs = [Document(f"d{i}", {"title": f"word{i}"}) for i in range(60)]
+    pages = []
+    for n in range(1600):
+        i = n * 7 % 60
+        shown = [f"d{(i + j) % 60}" for j in range(6)]
+        if n % 2:
+            pages.append(Impression(f"word{i} again", shown, [f"d{(i + 1) % 60}"], time=float(n)))
+        else:
+            pages.append(Impression(f"word{i} only{n}", shown, [f"d{i}"], time=float(n)))
+    model = Sum([BM25(), CosClick()]).fit(ClickGraph.build(pages, docs))
+    choices = model.fitted.choices
+    assert choices.weights[0] < choices.weights[1]
+    assert choices.new_weights[0] > choices.weights[0]
+    assert model.report_["new_weights"]["bm25"] == choices.new_weights[0]
+    assert [note for note in model.notes_ if "for new ones" in note]
+    assert model.rank("word7 again", 1).doc_ids == ["d8"]
+    assert model.rank("word7 never asked", 1).doc_ids == ["d7"]
+    model.save(tmp_path / "model")
+    again = clickbridge.load(tmp_path / "model")
+    for query in ("word7 again", "word7 never asked"):
+        ids = [f"d{i}" for i in range(60)]
+        scores = again.score(query, ids)
+        np.testing.assert_array_equal(scores, model.score(query, ids))
+        images = again.map_queries([query]) @ again.map_documents(ids).T
+        images = np.asarray(images.todense() if hasattr(images, "todense") else images).ravel()
+        np.testing.assert_allclose(images[np.isfinite(scores)], scores[np.isfinite(scores)], atol=1e-6)

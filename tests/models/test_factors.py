@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clickbridge import ClickGraph, build_model, load
-from clickbridge.errors import NotSupported, SettingError
+from clickbridge.errors import SettingError
 from clickbridge.models.factor_training import Training, matching
 from clickbridge.models.negative_samples import negative_samples
 from clickbridge.models.study import Study
@@ -272,11 +272,13 @@ def test_a_sum_has_the_blocks_of_its_parts() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_they_cannot_be_updated(name: str, small_graph: ClickGraph) -> None:
+def test_an_update_learns_again_with_the_same_passes(name: str, small_graph: ClickGraph) -> None:
     model = build_model(name, {"dim": 4}).fit(small_graph)
-    assert "update" not in model.abilities()
-    with pytest.raises(NotSupported, match="cannot be updated: fit it again"):
-        model.update([Impression("ny pizza", ["ny"], ["ny"])])
+    before, new = model.fitted, [Impression("ny pizza", ["ny"], ["ny"])]
+    twin = build_model(name, {"dim": 4}).fit_on(Study(small_graph.merge(ClickGraph.build(new))), before.choices)
+    model.update(new)
+    assert model.fitted.choices is before.choices
+    np.testing.assert_array_equal(model.score("ny pizza", ["ny", "pizza"]), twin.score("ny pizza", ["ny", "pizza"]))
 
 
 def test_limits() -> None:

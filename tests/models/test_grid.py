@@ -50,7 +50,7 @@ def test_the_best_value_stays_and_a_stopped_search_goes_on(
     assert len(set(values.values())) > 1, "the grid must matter"
     assert values[str(best)] == max(values.values()) == trials[-1]["value"]
     assert len(told) == len(trials) >= 5
-    assert told[0].startswith("tune bm25: fields=noise:1,good:0.5: nDCG@5 ")
+    assert told[0].startswith("tune bm25, 1 of 6: fields=noise:1,good:0.5: nDCG@5 ")
     lines = (tmp_path / "trace").read_bytes().splitlines(keepends=True)
 
     fitted: list[Any] = []
@@ -84,7 +84,7 @@ def test_refusals(graph: ClickGraph, small_graph: ClickGraph, tmp_path: Path) ->
     with pytest.raises(InputError, match="--tune needs 50 held-back lists with a click; this GRAPH gives"):
         tune("bm25", {"fields": "title"}, small_graph, tmp_path / "b")
     (tmp_path / "c").write_text("not json\n")
-    with pytest.raises(InputError, match="is no trace of --tune"):
+    with pytest.raises(InputError, match="is not a trace of --tune"):
         tune("bm25", {}, graph, tmp_path / "c")
     (tmp_path / "d").write_text('{"spec":"pls","seed":0,"graph":"x"}\n')
     with pytest.raises(InputError, match="is the trace of another search"):

@@ -87,7 +87,7 @@ class Process:
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
 
     def ready(self) -> None:
-        for _ in range(2400):
+        for _ in range(30_000):
             try:
                 if self.http.get("/health").status_code == 200:
                     return

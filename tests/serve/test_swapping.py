@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import clickbridge
 from clickbridge import ClickGraph, build_model
 from clickbridge.cli.main import app
+from clickbridge.models.model_folder import save
 from clickbridge.serve import promotion
 from clickbridge.serve.folding import fold
 from clickbridge.serve.promotion import Verdict, previous_of, retrain
@@ -251,8 +252,20 @@ def test_few_pages_judge_nothing(copy: Callable[[str], Path], tmp_path: Path) ->
     assert retrain(path, store).outcome == "too few"
 
 
-def test_a_model_that_cannot_be_updated_stays(serve: Callable[..., Running]) -> None:
+def test_a_model_that_learns_again_is_retrained(serve: Callable[..., Running]) -> None:
+    """It has no step for one more click: the log that it keeps and the store's pages are learned together."""
     live = serve("rrf:bm25+pls")
+    fill(live.service.store, 200, lambda i: "rome")
+    verdict = live.service.upkeep.retrain("rrf-bm25-pls")
+    assert verdict["outcome"] in ("promoted", "worse"), verdict
+    assert verdict["pages"] >= promotion.FEWEST
+
+
+def test_a_model_that_cannot_be_updated_stays(serve: Callable[..., Running]) -> None:
+    """One of an earlier version, which kept no log."""
+    live = serve("rrf:bm25+pls")
+    path = Path(live.service.config.models["rrf-bm25-pls"])
+    save(clickbridge.load(path).fitted._with(log=None), path)
     fill(live.service.store, 200, lambda i: "rome")
     assert "cannot be updated" in live.service.upkeep.retrain("rrf-bm25-pls")["error"]
 

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from clickbridge import ClickGraph, build_model, load
+from clickbridge.engines.base import default_engine
 from clickbridge.errors import InputError, NotSupported
 from clickbridge.models.candidates import Query
+from clickbridge.models.change import Change
 from clickbridge.models.study import Study
 from clickbridge.skernel.base_scores import above_zero, references
 from clickbridge.skernel.kernel_model import FittedKernel
@@ -156,13 +158,15 @@ def test_similar_documents_are_those_of_largest_k_d(spec: str, fitted: dict[str,
 
 
 @every_spec
-def test_they_cannot_be_updated(spec: str, graph: ClickGraph) -> None:
+def test_an_update_learns_again_from_both_logs(spec: str, graph: ClickGraph) -> None:
     model = build_model(spec).fit(graph)
-    assert "update" not in model.fitted.abilities
-    before = model.fitted
+    before, new = model.fitted, Impression("red shoe", ["red-shoe", "blue-hat"], ["blue-hat"])
+    assert "update" not in before.abilities
     with pytest.raises(NotSupported, match="cannot be updated: fit it again"):
-        model.update([Impression("red shoe", ["red-shoe"], ["red-shoe"])])
-    assert model.fitted is before
+        before.updated(Change.of(before.catalogue, before.queries, [new]), default_engine())
+    model.update([new])
+    assert model.fitted.choices is before.choices
+    assert model.fitted.queries.clicks.sum() == before.queries.clicks.sum() + 1
 
 
 @every_spec

@@ -95,7 +95,7 @@ def read_judgments(path: str) -> Judgments:
                 similar = record["similar"]
                 graded.setdefault(query, {}).update({normalise_query(q): float(g) for q, g in similar.items()})
     if not groups and not graded:
-        raise InputError(f"{path} holds no judgment: one JSON object a line with query, and intent or similar")
+        raise InputError(f"{path} holds no judgment: one JSON object per line with query, and intent or similar")
     merged = {query: dict(known) for query, known in Judgments.of_groups(groups).grades.items()}
     for query, known in graded.items():
         merged.setdefault(query, {}).update(known)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from clickbridge.graph.hold_back import HoldBack
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.model import Model
@@ -20,6 +22,17 @@ class Block(NamedTuple):
     labels: Array
     lengths: Array
     asked: Array
+
+    def take(self, keep: Array) -> Block:
+        """The lists where `keep` is true."""
+        rows = np.repeat(keep, self.lengths)
+        return Block(self.names, self.x[rows], self.labels[rows], self.lengths[keep], self.asked[keep])
+
+
+def joined(blocks: Sequence[Block]) -> Block:
+    """Blocks of the same features as one."""
+    columns = zip(*(block[1:] for block in blocks), strict=True)
+    return Block(blocks[0].names, *(np.concatenate(column) for column in columns))
 
 
 class Fold(NamedTuple):

@@ -7,7 +7,7 @@ compiled loop. Sums are those of LightGBM to the bit: tests compare them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -81,6 +81,20 @@ class Forest(Value):
         """For each feature, what the splits on it gained in all."""
         gained = np.maximum(self.gain, 0).astype(np.float64)
         return np.bincount(self.feature, weights=gained, minlength=self.n_features)
+
+    @classmethod
+    def together(cls, forests: Sequence[Self]) -> Self:
+        """The trees of several forests over the same features as one: its sums are theirs added up."""
+        columns: dict[str, list[Array]] = {name: [] for name in TYPES}
+        n_nodes = n_leaves = 0
+        for forest in forests:
+            for name in TYPES:
+                values = getattr(forest, name)
+                if name in ("roots", "children"):
+                    values = np.where(values >= 0, values + n_nodes, values - n_leaves)
+                columns[name].append(values)
+            n_nodes, n_leaves = n_nodes + len(forest.feature), n_leaves + len(forest.leaf)
+        return cls(forests[0].n_features, **{name: np.concatenate(own) for name, own in columns.items()})
 
     @classmethod
     def of_text(cls, text: str) -> Self:

@@ -32,7 +32,7 @@ class FittedLinearSum(FittedWeightedSum, FittedPooling):
     def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
         one = Ragged(np.array([0, len(items)]))
         total, any_score = np.zeros(len(items)), np.zeros(len(items), dtype=bool)
-        for part, weight in zip(self.parts, self.choices.weights, strict=True):
+        for part, weight in zip(self.parts, self.weights_for(query), strict=True):
             scores = part.score_items(query, items, incoming)
             total += weight * one.standardised(scores)
             any_score |= np.isfinite(scores)

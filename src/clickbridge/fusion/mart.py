@@ -7,7 +7,7 @@ rest and score the fold's lists; the trees learn from those. Then the components
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -17,14 +17,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from clickbridge.engines.base import Engine
-from clickbridge.errors import MissingPart, SettingError
+from clickbridge.errors import SettingError
 from clickbridge.fusion.crossfit import Block, Fold, crossfit
 from clickbridge.fusion.features import Columns, GraphTexts, ListFeatures
 from clickbridge.fusion.fixed_arrays import check
 from clickbridge.fusion.forest import Forest, damaged
+from clickbridge.fusion.growing import Grown, MartSettings, grow, lightgbm_module
+from clickbridge.fusion.plain_sum import plain_sum
 from clickbridge.fusion.pool import FittedPooling, ranked_high, scored, summed
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.hold_back import MIN_USABLE, POOL
+from clickbridge.graph.hold_back import POOL
 from clickbridge.io.letor import LetorRow, write_letor
 from clickbridge.io.values import stored
 from clickbridge.models.candidates import Candidates, Query, at_most, behind
@@ -32,7 +34,6 @@ from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper, i
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.sfunction import FittedSFunction
 from clickbridge.models.study import Study
-from clickbridge.settings import ADVANCED, Printed, Seeded, Text, setting, settings
 from clickbridge.types import ResultList
 
 ROWS_AT_ONCE = 100_000
@@ -41,34 +42,6 @@ POPULAR = 20
 for what is not there."""
 STRANGERS = 10
 """Documents drawn at random into each pooled list, so that trees have seen what matches nothing."""
-GRADES = 4
-"""Shares of clicks become whole grades up to this for lambdarank."""
-
-
-@settings
-class MartSettings(Printed, Text, Seeded):
-    printed: ClassVar[Mapping[str, Any]] = {"objective": "regression", "features": "scores", "feature_share": 1.0}
-
-    objective: str = setting(
-        "lambdarank",
-        "learn the order of lists (lambdarank), or each grade by regression, as 13 does",
-        choices=("lambdarank", "regression"),
-        group="13",
-    )
-    trees: int = setting(200, "number of trees", 1, 100_000)
-    learning_rate: float = setting(0.08, "how much of each tree is taken", 1e-6, 10)
-    leaves: int = setting(7, "leaves of a tree", 2, 100_000)
-    leaf_rows: int = setting(20, "least documents in a leaf", 1, 1e9, group=ADVANCED)
-    feature_share: float = setting(0.3, "share of the features that each tree sees", 0.001, 1, group=ADVANCED)
-    monotone: bool = setting(False, "a higher score of a part may never lower the result", group=ADVANCED)
-    folds: int = setting(5, "parts for cross-fitting", 2, 100, group=ADVANCED)
-    max_lists: int = setting(
-        20_000, "the most lists that trees learn from; of more, so many are drawn at random", 50, 1e9, group=ADVANCED
-    )
-    features: str = setting(
-        "all", "the parts' scores with text and clicks, or the scores alone, as 13 does", choices=("all", "scores"),
-        group="13",
-    )  # fmt: skip
 
 
 @stored
@@ -80,6 +53,8 @@ class MartChoices(PartsChoices):
     feature_names: tuple[str, ...]
     popular: int = 0
     """So many of the most clicked documents stand beside what the parts find."""
+    weights: tuple[float, ...] = ()
+    """Of the parts, where their plain sum orders lists better than trees did; none where there are trees."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,7 +90,7 @@ class FittedMart(FittedPooling, FittedWrapper):
 
     @property
     def grown(self) -> bool:
-        """Whether there are trees; without, parts count equally."""
+        """Whether there are trees; without, the parts are added up."""
         return self.forest is not None
 
     def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
@@ -146,6 +121,8 @@ class FittedMart(FittedPooling, FittedWrapper):
     def _ordered(self, candidates: Candidates, own: dict[str, Array], whole: dict[str, Array]) -> Array:
         if self.forest is not None:
             scores = self.forest.predict(self._matrix(candidates, own, whole)[1])
+        elif self.choices.weights:
+            scores = plain_sum(candidates.lists, list(own), self.choices.weights, {**own, **whole})
         else:
             return summed(candidates.lists, own)
         return np.where(scored(own), scores, -np.inf)
@@ -271,49 +248,15 @@ class Mart(Wrapper):
         # what matches nothing is what people want.
         return held.lists([lambda some, _: [sorted(found[key]) for key in some]], missed=False)
 
-    def grow(self, blocks: Sequence[Block]) -> tuple[Forest | None, tuple[str, ...], str]:
-        """Trees from cross-fitted features, the names of those, and what to say of it."""
-        s: MartSettings = self.settings
-        n_lists = sum(len(block.lengths) for block in blocks)
-        if n_lists < MIN_USABLE:
-            said = f"{n_lists} lists can be held back, {MIN_USABLE} are needed for trees; parts count equally"
-            return None, (), f"{self.spec}: {said}"
-        names = blocks[0].names
-        x, labels, lengths, asked = (
-            np.concatenate(column) for column in zip(*(block[1:] for block in blocks), strict=True)
-        )
-        forest = self._train(x, labels, lengths, asked, names)
-        said = f"{s.trees} trees from {n_lists:,} cross-fitted lists, {len(names)} features"
-        return forest, tuple(names), f"{self.spec}: {said}"
-
-    def _train(self, x: Array, labels: Array, lengths: Array, asked: Array, names: Sequence[str]) -> Forest:
-        s: MartSettings = self.settings
-        lightgbm = _lightgbm()
-        ranking = s.objective == "lambdarank"
-        parameters = {
-            "objective": s.objective,
-            "learning_rate": s.learning_rate,
-            "num_leaves": s.leaves,
-            "min_data_in_leaf": s.leaf_rows,
-            "feature_fraction": s.feature_share,
-            "seed": s.seed,
-            "deterministic": True,
-            "force_row_wise": True,
-            "verbose": -1,
-        }
-        if s.monotone:
-            own = set(part_names(self.parts))
-            parameters["monotone_constraints"] = [int(name in own) for name in names]
-        grades = np.ceil(GRADES * labels) if ranking and (labels % 1).any() else labels
-        weights = np.repeat(asked / asked.mean(), lengths)
-        data = lightgbm.Dataset(x, grades, weight=weights, group=lengths if ranking else None)
-        return Forest.of_text(lightgbm.train(parameters, data, s.trees).model_to_string())
+    def grow(self, blocks: Sequence[Block]) -> Grown:
+        """Trees from cross-fitted lists, or the weights of the parts' plain sum where trees lose to it."""
+        return grow(self.settings, self.spec, part_names(self.parts), blocks)
 
 
 def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
     """What `choose` of each would give, as 13's Table 4 compares several: parts of the same spec and settings are
     learned once for all of them."""
-    _lightgbm()
+    lightgbm_module()
     settings_of = [mart.settings for mart in marts]
     s: MartSettings = settings_of[0]
     if any((other.folds, other.seed) != (s.folds, s.seed) for other in settings_of):
@@ -332,10 +275,14 @@ def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
     out = []
     for mart, own in zip(marts, blocks, strict=True):
         study.watch(f"growing trees of {mart.spec}")
-        forest, names, note = mart.grow(own)
-        parts_chosen = tuple(chosen[identity(part)] for part in mart.parts)
-        popular = POPULAR if study.graph.impressions is None and mart.settings.features == "all" else 0
-        out.append(MartChoices(parts=parts_chosen, forest=forest, feature_names=names, popular=popular, notes=(note,)))
+        forest, names, weights, note = mart.grow(own)
+        pooled = study.graph.impressions is None and mart.settings.features == "all" and not weights
+        popular = POPULAR if pooled else 0
+        choices_of = MartChoices(
+            parts=tuple(chosen[identity(part)] for part in mart.parts), forest=forest, feature_names=names,
+            popular=popular, weights=weights, notes=(note,),
+        )  # fmt: skip
+        out.append(choices_of)
     return out
 
 
@@ -397,11 +344,3 @@ def batches(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
         rows += length
     if start < len(lengths):
         yield start, len(lengths)
-
-
-def _lightgbm() -> Any:
-    try:
-        import lightgbm
-    except ImportError:
-        raise MissingPart("mart needs LightGBM: pip install 'clickbridge[mart]'") from None
-    return lightgbm

@@ -39,9 +39,9 @@ def forget_user(path: str | Path, user: str) -> Forgotten:
     with kept_for_writing(path, KIND):
         graph = ClickGraph.open(path)
         if "users" not in graph.parts:
-            raise MissingPart(f"{path} holds no users: nothing in it can be told to be one person's")
+            raise MissingPart(f"{path} holds no users: nothing in it can be attributed to one person")
         if graph.secret is None:
-            raise ArtifactError(f"the secret of {path} is for its owner alone: only who may read it can forget a user")
+            raise ArtifactError(f"the secret of {path} is for its owner alone: it is needed to forget a user")
         rest = without_user(graph, graph.secret.user(user))
         if rest is not graph:
             rest.save(path)

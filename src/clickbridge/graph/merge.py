@@ -126,7 +126,7 @@ def _merge_vectors(parts: list[tuple[Vectors, dict[str, Array]]], n_queries: int
                 joint = out.setdefault(name, {}).setdefault(side, empty)
                 if joint.shape[1] != values.shape[1]:
                     widths = f"{joint.shape[1]} and {values.shape[1]}"
-                    raise InputError(f"vectors {name!r} have {widths} numbers in the two GRAPHs: make them alike first")
+                    raise InputError(f"vectors {name!r} have {widths} numbers in the two GRAPHs: make them equal first")
                 there = np.flatnonzero(~np.isnan(values).all(axis=1))
                 joint[maps[side][there]] = values[there]
     return out

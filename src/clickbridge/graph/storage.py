@@ -104,8 +104,8 @@ def read_graph(path: str | Path) -> dict[str, Any]:
     queries, docs = artifact.table(QUERIES[0])[QUERIES[1]], artifact.table(DOCS[0])
     events = _read_part(artifact, "impressions", Impressions), _read_part(artifact, "clicks", Clicks)
     for name, part in zip(COLUMNS, (pairs, *events), strict=True):
-        if part is not None and (flaw := _flaw(columns(part), len(queries), len(docs))):
-            raise ArtifactError(f"{path}: {name} {flaw}: ingest again")
+        if part is not None:
+            check_part(str(path), name, part, len(queries), len(docs))
     return {
         "queries": Keys(queries),
         "docs": docs,
@@ -141,6 +141,12 @@ def earlier_secret(path: str | Path) -> Secret | None:
 def _read_part(artifact: Artifact, name: str, kind: type[Part]) -> Part | None:
     found = {c: artifact.array(f"{name}.{c}") for c in COLUMNS[name] if f"{name}.{c}" in artifact}
     return kind(**found) if "query" in found else None
+
+
+def check_part(place: str, name: str, part: Pairs | Impressions | Clicks, n_queries: int, n_docs: int) -> None:
+    """Refuses a part whose columns do not fit together or name what is not there."""
+    if flaw := _flaw(columns(part), n_queries, n_docs):
+        raise ArtifactError(f"{place}: {name} {flaw}: ingest again")
 
 
 def _flaw(part: Mapping[str, Array | None], n_queries: int, n_docs: int) -> str | None:

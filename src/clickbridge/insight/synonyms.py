@@ -53,14 +53,15 @@ LEAST_LIFT = {
     "number": 2.0,
     "same use": 15.0,
 }
-LEAST_CLICKS = {"misspelling": 2, "run together": 2, "split apart": 3, "abbreviation": 3, "number": 5, "same use": 8}
+LEAST_CLICKS = {"misspelling": 1, "run together": 1, "split apart": 1, "abbreviation": 2, "number": 5, "same use": 8}
+"""Beyond the people that `min_users` asks for: letters that say the same are evidence by themselves."""
 LEAST_QUERIES = {"misspelling": 1, "run together": 1, "split apart": 1, "abbreviation": 1, "number": 3, "same use": 3}
 SURE = 0.6
 """Share that a slip needs which is a word of documents as well."""
 LEAST_DOCUMENTS = 3
 """That pairs without a relation of letters need."""
-DOUBT = 2.0
-"""Clicks of doubt that every share is over: a pair seen once is not sure."""
+DOUBT = 1.0
+"""Clicks of doubt that every share is over: a pair seen once is half sure."""
 
 
 REPLACED = ("misspelling", "run together", "split apart")

@@ -70,6 +70,8 @@ def _quality_lines(tried: Tried) -> list[str]:
     out = [f"judged on {held}, {len(found.counted):,} queries: {current}{no_order}"]
     own = best.paired.get(found.main)
     gain = "" if own is None else f", {own.difference:+.3f} (95% interval {own.low:+.3f} to {own.high:+.3f})"
+    if own is not None and own.low <= 0 <= own.high:
+        gain += ", which may be chance"
     others = [m for m in found.models if m not in (base, best)]
     rest = "".join(f"; {m.spec} {_mean(m, found)}" for m in others)
     return [*out, f"the best model: {best.spec} reaches {_mean(best, found)}{gain}{rest}"]

@@ -66,7 +66,7 @@ class Tried:
 def check_target(out: Path) -> None:
     """Refuses a folder that holds something else."""
     if os.path.lexists(out) and (out.is_symlink() or not out.is_dir()):
-        raise InputError(f"{out} is no folder: choose another --out")
+        raise InputError(f"{out} is not a folder: choose another --out")
     if out.is_dir() and any(out.iterdir()) and not (out / "graph" / "manifest.json").is_file():
         raise InputError(f"{out} holds something else: choose another --out, or remove it")
     if not out.parent.is_dir():

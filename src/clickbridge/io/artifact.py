@@ -328,7 +328,7 @@ class Artifact:
         try:
             return self._read(name + ".parquet", lambda path: pq.read_table(path, columns=columns, memory_map=True))
         except pa.ArrowException as error:
-            raise self._unsound(name, "is not a sound Parquet file") from error
+            raise self._unsound(name, "is not a valid Parquet file") from error
 
     def strings(self, name: str) -> list[str]:
         try:

@@ -52,7 +52,7 @@ def read_lists(source: str | Path | Frame, columns: Mapping[str, str] | None = N
         seen.add(result.query_id)
         out.append(result)
     if not out:
-        raise InputError(f"{name} holds no list: one JSON object a line with query_id, query and results")
+        raise InputError(f"{name} holds no list: one JSON object per line with query_id, query and results")
     return out
 
 

@@ -144,7 +144,7 @@ class Place:
 def _place(state: Path, target: Path, url: str) -> Place:
     if not state.is_file():
         if target.exists():
-            raise InputError(f"{target} exists and is no pull: choose another --out, or remove it")
+            raise InputError(f"{target} exists and is not a pull: choose another --out, or remove it")
         return Place()
     try:
         kept = orjson.loads(state.read_bytes())

@@ -84,7 +84,7 @@ def open_source(
     if head.startswith(PARQUET):
         return _parquet(path, io.BytesIO(rest.read()) if path == "-" else rest)
     if suffix == "parquet":
-        raise InputError(f"{path} is not a sound Parquet file (its first bytes are not): fetch or write it again")
+        raise InputError(f"{path} is not a valid Parquet file (its first bytes are not): fetch or write it again")
     if "xml" in (suffix, expected):
         return Source(path, rest, "xml")
     code = check_encoding(encoding) if encoding else guess_encoding(head)

@@ -216,7 +216,7 @@ def parquet_rows(
                         return
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
-        raise InputError(f"{path} is not a sound Parquet file ({reason}): fetch or write it again") from None
+        raise InputError(f"{path} is not a valid Parquet file ({reason}): fetch or write it again") from None
 
 
 def parquet_names(stream: BinaryIO, path: str) -> list[str]:
@@ -228,7 +228,7 @@ def parquet_names(stream: BinaryIO, path: str) -> list[str]:
         return list(pq.read_schema(path if path != "-" else pa.BufferReader(stream.read())).names)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
-        raise InputError(f"{path} is not a sound Parquet file ({reason}): fetch or write it again") from None
+        raise InputError(f"{path} is not a valid Parquet file ({reason}): fetch or write it again") from None
 
 
 def _values(column: pa.Array) -> list[Any]:

@@ -30,7 +30,7 @@ def read_trec_session(path: str, stream: BinaryIO) -> Iterator[Impression | Docu
                 root.clear()
                 source.bytes = source.elements = 0
     except (ElementTree.ParseError, LookupError, ValueError) as error:  # the last two: an unknown encoding
-        raise InputError(f"{path} is not sound XML ({error}): fetch or write it again") from None
+        raise InputError(f"{path} is not valid XML ({error}): fetch or write it again") from None
 
 
 class _Counted:

@@ -16,7 +16,7 @@ from clickbridge.errors import SettingError
 from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import coordinate_ascent, labelled, ranker_of
-from clickbridge.models.candidates import Candidates, Query, without_gaps
+from clickbridge.models.candidates import Candidates, Labelled, Query, without_gaps
 from clickbridge.models.change import Change
 from clickbridge.models.composite import Composite, FittedComposite, PartsChoices, joined_notes
 from clickbridge.models.explain import Contributions, merge
@@ -49,7 +49,11 @@ class SumSettings(Seeded):
 @stored
 @dataclass(frozen=True, kw_only=True)
 class SumChoices(PartsChoices):
+    """Weights of the parts for queries of the log, and those for queries that it does not hold where they differ: a
+    part that remembers clicks has much to say of the former and little of the latter."""
+
     weights: tuple[float, ...]
+    new_weights: tuple[float, ...] | None = None
 
 
 class WeightedSum(Composite):
@@ -69,17 +73,31 @@ class WeightedSum(Composite):
         parts = self.choose_parts(rest)
         fitted = self.learn_parts(rest, parts)
         rankers = [ranker_of(part) for part in fitted if "search" in part.abilities]
-        lists = labelled(study, held.lists(rankers))
-        equal = np.ones(len(fitted))
-        if len(lists) < MIN_USABLE:
-            note = f"{self.spec}: {len(lists)} queries can be held back, {MIN_USABLE} are needed; weights are equal"
-            return SumChoices(parts=parts, weights=tuple(equal.tolist()), notes=(note,))
+        lists = held.lists(rankers)
+        known = rest.clicked().queries
+        new = [result for result in lists if known.number(result.query) < 0]
+        old = [result for result in lists if known.number(result.query) >= 0]
+        usable = labelled(study, lists)
+        if len(usable) < MIN_USABLE:
+            note = f"{self.spec}: {len(usable)} queries can be held back, {MIN_USABLE} are needed; weights are equal"
+            return SumChoices(parts=parts, weights=(1.0,) * len(fitted), notes=(note,))
+        kinds = {"queries of the log": labelled(study, old), "new ones": labelled(study, new)}
+        if any(len(own) < MIN_USABLE for own in kinds.values()):
+            weights, note = self._weigh(fitted, usable, "all queries")
+            return SumChoices(parts=parts, weights=weights, notes=(note,))
+        found = [self._weigh(fitted, own, kind) for kind, own in kinds.items()]
+        return SumChoices(parts=parts, weights=found[0][0], new_weights=found[1][0], notes=tuple(n for _, n in found))
+
+    def _weigh(self, fitted: Sequence[Fitted], lists: Labelled, kind: str) -> tuple[tuple[float, ...], str]:
+        """The weights that serve these lists best, and what to say of them."""
         columns = np.stack([self.column(part, lists.candidates) for part in fitted], axis=1)
+        equal = np.ones(len(fitted))
         weights, found = coordinate_ascent(equal, WEIGHT_GRID, lambda w: lists.ndcg(columns @ w), scales=())
         weights = weights / weights.max()
         words = ", ".join(f"{p.spec}:{w:.3g}" for p, w in zip(self.parts, weights, strict=True))
-        note = f"weights {words} (nDCG@5 {found:.3f} on {len(lists)} held-back lists)"
-        return SumChoices(parts=parts, weights=tuple(weights.tolist()), notes=(note,))
+        return tuple(
+            weights.tolist()
+        ), f"weights {words} for {kind} (nDCG@5 {found:.3f} on {len(lists)} held-back lists)"
 
     def _parse(self, text: str) -> tuple[float, ...]:
         try:
@@ -120,6 +138,11 @@ class FittedWeightedSum(FittedComposite):
     def weights(self) -> Array:
         return np.array(self.choices.weights)
 
+    def weights_for(self, query: Query) -> tuple[float, ...]:
+        """The parts' weights for a query: known or new."""
+        new = self.choices.new_weights
+        return self.choices.weights if new is None or self.queries.number(query.key) >= 0 else new
+
     def updated(self, change: Change, engine: Engine) -> Self:
         """Every part takes in the same; weights stay."""
         parts = self.updated_parts(change, engine)
@@ -127,9 +150,14 @@ class FittedWeightedSum(FittedComposite):
         return replace(self, catalogue=change.after, parts=parts, queries=queries)
 
     def describe(self) -> dict[str, Any]:
-        weights = {part.spec: float(w) for part, w in zip(self.parts, self.choices.weights, strict=True)}
+        kinds = {"weights": self.choices.weights, "new_weights": self.choices.new_weights}
+        weights = {
+            name: {part.spec: float(w) for part, w in zip(self.parts, own, strict=True)}
+            for name, own in kinds.items()
+            if own is not None
+        }
         by_part = {name: {part.spec: part.report[name] for part in self.parts} for name in ("dim", "views")}
-        return {**by_part, "weights": weights, **super().describe()}
+        return {**by_part, **weights, **super().describe()}
 
 
 @stored
@@ -153,15 +181,13 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
     # --- maps ------------------------------------------------------------------------------------
 
     def image(self, query: Query) -> Image:
-        images = [part.image(query) for part in self.parts]
-        return [scaled_image(m, s) for m, s in zip(images, self._scales(images), strict=True)]
-
-    def _scales(self, images: Sequence[Image]) -> list[float]:
-        return [w / p.normaliser(m) for w, p, m in zip(self.choices.weights, self.parts, images, strict=True)]
+        found = [(part.image(query), part, w) for part, w in zip(self.parts, self.weights_for(query), strict=True)]
+        return [scaled_image(image, w / part.normaliser(image)) for image, part, w in found]
 
     def map_keys(self, queries: Sequence[Query]) -> list[Images]:
+        weights = np.array([self.weights_for(query) for query in queries]).reshape(len(queries), len(self.parts))
         blocks = []
-        for part, weight in zip(self.parts, self.choices.weights, strict=True):
+        for part, weight in zip(self.parts, weights.T, strict=True):
             norms = np.array([part.normaliser(part.image(query)) for query in queries])
             own = part.map_keys(queries)
             for block in own if isinstance(own, list) else [own]:
@@ -194,9 +220,8 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
 
     def _mapped(self, query: Query) -> Mapped:
         """The parts that know something of the query, with its image and the factor of their scores."""
-        found = (
-            (part, part.image(query), weight) for part, weight in zip(self.parts, self.choices.weights, strict=True)
-        )
+        weights = self.weights_for(query)
+        found = ((part, part.image(query), weight) for part, weight in zip(self.parts, weights, strict=True))
         return [(part, image, weight / part.normaliser(image)) for part, image, weight in found if is_mapped(image)]
 
     def _summed(self, mapped: Mapped, items: Array) -> Array:
@@ -240,7 +265,7 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
     def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
         asked, parts = self.query(query), []
         number = np.array([self.catalogue.number(doc_id)])
-        for part, weight in zip(self.parts, self.choices.weights, strict=True):
+        for part, weight in zip(self.parts, self.weights_for(asked), strict=True):
             image = part.image(asked)
             if weight and np.isfinite(part.score_image(image, number)[0]):
                 parts.append((part.spec, weight / part.normaliser(image), part.contributions(query, doc_id, k)))

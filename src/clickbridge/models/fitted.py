@@ -21,6 +21,7 @@ from clickbridge.models.catalogue import Catalogue, KnownQueries
 from clickbridge.models.change import Change
 from clickbridge.models.display import Display
 from clickbridge.models.explain import Contributions
+from clickbridge.models.kept_log import KeptLog
 from clickbridge.search.index import Found
 from clickbridge.settings import Settings
 from clickbridge.types import Document, Explanation, Hit, Ranking, ResultList
@@ -81,6 +82,8 @@ class Fitted:
     """For those who show results; only the whole model has it, not its parts."""
     applied: tuple[str, ...] = ()
     """SHA-256 of the logs that updates took in."""
+    log: KeptLog | None = field(default=None, repr=False)
+    """What it was learned from, where an update must learn again; only the whole model has it, not its parts."""
 
     def _derive(self, **values: Any) -> None:
         """Sets what follows from the fields, while the value is being made."""

@@ -105,7 +105,7 @@ class _Search:
             first, *rest = [orjson.loads(line) for line in self.path.read_bytes().splitlines() if line]
             known = {_key(trial["settings"]): float(trial["value"]) for trial in rest}
         except (ValueError, KeyError, TypeError):
-            raise InputError(f"{self.path} is no trace of --tune: remove it, or write elsewhere") from None
+            raise InputError(f"{self.path} is not a trace of --tune: remove it, or write elsewhere") from None
         if first != self.job:
             raise InputError(f"{self.path} is the trace of another search: remove it, or write elsewhere")
         return known

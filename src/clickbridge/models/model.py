@@ -11,7 +11,7 @@ import inspect
 import resource
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -24,6 +24,8 @@ from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.change import Change
 from clickbridge.models.display import Display
 from clickbridge.models.fitted import Choices, Fitted, Mapped
+from clickbridge.models.kept_log import KeptLog
+from clickbridge.models.registry import model_class
 from clickbridge.models.study import Study, logged
 from clickbridge.settings import AUTO_LANGUAGE, Setting, Settings, declared_in, grouped
 from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, as_id
@@ -206,7 +208,8 @@ class Model:
             fitted = fitted.with_notes(*study.language_notes)
         seconds = round(time.perf_counter() - start, 3)
         display = Display.of(study.graph)
-        self.fitted_ = fitted._with(report={**fitted.report, "seconds": seconds}, display=display)
+        log = None if "update" in fitted.abilities else KeptLog.of(study.graph)
+        self.fitted_ = fitted._with(report={**fitted.report, "seconds": seconds}, display=display, log=log)
         return self
 
     def in_language_of(self, study: Study) -> Self:
@@ -250,10 +253,11 @@ class Model:
         engine: Engine | None = None,
         applied: Sequence[str] = (),
     ) -> Self:
-        """Takes in new clicks and documents without learning from scratch.
+        """Takes in new clicks and documents.
 
-        Words, weights and settings stay as they were fitted. Threads that rank meanwhile get the answer of the old
-        model or of the new one, never a mixture.
+        Words, weights and settings stay as they were fitted; a model that cannot take in a change by itself learns
+        again from the log it keeps and the new one, with what it chose at first. Threads that rank meanwhile get the
+        answer of the old model or of the new one, never a mixture.
 
         Parameters
         ----------
@@ -280,9 +284,11 @@ class Model:
             raise NotSupported(f"{fitted_so} cannot be updated click by click: fit it again")
         engine = engine or default_engine()
         with engine.at_work():
-            after = fitted.updated(change, engine)
-        display = fitted.display.changed(change)
-        after = after._with(applied=(*fitted.applied, *applied), report=fitted.report, display=display)
+            if fitted.log is None:
+                after = fitted.updated(change, engine)._with(display=fitted.display.changed(change))
+            else:
+                after = learned_again(fitted, fitted.log.changed(change), change, engine)
+        after = after._with(applied=(*fitted.applied, *applied), report=fitted.report)
         after.warm()
         self.fitted_ = after
         return self
@@ -441,6 +447,16 @@ class Model:
         from clickbridge.models.model_folder import save
 
         save(self.fitted, path)
+
+
+def learned_again(fitted: Fitted, log: KeptLog, change: Change, engine: Engine) -> Fitted:
+    """What a model learns from a changed log with what it chose at first."""
+    graph, shown = log.graph, fitted.display.changed(change)
+    after = model_class(fitted.model).from_fitted(fitted).learned(Study(graph, engine), fitted.choices)
+    # Who typed a query is not in the log that is kept; the counts of the first fit stay.
+    display = Display.of(graph).with_fields(graph, list(shown.fields))
+    display = replace(display, queries=shown.queries, people=shown.people)
+    return after._with(display=display, log=log)
 
 
 def fitted_params(fitted: Fitted) -> Mapping[str, Any]:

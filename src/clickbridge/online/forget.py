@@ -33,7 +33,7 @@ def forget_user(journal: Journal, user: str) -> ForgottenEvents:
     learner = journal.learner
     fitted = learner.fitted
     if not fitted.settings.per_user:
-        raise MissingPart(f"{journal.folder} keeps no users: nothing in it can be told to be one person's")
+        raise MissingPart(f"{journal.folder} keeps no users: nothing in it can be attributed to one person")
     who = fitted.secret.user(user)
     with learner.paused():
         mine = [number for number, entry in journal.kept() if entry.kind == PAGE and entry.user == who]

@@ -72,7 +72,7 @@ def read_keys(path: Path) -> list[Key]:
             raise InputError(f"{path}, line {number}: a key has at least {SHORTEST} characters")
         out.append(Key(hashlib.sha256(words[0].encode()).digest(), scopes))
     if not out:
-        raise InputError(f"{path} holds no key: write one a line, as KEY rank,feedback")
+        raise InputError(f"{path} holds no key: write one per line, as KEY rank,feedback")
     return out
 
 
