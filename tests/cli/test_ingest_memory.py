@@ -26,6 +26,7 @@ def test_little_memory_and_small_batches_give_the_same_graph(
     for module, name in ((batches, "BATCH_RECORDS"), (batches, "BATCH_SHOWN"), (aggregate, "BATCH_DOCUMENTS")):
         monkeypatch.setattr(module, name, 300)
     little = call(*line, tmp_path / "little", "--memory", "64MB")
+    assert (plenty.code, little.code) == (0, 0), plenty.err + little.err
     assert little.json == plenty.json
     # Users are hashed by a secret of each GRAPH.
     assert arrays(tmp_path / "little") == arrays(tmp_path / "plenty")
