@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check lint bench campaign docs release-check clean
+.PHONY: demo test check lint coverage bench campaign docs release-check clean
 
 demo: $(VENV)/demo.done ## the whole path on built-in data
 	$(BIN)/clickbridge demo
@@ -17,6 +17,12 @@ lint: $(VENV)/test.done
 	$(BIN)/mypy
 
 check: lint test ## what a change must pass
+
+coverage: $(VENV)/test.done ## lines and branches of src that the tests run; below 92% it fails
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 --dist loadscope
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --sort=cover
 
 bench: $(VENV)/test.done ## make bench NAME=ingest
 	$(BIN)/python benchmarks/$(NAME).py

@@ -7,7 +7,7 @@ import importlib
 import sys
 import time
 
-NAMES = ("inputs", "fuzz", "flips", "forged", "faults", "kills", "interrupts", "disks")
+NAMES = ("inputs", "fuzz", "flips", "forged", "faults", "kills", "interrupts", "disks", "mutants")
 
 
 def main() -> int:

@@ -1,23 +1,54 @@
 """Mutation testing: small changes to a source file, one at a time, that some test must notice.
 
-    python -m campaigns.mutants src/clickbridge/measures/ranking.py tests/measures [--count 40] [--seed 0]
+    make campaign NAME=mutants [COUNT=600]            a sample of each room, by the seed
+    PYTHONPATH=tests python -P -m campaigns.mutants graph log --count 150 --seed 1
 
-The tests run with compilation off against a copy of the sources with one change. What survives is printed: a test is
-missing, or the change means the same.
+Compilation is off. Coverage says first which tests come to a line; a change is then tried on those alone, the quickest
+first, in a forked process over a copy of the sources. What survives is a test that is missing, or a change that means
+the same.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import compileall
 import copy
+import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
+
+from campaigns.children import Child
+from campaigns.tally import Tally
+
+SHORT, LONG = 4, 600
+ROOMS = {
+    "measures": ("measures", "evaluate/test_trial.py"),
+    "graph": (
+        "graph",
+        "models/test_study.py",
+        "cli/test_privacy.py::test_forget_in_a_graph",
+        "cli/test_privacy.py::test_what_cannot_be_forgotten",
+    ),
+    "log": ("log", "graph/test_build.py"),
+    "evaluate": ("evaluate",),
+}
+"""Sources, and the tests that are theirs."""
+LEFT_OUT = ("reproduction", "browser")
+"""Minutes each without compiled loops: the papers' tables, and reports in a browser."""
+QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+"""A plugin that the parent has imported stays as it is."""
+MOST_CPU = 60
+"""Seconds for the tests of one change: one that loops for ever is noticed."""
 
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Lt: ast.LtE, ast.LtE: ast.Lt,
@@ -75,43 +106,171 @@ def mutant(tree: ast.Module, number: int) -> tuple[ast.Module, str]:
     return ast.fix_missing_locations(changed), f"line {line}: {before[:90]} -> {ast.unparse(node)[:90]}"
 
 
-def survives(home: Path, root: Path, file: Path, tree: ast.Module, tests: list[str]) -> bool:
-    target = home / "src" / file.relative_to(root / "src")
-    sound = target.read_text()
-    target.write_text(ast.unparse(tree))
-    paths = os.pathsep.join([str(home / "src"), str(root / "tests")])
-    env = {**os.environ, "PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    line = [sys.executable, "-P", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
+class Room(NamedTuple):
+    """Which tests come to which line, and how long each takes."""
+
+    name: str
+    tests: dict[str, dict[int, list[str]]]
+    seconds: dict[str, float]
+
+    def of(self, file: Path, node: ast.AST) -> list[str]:
+        """Tests that come to a node, the quickest first; what runs on import, all of them come to."""
+        lines = self.tests.get(str(file), {})
+        end = getattr(node, "end_lineno", None) or node.lineno  # type: ignore[attr-defined]
+        found = {test for line in range(node.lineno, end + 1) for test in lines.get(line, ())}  # type: ignore[attr-defined]
+        names = self.seconds if "" in found else found
+        return sorted(names, key=lambda test: (self.seconds.get(test, 0.0), test))
+
+
+PLUGIN = """
+import json, os, pytest
+seconds = {}
+def pytest_runtest_logreport(report):
+    if report.passed or report.when != "call":
+        seconds[report.nodeid] = seconds.get(report.nodeid, 0.0) + report.duration
+    if report.skipped or report.failed:
+        seconds.pop(report.nodeid, None)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    import coverage
+    coverage.Coverage.current().switch_context(item.nodeid)
     try:
-        done = subprocess.run(line, env=env, cwd=root, capture_output=True, timeout=300, check=False)
-        return done.returncode == 0
-    except subprocess.TimeoutExpired:
-        return False
+        return (yield)
     finally:
-        target.write_text(sound)
+        coverage.Coverage.current().switch_context("")
+def pytest_sessionfinish():
+    with open(os.environ["SECONDS"], "w") as out:
+        json.dump(seconds, out)
+"""
+
+
+def surveyed(name: str, home: Path, root: Path) -> Room:
+    """Runs the tests of a room once, with coverage."""
+    import coverage
+
+    (home / "recording.py").write_text(PLUGIN)
+    env = {**_environment(home, root), "SECONDS": str(home / "seconds.json"), "COVERAGE_FILE": str(home / ".coverage")}
+    line = [
+        sys.executable,
+        "-P",
+        "-m",
+        "coverage",
+        "run",
+        f"--source={home / 'src/clickbridge' / name}",
+        "-m",
+        "pytest",
+    ]
+    line += ["-q", "-p", "no:cacheprovider", "-p", "recording", *_tests(name, root)]
+    done = subprocess.run(line, env=env, cwd=root, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"the tests of {name} fail without any change: {done.stdout[-800:]}")
+    data = coverage.CoverageData(str(home / ".coverage"))
+    data.read()
+    tests = {file: data.contexts_by_lineno(file) for file in data.measured_files()}
+    return Room(name, tests, json.loads((home / "seconds.json").read_text()))
+
+
+def _tests(name: str, root: Path) -> list[str]:
+    found = [root / "tests" / place for place in ROOMS[name]]
+    files = [file for place in found for file in (sorted(place.glob("test_*.py")) if place.is_dir() else [place])]
+    return [str(file.relative_to(root)) for file in files if not any(word in file.name for word in LEFT_OUT)]
+
+
+def _environment(home: Path, root: Path) -> dict[str, str]:
+    paths = os.pathsep.join([str(home / "src"), str(home), str(root / "tests")])
+    return {**os.environ, "PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _tried(home: Path, root: Path, tests: Sequence[str]) -> None:
+    """In the child: the tests over the copy, which holds the change."""
+    os.dup2(2, 1)
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU, MOST_CPU))
+    os.environ.update(_environment(home, root))
+    os.chdir(root)
+    sys.path[:0] = [str(home / "src"), str(root / "tests")]
+    for module in [name for name in sys.modules if name.partition(".")[0] in ("clickbridge", "campaigns", "conftest")]:
+        del sys.modules[module]
+    import pytest
+
+    raise SystemExit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *QUIET, *tests])))
+
+
+def tried(room: Room, home: Path, root: Path, file: Path, number: int) -> str:
+    """What survives, told; nothing where a test notices."""
+    target = home / "src" / file.relative_to(root / "src")
+    tree = ast.parse(file.read_text())
+    changed, what = mutant(tree, number)
+    tests = room.of(target, places(tree)[number][0])
+    if not tests:
+        return f"{file.name} {what}: no test comes here"
+    sound = target.read_bytes()
+    try:
+        target.write_text(ast.unparse(changed))
+        ended = Child(lambda: _tried(home, root, tests), home / "err").wait()
+        return f"{file.name} {what} ({len(tests)} tests)" if ended.code == 0 else ""
+    finally:
+        target.write_bytes(sound)
+
+
+def strike(name: str, count: int, seed: int, tally: Tally) -> None:
+    root = Path(__file__).parents[2]
+    folder = root / "src" / "clickbridge" / name
+    files = [file for file in sorted(folder.rglob("*.py")) if not any(word in str(file) for word in LEFT_OUT)]
+    chosen = [(file, n) for file in files for n in range(len(places(ast.parse(file.read_text()))))]
+    total = len(chosen)
+    Random(f"{name} {seed}").shuffle(chosen)
+    with tempfile.TemporaryDirectory(prefix="campaign-") as place:
+        home = Path(place)
+        shutil.copytree(root / "src", home / "src")
+        compileall.compile_dir(str(home / "src"), quiet=2)
+        room = surveyed(name, home, root)
+        sound = Child(lambda: _tried(home, root, sorted(room.seconds)[:20]), home / "err").wait()
+        if sound.code:
+            raise RuntimeError(f"the tests of {name} fail in a fork without any change: {sound.err[-500:]}")
+        for file, number in chosen[:count]:
+            told = tried(room, home, root, file, number)
+            tally.tried += 1
+            tally.hit += not told
+            if told:
+                tally.fault(f"{name}/{told}")
+                print(f"survived: {name}/{told}", flush=True)
+    print(f"{name}: {min(count, total)} of {total} places", flush=True)
+
+
+def preload() -> None:
+    """What tests import, but nothing of ours: that is imported anew, changed."""
+    os.environ["NUMBA_DISABLE_JIT"] = "1"
+    for name in (
+        "numba",
+        "pytest",
+        "hypothesis",
+        "ir_measures",
+        "matplotlib",
+        "scipy.sparse.linalg",
+        "duckdb",
+        "pyarrow.dataset",
+        "pandas",
+    ):
+        with suppress(ImportError):
+            __import__(name)
+
+
+def run(count: int, seed: int = 0, rooms: Sequence[str] = tuple(ROOMS)) -> Tally:
+    """As many of each room, and what one has too few of from the next."""
+    tally = Tally()
+    preload()
+    for place, name in enumerate(rooms):
+        strike(name, (count - tally.tried) // (len(rooms) - place), seed, tally)
+    return tally
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="campaigns.mutants", description=__doc__)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("tests", nargs="+")
-    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("rooms", nargs="+", choices=list(ROOMS))
+    parser.add_argument("--count", type=int, default=LONG)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    root = Path.cwd()
-    tree = ast.parse((root / given.file).read_text())
-    numbers = list(range(len(places(tree))))
-    Random(given.seed).shuffle(numbers)
-    killed = 0
-    with tempfile.TemporaryDirectory(prefix="campaign-") as place:
-        shutil.copytree(root / "src", Path(place) / "src")
-        for tried, number in enumerate(numbers[: given.count], 1):
-            changed, what = mutant(tree, number)
-            if survives(Path(place), root, root / given.file, changed, given.tests):
-                print(f"survived: {what}", flush=True)
-            else:
-                killed += 1
-            print(f"{given.file}: {killed} of {tried} noticed ({len(numbers)} places)", flush=True)
+    print(run(given.count, given.seed, given.rooms).line("mutants"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Memory and disk for each byte of input, by reader: `python -m campaigns.sizes [MB]`.
+"""Memory and disk for each byte of input, by reader: `python -m campaigns.sizes [MB [READER...]]`.
 
 Each reader runs in a process of its own over a sound input of a few MB and over one four times as large. Memory is the
 peak above a process that has only imported; disk is the finished GRAPH, the rejects where every record is bad.
@@ -17,14 +17,19 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow.csv
+import pyarrow.parquet
+
 CHILD = """
 import sys, pathlib
 import duckdb, pyarrow.parquet
 import clickbridge.graph.build
 from clickbridge import ClickGraph
+from clickbridge.io.lists import read_lists
 from clickbridge.log.documents import read_docs
 from clickbridge.log.readers import read_log
 from clickbridge.log.rejects import RejectLog
+from clickbridge.types import Impression
 
 def peak():
     lines = pathlib.Path("/proc/self/status").read_text().splitlines()
@@ -32,12 +37,20 @@ def peak():
 
 path, kind, out = sys.argv[1:]
 before = peak()
-if out == "-":
-    lost = RejectLog("100%", pathlib.Path(path + ".rejects"))
-    for record in read_docs(path, rejects=lost) if kind == "documents" else read_log(path, format=kind, rejects=lost):
-        pass
+lost = RejectLog("100%", pathlib.Path(path + ".rejects"))
+if kind == "documents":
+    records = read_docs(path, rejects=lost)
+elif kind == "lists":
+    records = read_lists(path)
 else:
-    ClickGraph.build(read_log(path, format=kind), out=out)
+    records = read_log(path, format=kind.partition(".")[0], rejects=lost)
+if out == "-":
+    for record in records:
+        pass
+elif kind == "documents":
+    ClickGraph.build([Impression("word1", ["doc-1"], ["doc-1"])], records, out=out)
+else:
+    ClickGraph.build(records, out=out)
 print(peak() - before)
 """
 WORDS = [f"word{n}" for n in range(500)]
@@ -85,15 +98,24 @@ def record(kind: str, page: dict[str, Any], number: int) -> str:
             **who,
         }
         return json.dumps(what) + "\n" + json.dumps(did)
+    if kind == "lists":
+        return json.dumps({"query_id": f"{number}", "query": query, "results": shown, "labels": [0] * len(shown)})
     return json.dumps({"doc_id": f"doc-{number}", "title": query, "body": " ".join(shown) * 3})
 
 
 HEADS = {"triples": "query,doc_id,clicks,user\n", "trec-session": "<sessiontrack>\n"}
 TAILS = {"trec-session": "</sessiontrack>\n"}
-SUFFIX = {"triples": ".csv", "trec-session": ".xml"}
+SUFFIX = {"triples": ".csv", "triples.parquet": ".parquet", "trec-session": ".xml"}
+READERS = ("sessions", "triples", "triples.parquet", "trec-session", "ubi", "metarank", "documents", "lists")
 
 
 def write(path: Path, kind: str, size: int, bad: bool = False) -> int:
+    """About so many bytes; of a compressed format, as many as that many bytes of text become."""
+    if kind == "triples.parquet":
+        write(path.with_suffix(".csv"), "triples", size)
+        table = pyarrow.csv.read_csv(path.with_suffix(".csv"))
+        pyarrow.parquet.write_table(table, path)
+        return path.stat().st_size
     rng, done = Random(1), 0
     with path.open("w") as out:
         done += out.write(HEADS.get(kind, ""))
@@ -114,24 +136,24 @@ def main() -> None:
     mb = float(sys.argv[1]) if len(sys.argv) > 1 else 4.0
     print("| reader | input, MB | memory of reading, MB | memory of ingest, MB | GRAPH bytes / byte | rejects / byte |")
     print("|---|---|---|---|---|---|")
-    for kind in ("sessions", "triples", "trec-session", "ubi", "metarank", "documents"):
+    for kind in sys.argv[2:] or READERS:
         with tempfile.TemporaryDirectory(prefix="campaign-") as place:
             for size in (int(mb * 1e6), int(4e6 * mb)):
                 path = Path(place) / f"log{SUFFIX.get(kind, '.jsonl')}"
                 read = write(path, kind, size)
                 reading, cells = measured(path, kind, None), ["", ""]
-                if kind != "documents":
+                if kind != "lists":
                     graph = Path(place) / f"graph{size}"
                     held = measured(path, kind, graph)
                     disk = sum(file.stat().st_size for file in graph.rglob("*") if file.is_file())
                     cells = [f"{held / 1e6:.0f}", f"{disk / read:.2f}"]
                 rejects = ""
-                if kind in ("sessions", "triples", "ubi", "metarank"):
+                if kind in ("sessions", "triples", "ubi", "metarank", "documents"):
                     lost = write(path, kind, size, bad=True)
                     measured(path, kind, None)
                     rejects = f"{Path(str(path) + '.rejects').stat().st_size / lost:.2f}"
                 print(
-                    f"| {kind} | {read / 1e6:.0f} | {reading / 1e6:.0f} | {' | '.join(cells)} | {rejects} |", flush=True
+                    f"| {kind} | {read / 1e6:.1f} | {reading / 1e6:.0f} | {' | '.join(cells)} | {rejects} |", flush=True
                 )
 
 

@@ -17,6 +17,7 @@ from scipy import sparse
 from clickbridge.errors import ArtifactError, InputError
 from clickbridge.io.artifact import ArtifactWriter, kept_for_writing, open_artifact
 from clickbridge.io.files import written_aside
+from clickbridge.io.secret import Secret
 from forgery import changed, identity, replaced
 
 
@@ -148,6 +149,23 @@ def test_the_umask_is_honoured(tmp_path: Path, mask: int) -> None:
         os.umask(before)
     modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("a", "a/manifest.json", "a/values.1.npy", "b")}
     assert modes == {name: (0o777 if name == "a" else 0o666) & ~mask for name in modes}
+
+
+def test_what_a_killed_writer_left_is_replaced(tmp_path: Path) -> None:
+    """Also a secret, which is never written into a file that is there; and nothing is written through a link."""
+    write(tmp_path / "a")
+    (tmp_path / "a" / "users.2.key").write_bytes(b"half of a sec")
+    (tmp_path / "precious").write_bytes(b"mine")
+    (tmp_path / "a" / "values.2.npy").symlink_to(tmp_path / "precious")
+    secret = Secret.new()
+    with ArtifactWriter(tmp_path / "a", "graph") as writer:
+        writer.array("values", np.arange(3))
+        writer.secret("users", secret)
+        writer.commit()
+    assert (tmp_path / "precious").read_bytes() == b"mine"
+    assert (tmp_path / "a" / "users.2.key").read_bytes() == secret.key
+    assert (tmp_path / "a" / "users.2.key").stat().st_mode & 0o777 == 0o600
+    assert open_artifact(tmp_path / "a", "graph").array("values").tolist() == [0, 1, 2]
 
 
 def test_names_are_no_patterns(tmp_path: Path) -> None:

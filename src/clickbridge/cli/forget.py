@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,9 @@ from clickbridge.errors import InputError, SettingError
 
 
 def forget(
-    place: Annotated[Path, typer.Argument(help="A GRAPH, a learner's STATE, or a MODEL.", show_default=False)],
+    place: Annotated[
+        str, typer.Argument(help="A GRAPH, a learner's STATE, a MODEL, or the URL of a store.", show_default=False)
+    ],
     user: Annotated[str, typer.Option(help="The user's id, as the log has it.", show_default=False)],
     model: Annotated[Path | None, typer.Option(help="The MODEL that a STATE belongs to.")] = None,
     refit: Annotated[bool, typer.Option("--refit", help="Fit a MODEL again from the GRAPH that forgot.")] = False,
@@ -27,30 +30,39 @@ def forget(
     from dataclasses import asdict
 
     kind = kind_of(place)
-    if kind == "model":
-        done: list[Any] = [_refitted(place, user, refit, graph, engine_of(engine, threads, memory))]
-    elif refit or graph is not None:
-        raise SettingError(f"--refit and --graph are for a MODEL; {place} is a {kind.upper()}")
+    if kind != "model" and (refit or graph is not None):
+        raise SettingError(f"--refit and --graph are for a MODEL; this is a {kind.upper()}")
+    done: Any
+    if kind == "store":
+        done = _from_store(place, user)
+    elif kind == "model":
+        done = _refitted(Path(place), user, refit, graph, engine_of(engine, threads, memory))
     elif kind == "graph":
         from clickbridge.graph.forget import forget_user
 
-        done = [forget_user(place, user)]
+        done = forget_user(place, user)
     else:
-        done = [_from_state(place, user, model)]
+        done = _from_state(Path(place), user, model)
     if json:
-        print_json({"kind": kind, **asdict(done[0])})
+        print_json({"kind": kind, **asdict(done)})
     else:
-        say(done[0].line)
+        say(done.line)
 
 
-def kind_of(place: Path) -> str:
-    """graph, model or state."""
+def kind_of(place: str) -> str:
+    """graph, model, state or store."""
+    return "store" if "://" in place else _kind_of_folder(Path(place))
+
+
+def _kind_of_folder(place: Path) -> str:
     from clickbridge.io.manifest import MANIFEST, read_manifest
 
     if (place / "events.jsonl").is_file() or (place / "snapshot").is_dir():
         return "state"
     if not (place / MANIFEST).is_file():
-        raise InputError(f"{place} is no GRAPH, no MODEL and no learner's STATE: give the folder of one")
+        raise InputError(
+            f"{place} is no GRAPH, no MODEL and no learner's STATE: give the folder of one, or a store's URL"
+        )
     kind = str(read_manifest(place)["kind"])
     if kind not in ("graph", "model"):
         raise InputError(f"{place} is a {kind}: a GRAPH, a MODEL or a learner's STATE is needed here")
@@ -94,3 +106,14 @@ def _from_state(place: Path, user: str, model: Path | None) -> Any:
         raise InputError(f"{model} is a {opened.spec} model: a learner's STATE belongs to an online one")
     with Journal(place, opened) as journal:
         return forget_user(journal, user)
+
+
+def _from_store(url: str, user: str) -> Any:
+    from clickbridge.cli.serving import serving_extra
+
+    with serving_extra():
+        from clickbridge.serve.forget import forget_user
+        from clickbridge.serve.store import Store
+
+    with closing(Store(url, new=False)) as store:
+        return forget_user(store, user)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 
 import typer
 
@@ -28,6 +26,7 @@ from clickbridge.cli import (
     update,
 )
 from clickbridge.cli.console import say
+from clickbridge.cli.stops import stops_heard
 from clickbridge.errors import ClickbridgeError
 
 app = typer.Typer(
@@ -74,12 +73,10 @@ app.command("try")(trying.try_log)
 
 
 def main() -> None:
-    # As Ctrl-C, so that temporary folders, which may hold queries, go with the process.
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         try:
-            app()
+            with stops_heard():
+                app()
         finally:
             sys.stdout.flush()  # here, where a reader that has gone is no fault
     except ClickbridgeError as error:

@@ -95,7 +95,7 @@ def update_from(model: Path, store: str, engine: Engine, json: bool) -> None:
 
     with progress() as report:
         report(f"updating {model}", 0)
-        folded = fold(model, Store(store), engine)
+        folded = fold(model, Store(store, new=False), engine)
     summary = {"model": folded.spec, "events_read": folded.events, "pages_taken_in": folded.pages}
     if json:
         print_json(summary)

@@ -45,6 +45,8 @@ COLUMNS: dict[str, dict[str, type[np.generic]]] = {
     },
 }  # fmt: skip
 """Each column is a file `part.column`; those that a log knows nothing about are absent."""
+SAME_KIND = {"i": "iu", "u": "iub", "f": "f"}
+"""Kinds of numbers that can stand for each other in a column."""
 PRESENT = {
     "pairs": ("pairs", "query"),
     "impressions": ("impressions", "query"),
@@ -145,13 +147,16 @@ def _read_part(artifact: Artifact, name: str, kind: type[Part]) -> Part | None:
 
 def check_part(place: str, name: str, part: Pairs | Impressions | Clicks, n_queries: int, n_docs: int) -> None:
     """Refuses a part whose columns do not fit together or name what is not there."""
-    if flaw := _flaw(columns(part), n_queries, n_docs):
+    if flaw := _flaw(name, columns(part), n_queries, n_docs):
         raise ArtifactError(f"{place}: {name} {flaw}: ingest again")
 
 
-def _flaw(part: Mapping[str, Array | None], n_queries: int, n_docs: int) -> str | None:
+def _flaw(kind: str, part: Mapping[str, Array | None], n_queries: int, n_docs: int) -> str | None:
     """What is wrong with the columns of a part, if anything. Compiled loops go by these numbers and do not ask."""
     found = {name: np.asarray(values) for name, values in part.items() if values is not None}
+    for name, values in found.items():
+        if values.dtype.kind not in SAME_KIND[np.dtype(COLUMNS[kind][name]).kind]:
+            return f"has {name} that are no such numbers"
     ends = found.pop("indptr", None)
     by_page = ("query", "time", "user") if ends is not None else ()
     n_rows, n_pages = len(found["doc"]), len(found["query"])

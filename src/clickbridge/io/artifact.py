@@ -52,9 +52,11 @@ class PartWriter:
         folder.mkdir(parents=True, exist_ok=True)
 
     def path(self, name: str) -> Path:
-        """Where to write the file called `name` (`pairs.npy`, `docs.parquet`)."""
+        """Where to write the file called `name` (`pairs.npy`, `docs.parquet`). What a killed writer left there, or a
+        link that someone put there, is not written into but replaced."""
         stem, dot, suffix = name.rpartition(".")
         self._paths[name] = self.folder / f"{stem}.{self.generation}{dot}{suffix}"
+        self._paths[name].unlink(missing_ok=True)
         return self._paths[name]
 
     def has(self, name: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from clickbridge.log.pair_sums import connect, stream
+from clickbridge.log.pair_sums import connect, database_errors, stream
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.searches import Action, Search
 from clickbridge.types import Impression
@@ -84,6 +84,7 @@ class EventJoin:
         if self._place % BATCH_ROWS == 0:
             self._flush()
 
+    @database_errors()
     def _flush(self) -> None:
         for name, schema in (("search", SEARCH), ("action", ACTION)):
             if rows := self._rows[name]:
@@ -99,13 +100,14 @@ class EventJoin:
         """A result page for each search, in the order of the log; a search that only its actions know of has the
         results that they name."""
         self._flush()
-        counts = self._count()
         clicks = pages = 0
-        for _, group in groupby(self._events(), key=lambda row: row["key"]):
-            for page in self._pages(list(group), counts):
-                clicks += len(page.clicks)
-                pages += 1
-                yield page
+        with database_errors():
+            counts = self._count()
+            for _, group in groupby(self._events(), key=lambda row: row["key"]):
+                for page in self._pages(list(group), counts):
+                    clicks += len(page.clicks)
+                    pages += 1
+                    yield page
         self.notes.insert(0, f"{counts.searches or pages:,} searches and {clicks:,} clicked results were joined")
         self.notes += [f"{count:,} {what}" for what, count in self._lost.items()]
 

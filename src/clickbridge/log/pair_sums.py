@@ -82,11 +82,16 @@ class PairSums:
 
 @contextmanager
 def database_errors() -> Iterator[None]:
-    """What DuckDB cannot do, as on a full disk, in one line and as an error of the system."""
+    """What DuckDB cannot do, as on a full disk, in one line and as an error of the system; Ctrl-C during a query, which
+    it reports as an error of its own or, while it waits, as one of Python's, as Ctrl-C."""
     try:
         yield
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
+    except RuntimeError as error:
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        raise
     except duckdb.Error as error:
         raise OSError(str(error).splitlines()[0]) from error
 

@@ -13,12 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from clickbridge.io.values import stored
+from clickbridge.io.values import expect, stored
 from clickbridge.numerics.feedback import Layout, latent_scores, own_scores, read_only
 from clickbridge.numerics.hash_table import empty_table, packed, unpacked
 from clickbridge.online.projection import Projection
 
 Array = np.ndarray[Any, Any]
+KINDS = {
+    **dict.fromkeys(("weights", "evidence", "values", "clock", "user.weights", "later.z", "later.z_tilde"), "f"),
+    **dict.fromkeys(("keys", "user.keys"), "u"),
+    **dict.fromkeys(("user.components", "user.start", "later.component", "later.start"), "i"),
+}
+"""Of the numbers of each stored array: compiled loops take no others."""
 Users = Mapping[tuple[int, int], Array]
 """By (user, component): a weight vector with its evidence last. The vectors are never written to."""
 
@@ -136,6 +142,8 @@ class State:
     @classmethod
     def from_stored(cls, value: Mapping[str, Any]) -> State:
         a, ids = value["arrays"], tuple(value["ids"])
+        for name, kind in KINDS.items():
+            expect(name, a[name], (None,), kind)
         scale, events, forgotten = a["clock"]
         start = a["user.start"]
         users = {

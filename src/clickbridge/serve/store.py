@@ -11,18 +11,20 @@ follow commits: whoever has read up to number n has everything up to n. Numbers 
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import orjson
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from clickbridge.errors import ArtifactError, ClickbridgeError, SettingError
+from clickbridge.errors import ArtifactError, ClickbridgeError, InputError, SettingError
 from clickbridge.io.secret import Secret
 from clickbridge.serve.events import Event
 
@@ -31,6 +33,8 @@ LOCK = 0x636C6B62
 """The advisory lock of PostgreSQL that writers of events take."""
 AT_ONCE = 500
 """Ids that one statement asks for."""
+SQLITE_VACUUM = ("PRAGMA temp_store=FILE", "VACUUM", "PRAGMA temp_store=MEMORY", "PRAGMA wal_checkpoint(TRUNCATE)")
+"""Writes the file anew without what was deleted: the copy is as large as the store, so not in memory."""
 
 tables = sa.MetaData()
 meta = sa.Table("clickbridge_meta", tables, sa.Column("name", sa.Text, primary_key=True), sa.Column("value", sa.Text))
@@ -92,7 +96,8 @@ class Shown:
 class Store:
     """`Store("sqlite:///events.db")`. Any number of threads and processes may use one database."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, new: bool = True) -> None:
+        """Makes the store where there is none; not with `new=False`, for whoever wants what is in one."""
         self.url = url
         try:
             parsed = sa.make_url(url)
@@ -109,7 +114,11 @@ class Store:
         except ImportError:
             raise SettingError("PostgreSQL needs psycopg: pip install 'clickbridge[postgres]'") from None
         if self._sqlite:
+            self._sqlite_file(parsed.database, new)
             sa.event.listen(self.engine, "connect", _prepare_sqlite)
+        with self._translated():
+            if not new and not sa.inspect(self.engine).has_table(meta.name):
+                raise InputError(f"{self.engine.url!r} holds no events of a service: check the URL")
         with self._translated(), self._writing() as c:
             tables.create_all(c)
             found = dict(c.execute(sa.select(meta.c.name, meta.c.value)).all())
@@ -117,13 +126,24 @@ class Store:
                 found = {"id": uuid.uuid4().hex, "format": FORMAT, "secret": Secret.new().key.hex()}
                 c.execute(sa.insert(meta), [{"name": name, "value": value} for name, value in found.items()])
         if found.get("format") != FORMAT:
-            raise ArtifactError(f"{url} has format {found.get('format')}; this clickbridge reads {FORMAT}")
+            has = found.get("format")
+            raise ArtifactError(f"{self.engine.url!r} has format {has}; this clickbridge reads {FORMAT}")
         self.id = str(found["id"])
         self.secret = Secret(bytes.fromhex(str(found["secret"])))
         """The key that users are hashed by."""
 
     def close(self) -> None:
         self.engine.dispose()
+
+    @staticmethod
+    def _sqlite_file(name: str | None, new: bool) -> None:
+        """A new file is its owner's alone: it holds queries, and the key of the hashes."""
+        if not name or name == ":memory:":
+            return
+        if not new and not Path(name).is_file():
+            raise InputError(f"no store at {name}: check the URL")
+        with suppress(OSError):  # there already, or a place where SQLite will say what is wrong
+            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
     def share_secret(self, secret: Secret) -> None:
         """Takes over the secret of a model that knows its users, as long as there is no event: then it knows people
@@ -327,12 +347,31 @@ class Store:
         with self._translated(), self.engine.connect() as c:
             return int(c.execute(asked).scalar() or 0)
 
-    def forget(self, user: int) -> int:
-        """Takes a person out of all events; what they clicked is no longer anybody's and no longer learned."""
+    # --- one person ------------------------------------------------------------------------------
+
+    def events_of(self, user: int) -> int:
+        """How many events are known to be one person's."""
+        asked = sa.select(sa.func.count()).where(events.c.who == _signed(user))
+        with self._translated(), self.engine.connect() as c:
+            return int(c.execute(asked).scalar_one())
+
+    def forget(self, user: int) -> tuple[int, int]:
+        """Blanks a person's events, which keep their numbers and ids, and drops the answers they clicked; how many of
+        each. Then nothing of them is left in the files of SQLite, or in live rows of PostgreSQL."""
         mine = events.c.who == _signed(user)
         with self._translated(), self._writing() as c:
+            bodies = c.execute(sa.select(events.c.body).where(mine)).scalars().all()
+            pages = [page for body in bodies if (page := orjson.loads(body).get("p"))]
             blank = {"query": "", "who": 0, "body": Event(event_id="").to_json()}
-            return int(c.execute(sa.update(events).where(mine).values(blank)).rowcount)
+            c.execute(sa.update(events).where(mine).values(blank))
+            answers = 0
+            for start in range(0, len(pages), AT_ONCE):
+                chosen = shown.c.query_id.in_(pages[start : start + AT_ONCE])
+                answers += int(c.execute(sa.delete(shown).where(chosen)).rowcount)
+        with self._translated(), self.engine.connect() as c:
+            for statement in SQLITE_VACUUM if self._sqlite else [f"VACUUM {events.name}, {shown.name}"]:
+                c.exec_driver_sql(statement)
+        return len(bodies), answers
 
 
 def _row(event: Event, seq: int, received: float, known: dict[str, int]) -> dict[str, Any]:

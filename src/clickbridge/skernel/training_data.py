@@ -68,6 +68,9 @@ class KernelTraining:
                 raise ValueError("preferences and points do not fit together")
             if length and not 0 <= values.min() <= values.max() < limit:
                 raise ValueError("a preference names a point, query or document that is not there")
+        owner = np.repeat(np.arange(len(self.has_pairs)), np.diff(self.indptr))
+        if any((self.point_query[values] != owner).any() for values in (self.better, self.worse)):
+            raise ValueError("a preference of one query names points of another")
 
     @classmethod
     def of(cls, found: Preferences, numbers: Array, n_queries: int, seed: int) -> KernelTraining:

@@ -1,0 +1,32 @@
+"""A person taken out of a service's store: what they asked, saw and clicked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clickbridge.serve.store import Store
+
+
+@dataclass(frozen=True)
+class ForgottenFeedback:
+    """What was taken out; `left` is what is found of the person afterwards, asked anew."""
+
+    events: int
+    answers: int
+    left: int
+
+    @property
+    def line(self) -> str:
+        """The proof, and what it cannot cover."""
+        return (
+            f"forgotten: {self.events:,} events and {self.answers:,} answers that they clicked; looked again: "
+            f"{self.left:,} events of this user are left. A MODEL that has learned from them is fitted again by "
+            "clickbridge forget MODEL --refit"
+        )
+
+
+def forget_user(store: Store, user: str) -> ForgottenFeedback:
+    """Removes a user, by the id that clients send, from a store. A service may be using it."""
+    who = store.secret.user(user)
+    events, answers = store.forget(who)
+    return ForgottenFeedback(events, answers, store.events_of(who))
