@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,21 +24,29 @@ def test_tables_and_files(call: Run, tmp_path: Path) -> None:
     assert "PLS (word)" in found.out
     assert "0.6380" in found.out  # the paper's own
     assert "simulated half-year" in found.out
-    assert "2 tables" in found.err
+    assert "4 tables" in found.err  # and the tests of the first, and the claims
     made = tmp_path / "made"
-    assert {p.name for p in made.iterdir()} == {"13-3.csv", "11M-F3.csv", "11M-F3.svg", "tables.md"}
+    assert {p.name for p in made.iterdir()} == {
+        "13-3.csv", "13-3-tests.csv", "11M-F3.csv", "11M-F3.svg", "claims.csv", "tables.md",
+    }  # fmt: skip
     page = (made / "tables.md").read_text()
     assert page.index("## 13-3: Relevance") < page.index("## 11M-F3: ") < page.index("](11M-F3.svg)")
     assert "| 0.6380 | 0.6660 | 0.6770 |" in page
+    assert "## claims: Claims of the papers" in page
+    assert re.search(r"4 tables in \d+ s of processor time, on \d+ cores", page)
+    assert page.count("as printed") >= 4
     assert "p vs BM25" in page
     assert (made / "11M-F3.svg").read_text().startswith("<svg")
 
 
 def test_json(call: Run) -> None:
-    (table,) = call("reproduce", *TINY, "--table", "12-3", "--clicks", "dbn", "--json").json
+    table, tests, claims = call("reproduce", *TINY, "--table", "12-3", "--clicks", "dbn", "--json").json
+    assert [tests["table"], claims["table"]] == ["12-3-tests", "claims"]
     assert table["table"] == "12-3"
     assert "dbn clicks" in table["data"]
-    assert table["rows"][-1]["paper"] == [0.441, 0.643, 0.663, 0.67]
+    by_label = {row["model"]: row["paper"] for row in table["rows"]}
+    assert by_label["BM25, as printed"] == [0.441, 0.643, 0.663, 0.67]
+    assert by_label["BM25, ours"] is None
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import sys
 import tempfile
 import time
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -17,8 +19,11 @@ from clickbridge.errors import SettingError
 
 
 def reproduce(
+    context: typer.Context,
     table: Annotated[list[str], typer.Option(help="Only this table, as 13-2, or all of a paper, as 11M.")] = [],  # noqa: B006
-    quick: Annotated[bool, typer.Option("--quick", help="A small part of everything, simulated data only.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small part of everything; real data only where --data is given.")
+    ] = False,
     fraction: Annotated[float | None, typer.Option(help="Part of the one-week size; 0.1, quick 0.01.")] = None,
     dim: Annotated[int | None, typer.Option(min=1, help="Dimensions of latent spaces; 1000, quick 100.")] = None,
     clicks: Annotated[str, typer.Option(help="Click model of the simulated users: pbm, cascade, dbn.")] = "pbm",
@@ -39,6 +44,9 @@ def reproduce(
     from clickbridge.evaluate.reproduction.run_folder import Files
     from clickbridge.simulate.clicks import check_click_model
 
+    # A quick run is not to grow because the environment names a folder.
+    source = context.get_parameter_source("data")
+    given = source is not None and source.name == "COMMANDLINE"
     chosen(table)
     check_click_model(clicks)
     sizes = QUICK if quick else FULL
@@ -47,11 +55,11 @@ def reproduce(
         raise SettingError(f"--fraction must be above 0 and at most 1; got {fraction}")
     command = shlex.join(["clickbridge", *sys.argv[1:]])
     files = Files(folder, command, in_words) if folder is not None else None
-    start, made = time.perf_counter(), []
+    start, cpu, made = time.perf_counter(), time.process_time(), []
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
         lab = Lab(
             Path(scratch), share, dim or int(sizes["dim"]), clicks, seed,
-            None if quick else data, quick, lambda line: report(line, 0),
+            None if quick and not given else data, quick, lambda line: report(line, 0),
         )  # fmt: skip
         for found in tables_of(table, lab):
             made.append(found)
@@ -62,6 +70,10 @@ def reproduce(
                 for note in found.notes:
                     out.print(f"  {note}")
                 out.print()
+    if files is not None:
+        cores, version = len(os.sched_getaffinity(0)), f"Python {platform.python_version()}"
+        spent = f"{time.process_time() - cpu:.0f} s of processor time"
+        files.end(f"{len(made)} tables in {spent}, on {cores} cores, {version}, {date.today().isoformat()}.")
     if json:
         print_json([found.as_dict() for found in made])
     say(f"{len(made)} tables in {time.perf_counter() - start:.0f} s" + (f"; files in {folder}" if folder else ""))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 import resource
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -24,8 +24,8 @@ from clickbridge.models.change import Change
 from clickbridge.models.display import Display
 from clickbridge.models.fitted import Choices, Fitted, Mapped
 from clickbridge.models.kept_log import KeptLog
+from clickbridge.models.learning_again import learned_again
 from clickbridge.models.parameters import Parameters
-from clickbridge.models.registry import model_class
 from clickbridge.models.study import Study, logged
 from clickbridge.settings import AUTO_LANGUAGE
 from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, as_id
@@ -190,9 +190,8 @@ class Model(Parameters):
     ) -> Self:
         """Takes in new clicks and documents.
 
-        Words, weights and settings stay as they were fitted; a model that cannot take in a change by itself learns
-        again from the log it keeps and the new one, with what it chose at first. Threads that rank meanwhile get the
-        answer of the old model or of the new one, never a mixture.
+        Words, weights and settings stay; a model without a step for one more click learns again from the log it keeps
+        and the new one. Threads that rank meanwhile get the answer of the old model or of the new one.
 
         Parameters
         ----------
@@ -219,10 +218,10 @@ class Model(Parameters):
             raise NotSupported(f"{fitted_so} cannot be updated click by click: fit it again")
         engine = engine or default_engine()
         with engine.at_work():
-            if fitted.log is None:
-                after = fitted.updated(change, engine)._with(display=fitted.display.changed(change))
+            if fitted.log is not None:
+                after = learned_again(fitted, fitted.log, change, engine)
             else:
-                after = learned_again(fitted, fitted.log.changed(change), change, engine)
+                after = fitted.updated(change, engine)._with(display=fitted.display.changed(change))
         after = after._with(applied=(*fitted.applied, *applied), report=fitted.report)
         after.warm()
         self.fitted_ = after
@@ -259,7 +258,7 @@ class Model(Parameters):
     @classmethod
     def from_fitted(cls, fitted: Fitted) -> Self:
         """A model around a fitted value, with the settings that it was fitted under."""
-        model = cls(**fitted_params(fitted))
+        model = cls(**asdict(fitted.settings))
         model.fitted_ = fitted
         return model
 
@@ -382,17 +381,3 @@ class Model(Parameters):
         from clickbridge.models.model_folder import save
 
         save(self.fitted, path)
-
-
-def learned_again(fitted: Fitted, log: KeptLog, change: Change, engine: Engine) -> Fitted:
-    """What a model learns from a changed log with what it chose at first."""
-    graph, shown = log.graph, fitted.display.changed(change)
-    after = model_class(fitted.model).from_fitted(fitted).learned(Study(graph, engine), fitted.choices)
-    # Who typed a query is not in the log that is kept; the counts of the first fit stay.
-    display = Display.of(graph).with_fields(graph, list(shown.fields))
-    display = replace(display, queries=shown.queries, people=shown.people)
-    return after._with(display=display, log=log)
-
-
-def fitted_params(fitted: Fitted) -> Mapping[str, Any]:
-    return asdict(fitted.settings)

@@ -111,7 +111,8 @@ class Data:
         start, why = time.process_time(), ""
         try:
             forests = [mart for mart in marts if isinstance(mart, Mart)]
-            for forest, choices in zip(forests, choose_together(forests, self.study), strict=True):
+            chosen = choose_together([forest.in_language_of(self.study) for forest in forests], self.study)
+            for forest, choices in zip(forests, chosen, strict=True):
                 forest.fit_on(self.study, choices)
         except ClickbridgeError as error:
             why = str(error)

@@ -8,7 +8,15 @@ import numpy as np
 
 from clickbridge.evaluate.reproduction import paper09, paper11m, paper11r
 from clickbridge.evaluate.reproduction.bench import Data
-from clickbridge.evaluate.reproduction.claims_of_13 import Judged, against_baselines, on_simulated, on_week, two
+from clickbridge.evaluate.reproduction.claims_of_13 import (
+    Judged,
+    against_baselines,
+    by_map,
+    in_the_papers_order,
+    on_simulated,
+    on_week,
+    two,
+)
 from clickbridge.evaluate.reproduction.lab import Lab
 from clickbridge.evaluate.reproduction.relevance_rows import AS_PRINTED, Line, OwnTest, sign_on, signs, t_on, variant
 from clickbridge.evaluate.reproduction.verdicts import (
@@ -192,6 +200,9 @@ CLAIMS: tuple[tuple[str, str, str, Callable[[Lab], Iterator[tuple[str, Verdict, 
      on_simulated("enterprise", against_baselines(ENTERPRISE, "M-PLS_Com", FAMILY, _sign))),
     ("11M-4", "11M Table 4", "M-PLS is better than BM25, LSI, RW and their sums, web search",
      on_week(against_baselines(WEB, "M-PLS_Com", FAMILY, _sign))),
+    ("11M-3", "11M Table 3", "the order of the models by MAP",
+     on_simulated("enterprise", in_the_papers_order(ENTERPRISE, by_map))),
+    ("11M-4", "11M Table 4", "the order of the models by MAP", on_week(in_the_papers_order(WEB, by_map))),
     ("11M-4", "11M Table 4", "combined views are better than concatenated ones, words or clicks alone",
      on_week(_family(WEB, "M-PLS_Com", FAMILY[1:]))),
     ("11M-4", "11M Table 4", "clicks alone are the worst view", on_week(_worst(WEB))),
@@ -212,6 +223,7 @@ CLAIMS: tuple[tuple[str, str, str, Callable[[Lab], Iterator[tuple[str, Verdict, 
     ("11R-5", "11R Table 5", "the pairwise kernel is better than query expansion and BM25", on_week(pairwise_above)),
     ("11R-5", "11R Table 5", "query expansion is better than BM25",
      on_week(two(ROBUST, "Query Expansion", "BM25", beats, _t))),
+    ("11R-5", "11R Table 5", "the order of the models by MAP", on_week(in_the_papers_order(ROBUST, by_map))),
     ("11R-lambda", "11R 7.4", "lambda hardly matters", lambda_hardly_matters),
     ("11R-n2", "11R footnote 2", "Pearson and Jensen-Shannon find better queries than Jaccard", pearson_is_best),
     ("09-ranks", "09 4.1", "clicked results of ranks 1 to 5, which teach, fall", moves_of(1, 5, -1.0)),

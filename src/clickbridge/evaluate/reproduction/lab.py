@@ -29,6 +29,8 @@ EARLIER = 0.7
 """The part of a real log's pages, in time, that teaches for 09."""
 DECOMPOSED = ("pls", "mpls", "rmls", "lsi-qd", "lsi-dt")
 """Models whose dimensions are set; the others keep their default, which is smaller and costs them time as it is."""
+LIMITED = {"ssi.epochs": 8, "svdfeature.epochs": 8}
+"""The most passes that a table gives them: nothing else takes as long."""
 SHORTENED = {
     "ssi.dim": 20, "ssi.epochs": 4, "svdfeature.dim": 20, "svdfeature.epochs": 4, "bltm.dim": 20, "bltm.iterations": 8,
     "mart.folds": 2, "mart.trees": 40, "mart.max_lists": 200,
@@ -84,7 +86,7 @@ class Lab:
     @property
     def sizes(self) -> dict[str, Any]:
         """Settings of every model."""
-        return {f"{name}.dim": self.dim for name in DECOMPOSED} | (SHORTENED if self.quick else {})
+        return {f"{name}.dim": self.dim for name in DECOMPOSED} | (SHORTENED if self.quick else LIMITED)
 
     @cached_property
     def pages(self) -> tuple[str, list[Impression], list[Document]]:

@@ -86,7 +86,7 @@ def each_pass(data: Data, settings: Mapping[str, Any]) -> tuple[dict[int, tuple[
 
 def _run_passes(data: Data, settings: Mapping[str, Any]) -> tuple[dict[int, tuple[Cell, ...]], int]:
     spec = parse_spec("rmls")
-    model = build_model(spec, taken(spec, {**data.settings, **settings}))
+    model = build_model(spec, taken(spec, {**data.settings, **settings})).in_language_of(data.study)
     assert isinstance(model, RMLS)
     choices = model.choose(data.study)
     out: dict[int, tuple[Cell, ...]] = {}

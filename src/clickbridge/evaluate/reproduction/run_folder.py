@@ -43,6 +43,11 @@ class Files:
         with (self.folder / PAGE).open("a", encoding="utf8") as file:
             file.write("\n" + markdown(table, self.in_words, f"{stem}.svg"))
 
+    def end(self, words: str) -> None:
+        """What there is to say of the whole run."""
+        with (self.folder / PAGE).open("a", encoding="utf8") as file:
+            file.write(f"\n{escaped(words)}\n")
+
 
 def markdown(table: Table, in_words: InWords, picture: str) -> str:
     """Heading, data, the rows, notes; `picture` is the file of the figure where the table has one."""

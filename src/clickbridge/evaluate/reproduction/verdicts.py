@@ -9,12 +9,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import kendalltau
 
 from clickbridge.evaluate.reproduction.bench import Data
 from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, gains
 from clickbridge.evaluate.significance import LEVELS, Array, p_in_words
 
 HOLDS, FAILS, UNSURE, ABSENT = "holds", "fails", "not significant", "not tested"
+
+
+LEAST_ORDERED = 3
 
 
 class Verdict(NamedTuple):
@@ -62,7 +66,8 @@ def beats_all(data: Data, one: Line, others: Sequence[Line], test: OwnTest, only
 def level(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
     """Two rows do not differ."""
     word, figures = beats(data, one, two, test)
-    return Verdict({UNSURE: HOLDS, HOLDS: FAILS}.get(word, word), figures)
+    said = {HOLDS: f"better: {figures}", FAILS: f"worse: {figures}"}.get(word, figures)
+    return Verdict({UNSURE: HOLDS, HOLDS: FAILS}.get(word, word), said)
 
 
 def not_below(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
@@ -76,6 +81,18 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
     words = [verdict.word for verdict in known]
     word = next((w for w in (FAILS, UNSURE, HOLDS) if w in words), ABSENT)
     return Verdict(word, "; ".join(verdict.figures for verdict in known))
+
+
+def same_order(data: Data, lines: Sequence[Line], measure: str, at: int) -> Verdict:
+    """The order of the models by a measure is that of the paper, whose figures for it stand at `at` of each row."""
+    means = [data.means(line.spec, (measure,), line.settings)[0] for line in lines]
+    pairs = [(mean, line.paper[at]) for mean, line in zip(means, lines, strict=True) if isinstance(mean, float)]
+    if len(pairs) < LEAST_ORDERED:
+        return NOT_TESTED
+    found = kendalltau(*zip(*pairs, strict=True))
+    tau, p = float(found.statistic), float(found.pvalue)
+    figures = f"Kendall's tau {tau:.2f} over {len(pairs)} models, p {p_in_words(p)}"
+    return by_sign(np.array([tau]), p, figures)
 
 
 def within(value: float, low: float, high: float, figures: str) -> Verdict:
