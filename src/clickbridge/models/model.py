@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import copy
 import inspect
-import resource
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -23,6 +22,7 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.change import Change
 from clickbridge.models.display import Display
+from clickbridge.models.fit_report import fit_report
 from clickbridge.models.fitted import Choices, Fitted, Mapped
 from clickbridge.models.kept_log import KeptLog
 from clickbridge.models.registry import model_class
@@ -149,18 +149,7 @@ class Model:
         """What `learn` gives, with a report of it."""
         start = time.perf_counter()
         fitted = self.learn(study, choices)
-        report = {
-            "spec": fitted.spec,
-            "dim": None,
-            "seconds": round(time.perf_counter() - start, 3),
-            "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
-            "density": None,
-            "weights": None,
-            "views": None,
-            **fitted.describe(),
-            "notes": list(fitted.notes),
-        }
-        return fitted._with(report=report)
+        return fitted._with(report=fit_report(fitted, time.perf_counter() - start))
 
     def fit(
         self,
@@ -213,8 +202,7 @@ class Model:
         return self
 
     def in_language_of(self, study: Study) -> Self:
-        """The model with the stemmer that the documents ask for, where the settings leave it open; else the model
-        itself."""
+        """The model with the stemmer that the documents ask for, where the settings leave it open."""
         if getattr(self, "language", None) != AUTO_LANGUAGE:
             return self
         out = copy.copy(self)
@@ -324,7 +312,7 @@ class Model:
     @classmethod
     def from_fitted(cls, fitted: Fitted) -> Self:
         """A model around a fitted value, with the settings that it was fitted under."""
-        model = cls(**fitted_params(fitted))
+        model = cls(**asdict(fitted.settings))
         model.fitted_ = fitted
         return model
 
@@ -457,7 +445,3 @@ def learned_again(fitted: Fitted, log: KeptLog, change: Change, engine: Engine) 
     display = Display.of(graph).with_fields(graph, list(shown.fields))
     display = replace(display, queries=shown.queries, people=shown.people)
     return after._with(display=display, log=log)
-
-
-def fitted_params(fitted: Fitted) -> Mapping[str, Any]:
-    return asdict(fitted.settings)
