@@ -7,7 +7,6 @@ one assignment: a fit that is refused or fails leaves the model as it was. `upda
 from __future__ import annotations
 
 import copy
-import resource
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
@@ -22,6 +21,7 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.change import Change
 from clickbridge.models.display import Display
+from clickbridge.models.fit_report import fit_report
 from clickbridge.models.fitted import Choices, Fitted, Mapped
 from clickbridge.models.kept_log import KeptLog
 from clickbridge.models.learning_again import learned_again
@@ -84,18 +84,7 @@ class Model(Parameters):
         """What `learn` gives, with a report of it."""
         start = time.perf_counter()
         fitted = self.learn(study, choices)
-        report = {
-            "spec": fitted.spec,
-            "dim": None,
-            "seconds": round(time.perf_counter() - start, 3),
-            "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
-            "density": None,
-            "weights": None,
-            "views": None,
-            **fitted.describe(),
-            "notes": list(fitted.notes),
-        }
-        return fitted._with(report=report)
+        return fitted._with(report=fit_report(fitted, time.perf_counter() - start))
 
     def fit(
         self,
@@ -148,8 +137,7 @@ class Model(Parameters):
         return self
 
     def in_language_of(self, study: Study) -> Self:
-        """The model with the stemmer that the documents ask for, where the settings leave it open; else the model
-        itself."""
+        """The model with the stemmer that the documents ask for, where the settings leave it open."""
         if getattr(self, "language", None) != AUTO_LANGUAGE:
             return self
         out = copy.copy(self)
