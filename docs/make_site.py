@@ -32,7 +32,7 @@ REFERENCE = ["settings.md", "formats.md", "views.md", "text.md", "api.md"]
 EXPLANATION = [
     "term-mismatch.md", "s-functions.md", "hold_back.md", "which-model.md", "preferences.md", "skernels.md",
     "bounds.md", "similar-queries.md", "benchmarks.md", "running-benchmarks.md", "reproduction.md",
-    "reproduction/*/tables.md", "papers.md", "errata.md", "architecture.md",
+    "reproduction/*/tables.md", "papers.md", "errata.md", "future-work.md", "architecture.md",
 ]  # fmt: skip
 PROJECT = ["contributing.md", "changes.md"]
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from clickbridge.errors import MissingPart, SettingError
 from clickbridge.io.artifact import ArtifactWriter, open_artifact
 from clickbridge.io.values import read_value, write_value
 from clickbridge.views.stack import ViewStack, parse_views
-from clickbridge.views.text import char_ngrams
+from clickbridge.views.text import Analyzer, char_ngrams
 from clickbridge.views.view import Source, ViewTerm, unit_rows
+from clickbridge.views.word import Vocabulary, WordCounter
 from oracles.arrays import dense
 
 TITLES = ["Red river", "river stone", "", "stone Café"]
@@ -228,3 +230,14 @@ def test_the_row_of_one_text_is_that_of_many(terms: list[str], text: str) -> Non
     found[row.columns] = row.values
     np.testing.assert_allclose(found, dense(whole)[0], atol=1e-6)
     assert (np.diff(row.columns) > 0).all()
+
+
+def test_a_vocabulary_knows_how_its_stems_are_written() -> None:
+    known = Vocabulary()
+    WordCounter(Analyzer("english"), known).count(["Primitive dinosaurs", "a dinosaur, HTTPServer"])
+    assert known.written == {"primit": "primitive", "dinosaur": "dinosaurs"}
+    again = Vocabulary.from_stored(known.to_stored())
+    assert (again, again.written) == (known, known.written)
+    other = copy.deepcopy(known)
+    assert (other, other.written) == (known, known.written)
+    assert Vocabulary.from_stored(["primit"]).written == {}, "as models of an earlier day have it"

@@ -17,6 +17,7 @@ from clickbridge.graph.hold_back import MIN_USABLE
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import coordinate_ascent, labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Labelled, Query, without_gaps
+from clickbridge.models.catalogue import KnownQueries
 from clickbridge.models.change import Change
 from clickbridge.models.composite import Composite, FittedComposite, PartsChoices, joined_notes
 from clickbridge.models.explain import Contributions, merge
@@ -34,10 +35,12 @@ from clickbridge.models.sfunction import (
 from clickbridge.models.study import Study
 from clickbridge.search.index import Bounds, Found, Index, StackedIndex
 from clickbridge.settings import Seeded, setting, settings
-from clickbridge.types import Document
+from clickbridge.types import Document, ResultList
 
 Mapped = list[tuple[FittedSFunction, Image, float]]
 """Parts of a sum, each with the image of a query and the factor of its scores."""
+MOST_POOLED = 2000
+"""Held-back queries that the whole collection is searched for beside the pages."""
 WEIGHT_GRID = (0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
@@ -74,19 +77,22 @@ class WeightedSum(Composite):
         fitted = self.learn_parts(rest, parts)
         rankers = [ranker_of(part) for part in fitted if "search" in part.abilities]
         lists = held.lists(rankers)
-        known = rest.clicked().queries
-        new = [result for result in lists if known.number(result.query) < 0]
-        old = [result for result in lists if known.number(result.query) >= 0]
         usable = labelled(study, lists)
         if len(usable) < MIN_USABLE:
             note = f"{self.spec}: {len(usable)} queries can be held back, {MIN_USABLE} are needed; weights are equal"
             return SumChoices(parts=parts, weights=(1.0,) * len(fitted), notes=(note,))
-        kinds = {"queries of the log": labelled(study, old), "new ones": labelled(study, new)}
-        if any(len(own) < MIN_USABLE for own in kinds.values()):
+        known = rest.clicked().queries
+        if min(len(own) for own in _by_kind(lists, known)) < MIN_USABLE:
             weights, note = self._weigh(fitted, usable, "all queries")
             return SumChoices(parts=parts, weights=weights, notes=(note,))
-        found = [self._weigh(fitted, own, kind) for kind, own in kinds.items()]
-        return SumChoices(parts=parts, weights=found[0][0], new_weights=found[1][0], notes=tuple(n for _, n in found))
+        if held.shown is not None and rankers:
+            # Pages were chosen by an engine that matched words already, so that words tell little apart there; the
+            # weights must also serve a search of the whole collection.
+            lists += held.lists(rankers, pages=False, at_most=MOST_POOLED, seed=s.seed)
+        old, new = (labelled(study, own) for own in _by_kind(lists, known))
+        weights, note = self._weigh(fitted, old, "queries of the log")
+        others, said = self._weigh(fitted, new, "new ones")
+        return SumChoices(parts=parts, weights=weights, new_weights=others, notes=(note, said))
 
     def _weigh(self, fitted: Sequence[Fitted], lists: Labelled, kind: str) -> tuple[tuple[float, ...], str]:
         """The weights that serve these lists best, and what to say of them."""
@@ -95,9 +101,8 @@ class WeightedSum(Composite):
         weights, found = coordinate_ascent(equal, WEIGHT_GRID, lambda w: lists.ndcg(columns @ w), scales=())
         weights = weights / weights.max()
         words = ", ".join(f"{p.spec}:{w:.3g}" for p, w in zip(self.parts, weights, strict=True))
-        return tuple(
-            weights.tolist()
-        ), f"weights {words} for {kind} (nDCG@5 {found:.3f} on {len(lists)} held-back lists)"
+        said = f"weights {words} for {kind} (nDCG@5 {found:.3f} on {len(lists)} held-back lists)"
+        return tuple(weights.tolist()), said
 
     def _parse(self, text: str) -> tuple[float, ...]:
         try:
@@ -117,6 +122,13 @@ class WeightedSum(Composite):
             model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices, parts=parts,
             queries=queries, notes=joined_notes(parts, *choices.notes),
         )  # type: ignore[call-arg]  # fmt: skip
+
+
+def _by_kind(lists: Sequence[ResultList], known: KnownQueries) -> tuple[list[ResultList], list[ResultList]]:
+    """Lists of queries that are known, and those of new ones."""
+    old = [result for result in lists if known.number(result.query) >= 0]
+    new = [result for result in lists if known.number(result.query) < 0]
+    return old, new
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

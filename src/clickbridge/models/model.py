@@ -7,33 +7,33 @@ one assignment: a fit that is refused or fails leaves the model as it was. `upda
 from __future__ import annotations
 
 import copy
-import inspect
 import resource
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from clickbridge.engines.base import Engine, default_engine
-from clickbridge.errors import NotFitted, NotSupported, SettingError
+from clickbridge.errors import NotFitted, NotSupported
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.change import Change
 from clickbridge.models.display import Display
 from clickbridge.models.fitted import Choices, Fitted, Mapped
 from clickbridge.models.kept_log import KeptLog
-from clickbridge.models.registry import model_class
+from clickbridge.models.learning_again import learned_again
+from clickbridge.models.parameters import Parameters
 from clickbridge.models.study import Study, logged
-from clickbridge.settings import AUTO_LANGUAGE, Setting, Settings, declared_in, grouped
+from clickbridge.settings import AUTO_LANGUAGE
 from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, as_id
 
 Array = np.ndarray[Any, Any]
 
 
-class Model:
+class Model(Parameters):
     """What every model can do: `PLS(dim=100).fit(graph).rank("ny pizza", k=10)`.
 
     The constructor takes settings by keyword and only stores them. `fit` learns and returns the model. What was learned
@@ -53,67 +53,8 @@ class Model:
     name: ClassVar[str]
     about: ClassVar[str]
     paper: ClassVar[str]
-    Settings: ClassVar[type[Settings]] = Settings
     fitted_type: ClassVar[type[Fitted]]
     """The class of what it learns; `load` makes one."""
-
-    # --- settings --------------------------------------------------------------------------------
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        declared = cls.declared().values()
-        own = [inspect.Parameter(s.name, keyword, default=s.default, annotation=type(s.default)) for s in declared]
-        cls.__signature__ = inspect.Signature([*cls._more_parameters(), *own])  # type: ignore[attr-defined]
-        cls.__doc__ = cls._help()
-
-    @classmethod
-    def _help(cls) -> str:
-        """What `help` shows: the class's own text, its name in a spec, and every setting under its heading."""
-        own = inspect.cleandoc(str(cls.__dict__.get("__doc__") or getattr(cls, "about", "")))
-        named = f"In a spec: `{cls.name}`, {cls.about}." if hasattr(cls, "about") else ""
-        return "\n\n".join(part for part in (own, named, *grouped(cls.declared().values())) if part)
-
-    @classmethod
-    def _more_parameters(cls) -> list[inspect.Parameter]:
-        """Parameters of the constructor beside the settings."""
-        return []
-
-    def __init__(self, **params: object) -> None:
-        declared = self.declared()
-        unknown = [name for name in params if name not in declared]
-        if unknown:
-            raise TypeError(f"{type(self).__name__} has no setting {', '.join(unknown)}; it has {', '.join(declared)}")
-        for name, setting in declared.items():
-            setattr(self, name, params.get(name, setting.default))
-
-    @classmethod
-    def declared(cls) -> dict[str, Setting]:
-        """The settings of this model, by name."""
-        return declared_in(cls.Settings)
-
-    @classmethod
-    def setting_names(cls) -> list[str]:
-        """The names of its settings."""
-        return list(cls.declared())
-
-    def get_params(self, deep: bool = True) -> dict[str, object]:
-        """The settings by name, as scikit-learn has them."""
-        return {name: getattr(self, name) for name in self.declared()}
-
-    def set_params(self, **params: object) -> Self:
-        """Checks and stores; what is fitted already stays as it is."""
-        declared = self.declared()
-        for name, value in params.items():
-            if name not in declared:
-                raise SettingError(f"{self.name} has no setting {name!r}; it has {', '.join(declared)}")
-            setattr(self, name, declared[name].check(value))
-        return self
-
-    @property
-    def settings(self) -> Any:
-        """The settings as they now are, checked and frozen."""
-        return self.Settings(**{name: getattr(self, name) for name in self.declared()})
 
     @property
     def spec(self) -> str:
@@ -127,12 +68,6 @@ class Model:
         from clickbridge.models.specs import added
 
         return added(self, other)
-
-    def __repr__(self) -> str:
-        declared = self.declared()
-        given = self.get_params(deep=False).items()
-        changed = {name: value for name, value in given if name not in declared or value != declared[name].default}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     # --- learning --------------------------------------------------------------------------------
 
@@ -255,9 +190,8 @@ class Model:
     ) -> Self:
         """Takes in new clicks and documents.
 
-        Words, weights and settings stay as they were fitted; a model that cannot take in a change by itself learns
-        again from the log it keeps and the new one, with what it chose at first. Threads that rank meanwhile get the
-        answer of the old model or of the new one, never a mixture.
+        Words, weights and settings stay; a model without a step for one more click learns again from the log it keeps
+        and the new one. Threads that rank meanwhile get the answer of the old model or of the new one.
 
         Parameters
         ----------
@@ -284,10 +218,10 @@ class Model:
             raise NotSupported(f"{fitted_so} cannot be updated click by click: fit it again")
         engine = engine or default_engine()
         with engine.at_work():
-            if fitted.log is None:
-                after = fitted.updated(change, engine)._with(display=fitted.display.changed(change))
+            if fitted.log is not None:
+                after = learned_again(fitted, fitted.log, change, engine)
             else:
-                after = learned_again(fitted, fitted.log.changed(change), change, engine)
+                after = fitted.updated(change, engine)._with(display=fitted.display.changed(change))
         after = after._with(applied=(*fitted.applied, *applied), report=fitted.report)
         after.warm()
         self.fitted_ = after
@@ -324,7 +258,7 @@ class Model:
     @classmethod
     def from_fitted(cls, fitted: Fitted) -> Self:
         """A model around a fitted value, with the settings that it was fitted under."""
-        model = cls(**fitted_params(fitted))
+        model = cls(**asdict(fitted.settings))
         model.fitted_ = fitted
         return model
 
@@ -447,17 +381,3 @@ class Model:
         from clickbridge.models.model_folder import save
 
         save(self.fitted, path)
-
-
-def learned_again(fitted: Fitted, log: KeptLog, change: Change, engine: Engine) -> Fitted:
-    """What a model learns from a changed log with what it chose at first."""
-    graph, shown = log.graph, fitted.display.changed(change)
-    after = model_class(fitted.model).from_fitted(fitted).learned(Study(graph, engine), fitted.choices)
-    # Who typed a query is not in the log that is kept; the counts of the first fit stay.
-    display = Display.of(graph).with_fields(graph, list(shown.fields))
-    display = replace(display, queries=shown.queries, people=shown.people)
-    return after._with(display=display, log=log)
-
-
-def fitted_params(fitted: Fitted) -> Mapping[str, Any]:
-    return asdict(fitted.settings)

@@ -1,0 +1,79 @@
+"""Settings as keyword arguments, in scikit-learn's shape: a constructor that stores, `get_params`, `set_params`."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar, Self
+
+from clickbridge.errors import SettingError
+from clickbridge.settings import Setting, Settings, declared_in, grouped
+
+
+class Parameters:
+    """Takes the settings of its `Settings` by keyword and only stores them; `settings` checks them."""
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    Settings: ClassVar[type[Settings]] = Settings
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        declared = cls.declared().values()
+        own = [inspect.Parameter(s.name, keyword, default=s.default, annotation=type(s.default)) for s in declared]
+        cls.__signature__ = inspect.Signature([*cls._more_parameters(), *own])  # type: ignore[attr-defined]
+        cls.__doc__ = cls._help()
+
+    @classmethod
+    def _help(cls) -> str:
+        """What `help` shows: the class's own text, its name in a spec, and every setting under its heading."""
+        own = inspect.cleandoc(str(cls.__dict__.get("__doc__") or getattr(cls, "about", "")))
+        named = f"In a spec: `{cls.name}`, {cls.about}." if hasattr(cls, "about") else ""
+        return "\n\n".join(part for part in (own, named, *grouped(cls.declared().values())) if part)
+
+    @classmethod
+    def _more_parameters(cls) -> list[inspect.Parameter]:
+        """Parameters of the constructor beside the settings."""
+        return []
+
+    def __init__(self, **params: object) -> None:
+        declared = self.declared()
+        unknown = [name for name in params if name not in declared]
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no setting {', '.join(unknown)}; it has {', '.join(declared)}")
+        for name, setting in declared.items():
+            setattr(self, name, params.get(name, setting.default))
+
+    @classmethod
+    def declared(cls) -> dict[str, Setting]:
+        """The settings of this model, by name."""
+        return declared_in(cls.Settings)
+
+    @classmethod
+    def setting_names(cls) -> list[str]:
+        """The names of its settings."""
+        return list(cls.declared())
+
+    def get_params(self, deep: bool = True) -> dict[str, object]:
+        """The settings by name, as scikit-learn has them."""
+        return {name: getattr(self, name) for name in self.declared()}
+
+    def set_params(self, **params: object) -> Self:
+        """Checks and stores; what is fitted already stays as it is."""
+        declared = self.declared()
+        for name, value in params.items():
+            if name not in declared:
+                raise SettingError(f"{self.name} has no setting {name!r}; it has {', '.join(declared)}")
+            setattr(self, name, declared[name].check(value))
+        return self
+
+    @property
+    def settings(self) -> Any:
+        """The settings as they now are, checked and frozen."""
+        return self.Settings(**{name: getattr(self, name) for name in self.declared()})
+
+    def __repr__(self) -> str:
+        declared = self.declared()
+        given = self.get_params(deep=False).items()
+        changed = {name: value for name, value in given if name not in declared or value != declared[name].default}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
