@@ -30,7 +30,7 @@ NOT_TESTED = Verdict(ABSENT, "")
 
 
 def by_sign(found: Array, p: float, figures: str, counts: bool = False) -> Verdict:
-    """A difference that should be above 0: its mean or, with `counts`, as a sign test sees it, more above than below."""
+    """A difference that should be above 0: its mean or, with `counts`, as a sign test has it, more above than below."""
     if p >= LEVELS[0]:
         return Verdict(UNSURE, figures)
     above = np.sign(found).sum() > 0 if counts else found.mean() > 0
