@@ -306,6 +306,9 @@ def test_verdicts() -> None:
     assert verdicts.beats(data, pls, bm25, sign_on("nDCG@5")).figures.endswith("sign test p <.001")
     assert verdicts.all_of([few, verdicts.Verdict("holds", "a"), verdicts.Verdict("fails", "b")]) == ("fails", "a; b")
     assert verdicts.within(49.1, 40, 60, "49.1%").word == "holds"
+    seldom = np.array([1.0, 1.0, 1.0, -9.0])
+    assert verdicts.by_sign(seldom, 0.01, "").word == "fails"
+    assert verdicts.by_sign(seldom, 0.01, "", counts=True).word == "holds"
 
 
 def test_every_claim_names_a_table_that_there_is() -> None:

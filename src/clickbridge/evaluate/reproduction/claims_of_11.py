@@ -182,7 +182,7 @@ def _moved(condition: paper09.Condition, order: str, low: int, high: int, sign: 
         return NOT_TESTED
     p = signs(rises)
     figures = f"{rises.mean():+.2f} places over {len(rises):,} clicks, sign test p {p_in_words(p)}"
-    return by_sign(sign * rises, p, figures)
+    return by_sign(sign * rises, p, figures, counts=True)
 
 
 WEB, ENTERPRISE = paper11m.WEB, paper11m.ENTERPRISE

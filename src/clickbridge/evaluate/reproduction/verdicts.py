@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from clickbridge.evaluate.reproduction.bench import Data
-from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, gains
+from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, gains, signs
 from clickbridge.evaluate.significance import LEVELS, Array, p_in_words
 
 HOLDS, FAILS, UNSURE, ABSENT = "holds", "fails", "not significant", "not tested"
@@ -29,11 +29,12 @@ class Verdict(NamedTuple):
 NOT_TESTED = Verdict(ABSENT, "")
 
 
-def by_sign(found: Array, p: float, figures: str) -> Verdict:
-    """A difference that should be above 0."""
+def by_sign(found: Array, p: float, figures: str, counts: bool = False) -> Verdict:
+    """A difference that should be above 0: its mean or, with `counts`, as a sign test has it, more above than below."""
     if p >= LEVELS[0]:
         return Verdict(UNSURE, figures)
-    return Verdict(HOLDS if found.mean() > 0 else FAILS, figures)
+    above = np.sign(found).sum() > 0 if counts else found.mean() > 0
+    return Verdict(HOLDS if above else FAILS, figures)
 
 
 def beats(data: Data, one: Line, two: Line, test: OwnTest, only: set[str] | None = None) -> Verdict:
@@ -44,7 +45,7 @@ def beats(data: Data, one: Line, two: Line, test: OwnTest, only: set[str] | None
     p = test.p_of(found)
     a, b = (data.means(line.spec, (test.measure,), line.settings, only=only)[0] for line in (one, two))
     figures = f"{_short(a)} against {_short(b)}, {test.name} p {p_in_words(p)}"
-    return by_sign(found, p, figures)
+    return by_sign(found, p, figures, test.p_of is signs)
 
 
 def beats_all(data: Data, one: Line, others: Sequence[Line], test: OwnTest, only: set[str] | None = None) -> Verdict:
