@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-CLICKBRIDGE = (sys.executable, "-m", "clickbridge.cli.main")
+CLICKBRIDGE = (sys.executable, "-m", "clickbridge")
 ANONYMOUS = re.compile(r"RssAnon:\s+(\d+) kB")
 TARGET_GIB = 4
 
@@ -29,6 +29,7 @@ class Cost:
     seconds: float
     peak_gib: float
     peak_own_gib: float
+    cpu: float
 
 
 def measured(*command: str) -> Cost:
@@ -45,7 +46,7 @@ def measured(*command: str) -> Cost:
     poller.join()
     if process.returncode:
         sys.exit(f"{' '.join(command)} ended with {process.returncode}")
-    return Cost(seconds, usage.ru_maxrss / 2**20, own[0] / 2**20)
+    return Cost(seconds, usage.ru_maxrss / 2**20, own[0] / 2**20, usage.ru_utime + usage.ru_stime)
 
 
 def _poll(pid: int, peak: list[int], done: threading.Event) -> None:
@@ -73,10 +74,10 @@ def main() -> None:
         ingest = measured("ingest", str(log), "--docs", str(docs), "--out", str(graph))
         sizes = {"simulate": gib(log), "ingest": gib(graph)}
     print(f"{n:,} impressions of ten results, scale one-week")
-    print(f"{'step':<12}{'seconds':>10}{'lines/s':>12}{'peak GiB':>11}{'of it own':>11}{'written GiB':>13}")
+    print(f"{'step':<10}{'seconds':>9}{'CPU s':>8}{'lines/s':>12}{'peak GiB':>11}{'of it own':>11}{'written GiB':>13}")
     for step, cost in (("simulate", simulate), ("ingest", ingest)):
         print(
-            f"{step:<12}{cost.seconds:>10.1f}{n / cost.seconds:>12,.0f}{cost.peak_gib:>11.2f}"
+            f"{step:<10}{cost.seconds:>9.1f}{cost.cpu:>8.1f}{n / cost.seconds:>12,.0f}{cost.peak_gib:>11.2f}"
             f"{cost.peak_own_gib:>11.2f}{sizes[step]:>13.2f}"
         )
     verdict = "kept" if ingest.peak_gib < TARGET_GIB else "BROKEN"

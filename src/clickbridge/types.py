@@ -55,11 +55,16 @@ class Impression:
     time: float | None = None
 
     def __post_init__(self) -> None:
-        for name, ids in (("results", self.results), ("clicks", self.clicks)):
+        results, clicks = self.results, self.clicks
+        for name, ids in () if type(clicks) is list is type(results) else (("results", results), ("clicks", clicks)):
             if isinstance(ids, str):
                 raise InputError(f"{name} of a page are a list of document ids, as [{ids!r}]; got the text {ids!r}")
-        self.results, self.clicks = None if self.results is None else as_ids(self.results), as_ids(self.clicks)
-        self.query_id = as_id(self.query_id)
+        if results and type(results[0]) is not str:
+            self.results = as_ids(results)
+        if clicks and type(clicks[0]) is not str:
+            self.clicks = as_ids(clicks)
+        if self.query_id is not None:
+            self.query_id = as_id(self.query_id)
 
 
 @dataclass(slots=True)

@@ -37,6 +37,31 @@ def test_limits_are_numbers(make: Any) -> None:
         assert {name: getattr(engine, name) for name in limits} == limits
 
 
+# --- exchange ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("texts", [["a bb a ccc", "bb a", "dddd"], ["one"], []])
+def test_pieces_of_one_number_meet(engine: Engine, texts: list[str]) -> None:
+    """Words counted by several: all of one length are with one worker."""
+
+    def split(text: str, n: int) -> tuple[Any, ...]:
+        pieces: list[list[str]] = [[] for _ in range(n)]
+        for word in text.split():
+            pieces[len(word) % n].append(word)
+        return len(text.split()), *pieces
+
+    def merge(number: int, mark: str, *pieces: list[str]) -> dict[str, int]:
+        words = [word for piece in pieces for word in piece]
+        return {mark + word: words.count(word) for word in words}
+
+    reports, merged = engine.exchange(split, texts, merge, "w:")
+    assert reports == [len(text.split()) for text in texts]
+    found = {word: count for part in merged for word, count in part.items()}
+    every = " ".join(texts).split()
+    assert found == {"w:" + word: every.count(word) for word in every}
+    assert sum(map(len, merged)) == len(found), "no word is with two"
+
+
 # --- map -----------------------------------------------------------------------------------------
 
 

@@ -94,8 +94,8 @@ def test_a_graph_is_what_counting_gives(raws: list[Raw]) -> None:
 @few(6)
 def test_batches_change_nothing(raws: list[Raw], n_records: int, n_shown: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clickbridge.log.aggregate.BATCH_RECORDS", n_records)
-        patch.setattr("clickbridge.log.aggregate.BATCH_SHOWN", n_shown)
+        patch.setattr("clickbridge.log.batches.BATCH_RECORDS", n_records)
+        patch.setattr("clickbridge.log.batches.BATCH_SHOWN", n_shown)
         graph = ClickGraph.build(records(raws))
     assert described(graph) == hashed(oracle(raws), graph.secret)
 

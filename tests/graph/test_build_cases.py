@@ -172,7 +172,7 @@ def most_memory(n_lines: int, kind: str) -> int:
 
 @pytest.mark.parametrize("kind", ["pages", "triples"])
 def test_memory_does_not_grow_with_the_log(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clickbridge.log.aggregate.BATCH_RECORDS", 500)
+    monkeypatch.setattr("clickbridge.log.batches.BATCH_RECORDS", 500)
     most_memory(500, kind)  # what is loaded or remembered once
     # A line kept anywhere would be some 30 bytes: more than half a megabyte.
     assert most_memory(20_000, kind) < most_memory(1000, kind) + 100_000

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,11 @@ class Killed(Exception):
     pass
 
 
+def steps_into(lines: list[str]) -> Callable[[str], None]:
+    """A watcher that notes the steps of learning; other lines are about what comes before."""
+    return lambda line: lines.append(line) if re.search("iteration|step", line) else None
+
+
 def files(folder: Path) -> dict[str, str]:
     manifest = json.loads((folder / "manifest.json").read_text())
     parts = (folder / "parts").iterdir() if (folder / "parts").is_dir() else ()
@@ -44,17 +51,17 @@ def test_stopped_and_gone_on_with(spec: str, settings: dict[str, Any], steps: in
     graph = random_clicks(3)
     lines: list[str] = []
     whole: list[str] = []
-    build_model(spec, settings).fit(graph, watch=whole.append).save(tmp_path / "whole")
+    build_model(spec, settings).fit(graph, watch=steps_into(whole)).save(tmp_path / "whole")
 
     def stop(line: str) -> None:
-        lines.append(line)
+        steps_into(lines)(line)
         if len(lines) > steps:  # the step before this one is kept, whether steps are told before or after that
             raise Killed
 
     with nullcontext() if steps == 99 else pytest.raises(Killed):
         build_model(spec, settings).fit(graph, watch=stop, checkpoint=tmp_path / "kept")
     again: list[str] = []
-    model = build_model(spec, settings).fit(graph, watch=again.append, checkpoint=tmp_path / "kept")
+    model = build_model(spec, settings).fit(graph, watch=steps_into(again), checkpoint=tmp_path / "kept")
     model.save(tmp_path / "resumed")
     assert files(tmp_path / "resumed") == files(tmp_path / "whole")
     assert len(again) < len(whole), "all was done again"
@@ -68,7 +75,9 @@ def test_what_is_kept_serves_the_same_work_alone(tmp_path: Path) -> None:
 
     def fit(seed: int, graph: ClickGraph) -> int:
         lines.clear()
-        build_model("rmls", {**settings, "seed": seed}).fit(graph, watch=lines.append, checkpoint=tmp_path / "kept")
+        build_model("rmls", {**settings, "seed": seed}).fit(
+            graph, watch=steps_into(lines), checkpoint=tmp_path / "kept"
+        )
         return len(lines)
 
     graph = random_clicks(3)

@@ -21,7 +21,16 @@ from clickbridge.cli.console import (
     progress,
     say,
 )
-from clickbridge.cli.fitting import MinClicks, MinUsers, Response, bytes_of, checked_counting
+from clickbridge.cli.fitting import (
+    EngineName,
+    MinClicks,
+    MinUsers,
+    Response,
+    Threads,
+    bytes_of,
+    checked_counting,
+    engine_of,
+)
 from clickbridge.cli.inputs import Docs, LogReading, Logs, MaxRejects, Reading, Rejects, guesses_told, reads, tell_about
 from clickbridge.cli.pulls import Pulled, local_logs
 from clickbridge.errors import InputError, SettingError
@@ -69,6 +78,8 @@ def ingest(
     redact: Redact = "shown",
     pulled: Pulled = None,
     memory: Annotated[str, typer.Option(help="Memory for sorting and sums, as 4GiB; the rest goes to disk.")] = "1GiB",
+    engine: EngineName = "local",
+    threads: Threads = 0,
     json: Json = False,
 ) -> None:
     """Read click logs and documents into a GRAPH; documents alone are enough for models of text."""
@@ -86,6 +97,8 @@ def ingest(
     if redact not in REDACT:
         raise SettingError(f"--redact is one of {', '.join(REDACT)}; got {redact!r}")
     defaults = checked_counting(min_clicks=min_clicks, min_users=min_users, response=response)
+    if engine == "gpu":
+        raise SettingError("ingest works on local, ray or ray://HOST:PORT: a card does not help it")
     memory_mb = bytes_of(memory) // 10**6
     if memory_mb < LEAST_MEMORY_MB:
         raise SettingError(f"--memory of ingest is {LEAST_MEMORY_MB}MB at least; got {memory}")
@@ -103,7 +116,8 @@ def ingest(
         log, documents = reading.log_and_docs(logs, docs, lost, lost_docs)
         with guesses_told(json, log, documents), progress() as report:
             kept: dict[str, Any] = {"vectors": dense, "defaults": defaults, "redact": redact, "memory_mb": memory_mb}
-            graph = ClickGraph.build(log, documents, out, progress=report, **kept)
+            runs_on = engine_of(engine, threads, "0") if engine != "local" else None
+            graph = ClickGraph.build(log, documents, out, progress=report, engine=runs_on, **kept)
     tell_about(graph, log, documents, rejects or f"{out}/rejects.jsonl")
     matched = unmatched_ids(graph)
     clicked = {} if matched is None else {

@@ -18,7 +18,7 @@ MinClicks = Annotated[int | None, typer.Option(help=COUNTING["min_clicks"].help)
 MinUsers = Annotated[int | None, typer.Option(help=COUNTING["min_users"].help)]
 Response = Annotated[str | None, typer.Option(help=COUNTING["response"].help)]
 HalfLife = Annotated[float | None, typer.Option(help=COUNTING["half_life"].help)]
-EngineName = Annotated[str, typer.Option("--engine", help="Where to learn: local, ray, ray://HOST:PORT or gpu.")]
+EngineName = Annotated[str, typer.Option("--engine", help="Where to work: local, ray, ray://HOST:PORT or gpu.")]
 Threads = Annotated[int, typer.Option(min=0, max=1024, help="Threads; 0 is one for each core.")]
 Memory = Annotated[str, typer.Option(help="Memory for working arrays, as 12GiB; 0 is half of the machine's.")]
 UNITS = {

@@ -88,6 +88,14 @@ class Engine(Protocol):
         a function of a module, which depends on nothing but what it is given."""
         ...
 
+    def exchange(
+        self, split: Callable[[Any, int], tuple[Any, ...]], items: list[Any], merge: Callable[..., Any], *shared: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """`split(item, n)` gives a report and n pieces of what it makes of an item; `merge(number, *shared, *pieces)`
+        makes one thing of the pieces of that number, of all items. Reports and what `merge` makes are given back,
+        each in order; pieces go from worker to worker."""
+        ...
+
     def top_k(self, queries: Array, images: Array, k: int, hidden: Array | None) -> tuple[Array, Array]:
         """Numbers and scores (float64) of the k images with the largest dot products for each query row, best first,
         ties to the lower number; `hidden` marks images that have no score. There are as many columns as k or as

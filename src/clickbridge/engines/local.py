@@ -155,6 +155,14 @@ class Local:
         bounds = [n_rows * i // parts for i in range(parts + 1)]
         return list(self.map(lambda ends: work(self, *ends, *shared), list(pairwise(bounds))))
 
+    def exchange(
+        self, split: Callable[[Any, int], tuple[Any, ...]], items: list[Any], merge: Callable[..., Any], *shared: Any
+    ) -> tuple[list[Any], list[Any]]:
+        made = list(self.map(lambda item: split(item, self.threads), items))
+        pieces = [[one[1 + number] for one in made] for number in range(self.threads)]
+        merged = self.map(lambda pair: merge(pair[0], *shared, *pair[1]), list(enumerate(pieces)))
+        return [one[0] for one in made], list(merged)
+
     def top_k(self, queries: Array, images: Array, k: int, hidden: Array | None = None) -> tuple[Array, Array]:
         return nearest(queries, images, k, hidden, self)
 

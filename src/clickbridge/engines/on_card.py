@@ -76,6 +76,12 @@ class OnCard:
     def by_rows(self, work: Callable[..., Any], n_rows: int, *shared: Any) -> list[Any]:
         return self._here().by_rows(work, n_rows, *shared)
 
+    def exchange(
+        self, split: Callable[[Any, int], tuple[Any, ...]], items: list[Any], merge: Callable[..., Any], *shared: Any
+    ) -> tuple[list[Any], list[Any]]:
+        found: tuple[list[Any], list[Any]] = self._here().exchange(split, items, merge, *shared)
+        return found
+
     def close(self) -> None:
         """Gives the card's memory back."""
         self._matrices.clear()

@@ -27,7 +27,7 @@ from scipy import sparse
 from clickbridge.engines import shards
 from clickbridge.engines.base import Array, Item, Result
 from clickbridge.engines.local import Local
-from clickbridge.errors import EngineError
+from clickbridge.errors import ClickbridgeError, EngineError
 from clickbridge.numerics import qr
 from clickbridge.numerics.nearest import ROWS, SCORES
 from clickbridge.numerics.rmls import FactoredRows, FormedRows, Half, Shrinkage, added, decorrelation
@@ -97,7 +97,9 @@ class Ray:
                 ray.init(self.address, **quiet)
                 return
             store = max(int(self.memory * STORE_SHARE), LEAST_STORE)
-            ray.init(num_cpus=self.threads, object_store_memory=store, include_dashboard=False, **quiet)
+            # "local": one of our own, even where another cluster runs on this machine.
+            own = {"num_cpus": self.threads, "object_store_memory": store, "include_dashboard": False}
+            ray.init("local", **own, **quiet)
         except Exception as error:  # whatever a network can do
             first = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise EngineError(
@@ -296,6 +298,27 @@ class Ray:
         put = [self._cluster().put(value) for value in shared]
         tasks = [self._run(shards.rows_done, i, work, *ends, *put) for i, ends in enumerate(pairwise(bounds))]
         return self._get(tasks)
+
+    def exchange(
+        self, split: Callable[[Any, int], tuple[Any, ...]], items: list[Any], merge: Callable[..., Any], *shared: Any
+    ) -> tuple[list[Any], list[Any]]:
+        n = self.workers
+        made = [self._run(shards.pieces, i, split, item, n, returns=n + 1) for i, item in enumerate(items)]
+        merged = [
+            self._run(shards.merged, number, merge, number, *shared, *(one[1 + number] for one in made))
+            for number in range(n)
+        ]
+        return self._results([one[0] for one in made]), self._results(merged)
+
+    def _results(self, refs: list[Any]) -> list[Any]:
+        """What tasks gave; an error of ours in a worker is the same error here."""
+        try:
+            found: list[Any] = self._get(refs)
+        except self._cluster().exceptions.RayTaskError as error:
+            if isinstance(error.cause, ClickbridgeError):
+                raise error.cause from None
+            raise
+        return found
 
 
 def _imported() -> Any:

@@ -175,3 +175,11 @@ def best_of(found: list[tuple[Array, Array]], k: int) -> tuple[Array, Array]:
 def rows_done(threads: int, work: Callable[..., Any], start: int, stop: int, *shared: Any) -> Any:
     with Local(threads) as engine, engine.at_work():
         return work(engine, start, stop, *shared)
+
+
+def pieces(threads: int, split: Callable[..., Any], item: Any, n: int) -> Any:
+    return split(item, n)
+
+
+def merged(threads: int, merge: Callable[..., Any], *given: Any) -> Any:
+    return merge(*given)

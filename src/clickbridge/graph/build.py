@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, SettingError
 from clickbridge.graph.dense import write_vectors
 from clickbridge.graph.responses import kept_pairs
@@ -36,7 +37,9 @@ def build_graph(
     memory_mb: int,
     secret: Secret | None,
     redact: str,
+    engine: Engine | None = None,
 ) -> None:
+    """`engine` has workers that share the files of the log; None, or `Local`: one after the other."""
     if redact not in REDACT:
         raise SettingError(f"redact must be one of {', '.join(REDACT)}; got {redact!r}")
     secret = secret or earlier_secret(out)
@@ -44,7 +47,16 @@ def build_graph(
         ArtifactWriter(out, KIND) as writer,
         closing(LogAggregator(writer.scratch(), memory_mb, secret=secret)) as aggregator,
     ):
-        _add_all(aggregator, log, docs, progress, redact)
+        _add_documents(aggregator, docs, progress)
+        if engine is not None and engine.name == "ray" and isinstance(log, LogReader):
+            from clickbridge.log.partitions import aggregate
+
+            progress("log files", len(log.paths))
+            aggregate(log, aggregator, engine, redact == "learned")
+            n_records = len(log.paths)
+        else:
+            n_records = _add_log(aggregator, log, progress, redact)
+        _check_any(aggregator, n_records > 0 or bool(getattr(log, "paths", ())))
         progress("merging", 0)
         aggregator.finish()
         parts = write_log(writer, aggregator)
@@ -62,24 +74,29 @@ def build_graph(
         writer.commit(**header(defaults, aggregator.summary.as_dict(), parts, redact))
 
 
-def _add_all(
-    aggregator: LogAggregator, log: Iterable[LogRecord], docs: Iterable[Document], progress: Progress, redact: str
-) -> None:
+def _add_documents(aggregator: LogAggregator, docs: Iterable[Document], progress: Progress) -> None:
     for count, document in enumerate(docs, 1):
         aggregator.add_document(document)
         if count % 10_000 == 0:
             progress("documents", count)
+
+
+def _add_log(aggregator: LogAggregator, log: Iterable[LogRecord], progress: Progress, redact: str) -> int:
+    """How many records there were."""
     # A reader normalises queries; records made by hand may hold them as they were typed.
-    source, clean = log, log if isinstance(log, LogReader) else map(_normalised, log)
+    clean = log if isinstance(log, LogReader) else map(_normalised, log)
     if redact == "learned":
         clean = map(_without_names, clean)
     count = 0
     for count, record in enumerate(clean, 1):
         aggregator.add(record)
         if count % 20_000 == 0:
-            progress(source.reads.lines if isinstance(source, LogReader) else "log lines", count)
+            progress(log.reads.lines if isinstance(log, LogReader) else "log lines", count)
+    return count
+
+
+def _check_any(aggregator: LogAggregator, has_log: bool) -> None:
     summary = aggregator.summary
-    has_log = count > 0 or bool(getattr(log, "paths", ()))
     if not summary.impressions and not summary.clicks and (has_log or not summary.documents):
         raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import sparse
 
+from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart
 from clickbridge.frames import Frame
 from clickbridge.graph.dense import Encoder, Vectors, document_texts, fill_vectors
@@ -93,6 +94,7 @@ class ClickGraph:
         memory_mb: int = MEMORY_MB,
         secret: Secret | None = None,
         redact: str = "shown",
+        engine: Engine | None = None,
     ) -> ClickGraph:
         """Reads the log and the documents once, out of core; with `out`, the GRAPH is written there.
 
@@ -101,7 +103,8 @@ class ClickGraph:
         of counting that `fit` uses, `progress` is told what is being done and how far it is. Users are hashed
         by a `secret`, a new one or that of the GRAPH at `out`; give that of another GRAPH to merge the two later.
         `redact` says where e-mail addresses, numbers of phones and cards and the like are hidden: "shown" from others,
-        "learned" from the GRAPH too, or "off".
+        "learned" from the GRAPH too, or "off". With an `engine` of several workers, `Ray`, they read the files of
+        the log; all must see these and `out`.
         """
         # It needs DuckDB, which who only holds a GRAPH need not load.
         from clickbridge.graph.build import build_graph
@@ -109,7 +112,7 @@ class ClickGraph:
         def build(place: str | Path) -> ClickGraph:
             tell = progress or (lambda what, count: None)
             more: dict[str, Any] = {"vectors": vectors or {}, "defaults": defaults or {}, "memory_mb": memory_mb}
-            build_graph(log, docs, place, progress=tell, secret=secret, redact=redact, **more)
+            build_graph(log, docs, place, progress=tell, secret=secret, redact=redact, engine=engine, **more)
             return cls.open(place)
 
         if out is not None:

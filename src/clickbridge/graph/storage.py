@@ -241,8 +241,8 @@ def _write_events(writer: PartWriter, log: LogAggregator, unknown: set[str]) -> 
     # Without pages, times and users the pairs alone say all there is to say.
     alone = not (summary.has_impressions or summary.has_times or summary.has_users)
     no_pages = set() if summary.has_impressions else set(COLUMNS["impressions"])
-    no_clicks = set() if log.has_clicks and not alone else set(COLUMNS["clicks"])
-    no_clicks |= set() if log.has_stated_impressions else {"impressions"}
+    no_clicks = set() if log.batches.has_clicks and not alone else set(COLUMNS["clicks"])
+    no_clicks |= set() if log.batches.has_stated_impressions else {"impressions"}
     with (
         _column_files(writer, "impressions", unknown | no_pages) as pages,
         _column_files(writer, "clicks", unknown | no_clicks) as clicks,

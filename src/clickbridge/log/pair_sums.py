@@ -15,34 +15,49 @@ Array = np.ndarray[Any, Any]
 
 
 class PairSums:
-    """Sums clicks, impressions, distinct clicking users, first and last click of each pair."""
+    """Sums clicks, impressions, distinct clicking users, first and last click of each pair. Most of what is shown is
+    never clicked and makes no pair, so it is only counted, and looked up at the end for the pairs that there are."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._sql = connection
         connection.execute(
-            "CREATE TABLE pair_part (query INT, doc INT, clicks BIGINT, impressions BIGINT,"
-            " first DOUBLE, last DOUBLE, stated BOOL)"
+            "CREATE TABLE pair_part (query INT, doc INT, clicks BIGINT, impressions BIGINT, first DOUBLE, last DOUBLE)"
         )
+        connection.execute("CREATE TABLE shown_part (query INT, doc INT, impressions INT)")
         connection.execute("CREATE TABLE pair_user (query INT, doc INT, user UBIGINT)")
 
     def add_pages(self, pages: Mapping[str, Array]) -> None:
         """Shown documents: they make a pair where one was clicked."""
-        wide = {name: np.repeat(pages[name], pages["length"]) for name in ("query", "time", "user")}
-        ones = np.ones(len(pages["doc"]), dtype=np.int32)
-        self._add(wide | {"doc": pages["doc"], "clicks": pages["clicked"], "impressions": ones}, stated=False)
+        page = np.repeat(np.arange(len(pages["length"])), pages["length"])
+        key = np.sort((pages["query"].astype(np.int64)[page] << 32) | pages["doc"])
+        first = np.flatnonzero(np.diff(key, prepend=-1))
+        counts = np.diff(first, append=len(key)).astype(np.int32)
+        key = key[first]
+        rows = pa.table(  # noqa: F841 - DuckDB reads it by name
+            {
+                "query": (key >> 32).astype(np.int32),
+                "doc": (key & 0xFFFFFFFF).astype(np.int32),
+                "impressions": counts,
+            }
+        )
+        self._sql.execute("INSERT INTO shown_part SELECT * FROM rows")
+        clicked = np.flatnonzero(pages["clicked"])
+        own = {name: pages[name][page[clicked]] for name in ("query", "time", "user")}
+        ones = np.ones(len(clicked), dtype=np.int32)
+        self._add(own | {"doc": pages["doc"][clicked], "clicks": ones, "impressions": 0 * ones})
 
     def add_clicks(self, clicks: Mapping[str, Array]) -> None:
         """Rows of a table: each makes a pair, even without a click."""
-        self._add(clicks, stated=True)
+        self._add(clicks)
 
-    def _add(self, columns: Mapping[str, Array], stated: bool) -> None:
+    def _add(self, columns: Mapping[str, Array]) -> None:
         if not len(columns["query"]):
             return
         rows = pa.table(dict(columns))  # noqa: F841 - DuckDB reads it by name
         self._sql.execute(
             "INSERT INTO pair_part SELECT query, doc, sum(clicks), sum(impressions),"
-            " min(time) FILTER (clicks > 0 AND NOT isnan(time)), max(time) FILTER (clicks > 0 AND NOT isnan(time)),"
-            f" {stated} FROM rows GROUP BY query, doc"
+            " min(time) FILTER (clicks > 0 AND NOT isnan(time)), max(time) FILTER (clicks > 0 AND NOT isnan(time))"
+            " FROM rows GROUP BY query, doc"
         )
         self._sql.execute(
             "INSERT INTO pair_user SELECT DISTINCT query, doc, user FROM rows WHERE clicks > 0 AND user <> 0"
@@ -53,13 +68,14 @@ class PairSums:
         return stream(
             self._sql,
             "WITH sums AS (SELECT query, doc, sum(clicks) AS clicks, sum(impressions) AS impressions,"
-            "   min(first) AS first, max(last) AS last FROM pair_part GROUP BY query, doc"
-            "   HAVING sum(clicks) > 0 OR bool_or(stated)),"
+            "   min(first) AS first, max(last) AS last FROM pair_part GROUP BY query, doc),"
+            " shown AS (SELECT query, doc, sum(impressions) AS shown FROM shown_part"
+            "   SEMI JOIN pair_part USING (query, doc) GROUP BY query, doc),"
             " people AS (SELECT query, doc, count(DISTINCT user) AS users FROM pair_user GROUP BY query, doc)"
-            " SELECT query, doc, clicks::BIGINT AS clicks, impressions::BIGINT AS impressions,"
+            " SELECT query, doc, clicks::BIGINT AS clicks, (impressions + coalesce(shown, 0))::BIGINT AS impressions,"
             "   coalesce(users, 0)::INT AS users, coalesce(first, 'nan')::DOUBLE AS first,"
             "   coalesce(last, 'nan')::DOUBLE AS last"
-            " FROM sums LEFT JOIN people USING (query, doc) ORDER BY query, doc",
+            " FROM sums LEFT JOIN shown USING (query, doc) LEFT JOIN people USING (query, doc) ORDER BY query, doc",
             rows,
         )
 

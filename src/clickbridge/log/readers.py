@@ -80,10 +80,7 @@ class LogReader:
             for path in self.paths:
                 with open_stream(path, self.reads.begin) as stream:
                     source, layout = self._recognised(path, stream)
-                    if path not in self.layouts:
-                        self.layouts[path] = layout
-                        for files, options in guesses_in_words([layout]):
-                            LOGGER.info("guessed for %s: %s", files, options)
+                    self.know(path, layout)
                     if is_joined(layout):
                         join = join or ends.enter_context(event_join(self.rejects))
                         rows = source.records(self.rejects)
@@ -92,6 +89,13 @@ class LogReader:
                         yield from self._read(source, layout)
             if join is not None:
                 yield from self._joined(join)
+
+    def know(self, path: str, layout: Layout) -> None:
+        """How a file is read, said where it was guessed."""
+        if path not in self.layouts:
+            self.layouts[path] = layout
+            for files, options in guesses_in_words([layout]):
+                LOGGER.info("guessed for %s: %s", files, options)
 
     def _join(
         self, join: EventJoin, rows: Iterator[tuple[int, Any]], layout: Layout, lists_as_text: bool
@@ -145,7 +149,9 @@ class LogReader:
             before: LogRecord | None = None
             for record in records:
                 # Without a time, equal rows are so many clicks.
-                self.repeated += record == before and getattr(record, "time", None) is not None
+                time = getattr(record, "time", None)
+                if time is not None:
+                    self.repeated += time == getattr(before, "time", None) and record == before
                 before = record
                 yield record
             return
@@ -190,10 +196,14 @@ def record_cleaner(layout: Layout, lists_as_text: bool) -> Callable[[Any], Impre
     columns, scale, form = layout.renamed, time_scale(layout.time_unit), layout.time_format
     pages = layout.format == "sessions"
     lists = pages and (lists_as_text or layout.columns.get("doc_id") is not None)
+    shown = layout.format == "shown"
+    as_is = pages and not lists and not columns and form is None
 
     def clean(row: Any) -> Impression | PairCount:
+        if as_is and type(row) is dict and not is_marked(row.get("results")):
+            return clean_session(row, scale)  # most logs, and most lines
         row = renamed_row(checked_row(row), columns) if columns else checked_row(row)
-        if layout.format == "shown":
+        if shown:
             row = row | {"clicks": int(flag(row.get("clicks"))), "impressions": 1}
         if form is not None and "time" in row:
             row["time"] = read_time(row["time"], form)

@@ -175,7 +175,7 @@ def _loaded(line: bytes) -> Any:
 
 def _json_records(source: Source, rejects: RejectLog) -> Iterator[tuple[int, Any]]:
     if source.depth is None:
-        raw: Iterator[bytes] = lines(source.stream, source.path)
+        raw: Iterator[bytes] = lines(source.stream, source.path, ends=True)  # to JSON they are blanks
     else:
         raw = json_objects(source.stream, source.path, source.depth)
     for number, line in enumerate(raw, 1):
@@ -188,6 +188,10 @@ def _json_records(source: Source, rejects: RejectLog) -> Iterator[tuple[int, Any
             rejects.lines += 1
             rejects.add(source.path, number, f"not JSON: {error.msg}{hint}")
             continue
-        for record in unwrapped(value) if source.wrapped else (value,):
+        if not source.wrapped:
+            rejects.lines += 1
+            yield number, value
+            continue
+        for record in unwrapped(value):
             rejects.lines += 1
             yield number, record

@@ -1,0 +1,96 @@
+"""A log read by several workers is the same GRAPH."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clickbridge import ClickGraph, read_docs, read_log
+from clickbridge.engines.local import Local
+from clickbridge.engines.ray import Ray
+from clickbridge.errors import InputError, SettingError
+from clickbridge.io.secret import Secret
+from clickbridge.log import batches
+from clickbridge.log.rejects import RejectLog
+from clickbridge.simulate.scale import write_log
+
+SECRET = Secret(bytes(range(32)))
+
+
+class Several(Local):
+    """The exchange in this process, under the name by which a log is shared out."""
+
+    name = "ray"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Path]:
+    """Pages in two files, click counts in one; some lines that cannot be used."""
+    folder = tmp_path_factory.mktemp("log")
+    write_log("one-week", folder / "pages", fraction=0.01, impressions=1500)
+    write_log("one-week", folder / "counts", fraction=0.01, seed=1)
+    lines = gzip.decompress((folder / "pages/log.jsonl.gz").read_bytes()).splitlines(keepends=True)
+    for name, own in (("a.jsonl", lines[:700]), ("b.jsonl", [*lines[700:], b"no json\n", lines[3], lines[3]])):
+        (folder / name).write_bytes(b"".join(own))
+    return [folder / "a.jsonl", folder / "counts/log.parquet", folder / "b.jsonl"], folder / "pages/docs.jsonl.gz"
+
+
+def built(data: tuple[list[Path], Path], out: Path, engine: Any, **more: Any) -> tuple[dict[str, str], dict[str, Any]]:
+    logs, docs = data
+    rejects = RejectLog("1%", out.with_suffix(".rejects"))
+    log = read_log(*map(str, logs), rejects=rejects)
+    graph = ClickGraph.build(log, read_docs(str(docs)), out, engine=engine, secret=SECRET, **more)
+    files = json.loads((out / "manifest.json").read_text())["files"]
+    lost = [json.loads(line) for line in out.with_suffix(".rejects").read_text().splitlines()]
+    said = {"lost": lost, "lines": rejects.lines, "repeated": log.repeated, "formats": list(log.layouts)}
+    return {name: entry["sha256"] for name, entry in files.items()}, {**graph.summary, **said}
+
+
+@pytest.mark.parametrize("redact", ["shown", "learned"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_partitions_give_the_same_graph(
+    data: Any, threads: int, redact: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = built(data, tmp_path / "local", None, redact=redact)
+    monkeypatch.setattr(batches, "BATCH_RECORDS", 300)
+    found = built(data, tmp_path / "parts", Several(threads), redact=redact)
+    assert found == expected
+    assert expected[1]["lost"][0]["reason"].startswith("not JSON")
+    assert not (tmp_path / "parts" / ".scratch").exists()
+
+
+@pytest.mark.ray
+def test_workers_of_ray_give_the_same_graph(data: Any, tmp_path: Path) -> None:
+    if os.environ.get("REQUIRE_ALL") != "1":
+        pytest.importorskip("ray")
+    with Ray(threads=2, memory=1 << 29) as engine:
+        sizes: list[int] = []
+        get = engine._get
+
+        def noted(refs: Any) -> Any:
+            found = get(refs)
+            sizes.append(len(repr(found)))
+            return found
+
+        engine._get = noted  # type: ignore[method-assign]
+        assert built(data, tmp_path / "ray", engine) == built(data, tmp_path / "local", None)
+        assert max(sizes) < 5000, "names and counts, whatever the size of the log"
+        with pytest.raises(InputError, match="unusable"):
+            ClickGraph.build(read_log(str(data[0][2]), rejects=RejectLog(0.0)), (), tmp_path / "none", engine=engine)
+        assert not (tmp_path / "none").exists()
+
+
+def test_what_cannot_be_read_apart_is_refused(data: Any, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="leave out --dedupe"):
+        ClickGraph.build(read_log(str(data[0][0]), dedupe=True), (), tmp_path / "graph", engine=Several(2))
+    rows = [{"query": "a", "doc_id": f"d{i}", "position": i, "clicked": 0, "session": "s"} for i in range(3)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    log = read_log(str(tmp_path / "rows.jsonl"), format="shown")
+    with pytest.raises(InputError, match="use --engine local"):
+        ClickGraph.build(log, (), tmp_path / "graph", engine=Several(2))
+    assert not (tmp_path / "graph").exists()
