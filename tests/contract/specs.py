@@ -10,6 +10,7 @@ COMPOSITES = [
     "bm25+lmir",
     "bm25+pls",
     "rrf:bm25+lmir",
+    "mart:bm25",
     "mart:bm25+lmir",
     "bm25+walk",
     "given+bm25",
@@ -23,6 +24,6 @@ CHOOSERS = {"auto"}
 SPECS = [*(name for name in MODELS if name not in CHOOSERS), *COMPOSITES]
 GIVES_ORDER = {"given", "given+bm25", "online:given"}
 """Models whose score is the incoming order itself."""
-PER_LIST = {"bm25+walk", "rrf:bm25+lmir", "mart:bm25+lmir", "given+bm25", "online:bm25"}
+PER_LIST = {"bm25+walk", "rrf:bm25+lmir", "mart:bm25", "mart:bm25+lmir", "given+bm25", "online:bm25"}
 """Models that look at a list as a whole: a document's score depends on the others."""
 S_FUNCTIONS = [spec for spec in SPECS if "maps" in build_model(spec).abilities()]

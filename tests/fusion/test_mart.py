@@ -310,7 +310,7 @@ def test_forests_that_share_their_parts_are_those_fitted_apart() -> None:
     apart, shared, study = [mart.fit(graph) for mart in forests()], forests(), Study(graph)
     for forest in shared:
         forest.parts[1] = Counting(fields="body")
-    choices = choose_together(shared, study)
+    choices = choose_together([forest.in_language_of(study) for forest in shared], study)
     assert len(learned) == len(set(map(id, learned))) == shared[0].folds, "once on the rest of each fold, for all"
     for forest, own in zip(shared, choices, strict=True):
         forest.fit_on(study, own)
