@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import json
 import os
 import pickle
 import subprocess
@@ -134,3 +135,13 @@ def test_top_k_keeps_to_its_memory(tiles: int) -> None:
     finally:
         tracemalloc.stop()
     assert peak < memory + 2**20  # and the answer
+
+
+def test_every_blas_has_one_thread_at_work_also_one_that_is_used_later() -> None:
+    script = "from clickbridge.engines.local import Local; from threadpoolctl import threadpool_info\n"
+    script += "with Local(2).at_work():\n    import scipy.linalg\n"
+    script += "    print([lib['num_threads'] for lib in threadpool_info() if lib['user_api'] == 'blas'])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    threads = json.loads(done.stdout)
+    assert len(threads) >= 1
+    assert set(threads) == {1}

@@ -170,6 +170,8 @@ class Local:
 @cache
 def _blas() -> ThreadpoolController:
     """The BLAS libraries of this process, looked up once."""
+    import scipy.linalg  # noqa: F401 - SciPy brings a BLAS of its own, which comes with this
+
     return ThreadpoolController().select(user_api="blas")
 
 
