@@ -11,7 +11,7 @@ from clickbridge.evaluate.compare import _measured
 from clickbridge.evaluate.results import Comparison
 from clickbridge.evaluate.slices import Cell, QueryFacts
 from clickbridge.evaluate.trial import Trial
-from clickbridge.graph.rank_effect import RankEffect
+from clickbridge.graph.parts import Impressions
 from clickbridge.measures import parse_measures
 from clickbridge.types import ResultList
 
@@ -64,8 +64,17 @@ def made() -> Comparison:
         titles={d: f"A title of some length, number {d}" for r in lists for d in r.results[::2]},
         notes=["a note"],
         made={"command": "clickbridge compare graph", "date": "2026-01-01"},
-        by_rank=RankEffect([0.4, 0.2, 0.1], [1.0, 0.6, 0.35], 1_234),
+        pages=shown_pages(1_234),
     )  # fmt: skip
+
+
+def shown_pages(n: int) -> Impressions:
+    """Pages of three results for one query: the first is always clicked, on every third page the second too."""
+    clicked = np.tile(np.array([1, 0, 0], dtype=np.int8), n)
+    clicked[1::9] = 1
+    return Impressions(
+        np.zeros(n, np.int32), np.arange(0, 3 * n + 1, 3), np.tile(np.arange(3, dtype=np.int32), n), clicked
+    )
 
 
 def facts(asked: ResultList, clicks: int) -> QueryFacts:

@@ -59,7 +59,7 @@ def page(made: Comparison) -> str:
 def test_looks_by_rank_are_drawn_where_the_log_has_pages(made: Comparison, page: str) -> None:
     assert 'id="plot-by_rank"' in page
     assert "1,234 pages" in page
-    without = render(replace(made, by_rank=None))
+    without = render(replace(made, pages=None))
     assert 'id="plot-by_rank"' not in without
     assert "has no result pages" in without
 

@@ -26,7 +26,7 @@ def log(pages: int) -> list[Impression]:
 
 def test_looks_are_recovered_and_clicks_counted() -> None:
     pages = log(6000)
-    found = rank_effect(ClickGraph.build(pages))
+    found = rank_effect(ClickGraph.build(pages).impressions)
     assert found is not None
     assert found.examined == pytest.approx(LOOKS, abs=0.06)
     assert found.clicked[0] == pytest.approx(sum((p.results or [])[0] in p.clicks for p in pages) / len(pages))
@@ -36,12 +36,12 @@ def test_looks_are_recovered_and_clicks_counted() -> None:
 def test_of_a_long_log_the_newest_pages_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PAGES", 50)
     pages = [Impression("a", ["x", "y"], ["x"])] * 100 + [Impression("a", ["x", "y"], ["y"])] * 50
-    found = rank_effect(ClickGraph.build(pages))
+    found = rank_effect(ClickGraph.build(pages).impressions)
     assert found is not None
     assert found.clicked == [0.0, 1.0]
     assert found.pages == 50
 
 
 def test_nothing_to_tell_without_pages_or_clicks() -> None:
-    assert rank_effect(ClickGraph.build([Impression("a", None, ["x"])])) is None
-    assert rank_effect(ClickGraph.build([Impression("a", ["x", "y"], [])])) is None
+    assert rank_effect(ClickGraph.build([Impression("a", None, ["x"])]).impressions) is None
+    assert rank_effect(ClickGraph.build([Impression("a", ["x", "y"], [])]).impressions) is None

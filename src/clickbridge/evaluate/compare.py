@@ -40,7 +40,6 @@ from clickbridge.evaluate.trial import (
 )
 from clickbridge.frames import Frame
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.rank_effect import rank_effect
 from clickbridge.graph.responses import responses
 from clickbridge.io.lists import write_lists
 from clickbridge.measures import Measure, evaluate_run, main_measure, parse_measures
@@ -151,7 +150,7 @@ def compare(
         titles=_titles(opened, labelled),
         notes=notes,
         made=_made(command, graph, opened, lists, labelled),
-        by_rank=rank_effect(opened),
+        pages=opened.impressions,
     )
 
 

@@ -17,7 +17,8 @@ from clickbridge.evaluate.slices import GROUPINGS, Cell, QueryFacts, cell, group
 from clickbridge.evaluate.tables import html_of, text_table
 from clickbridge.evaluate.trial import Trial
 from clickbridge.frames import Table, Value, frame_of_rows
-from clickbridge.graph.rank_effect import RankEffect
+from clickbridge.graph.parts import Impressions
+from clickbridge.graph.rank_effect import RankEffect, rank_effect
 from clickbridge.io.files import plain_cell, written_aside
 from clickbridge.types import ResultList
 
@@ -70,7 +71,13 @@ class Comparison:
     titles: Mapping[str, str]
     notes: list[str]
     made: dict[str, str]
-    by_rank: RankEffect | None = None
+    pages: Impressions | None = None
+    """The result pages that models learned from."""
+
+    @cached_property
+    def by_rank(self) -> RankEffect | None:
+        """Clicks and looks by rank, worked out for who asks."""
+        return rank_effect(self.pages)
 
     def __getitem__(self, spec: str) -> ModelResult:
         return next(model for model in self.models if model.spec == spec)

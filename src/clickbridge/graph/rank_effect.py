@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.parts import Array, Impressions
 from clickbridge.graph.sums import pair_keys
-from clickbridge.log.bias import position_based, ranks
+from clickbridge.log.bias import PositionBased, position_based, rank_rates
 
 RANKS = 10
 PAGES = 200_000
@@ -24,17 +24,26 @@ class RankEffect:
     pages: int
 
 
-def rank_effect(graph: ClickGraph) -> RankEffect | None:
+def shown_pairs(pages: Impressions) -> Array:
+    """The pair of query and document of each shown result, as one number."""
+    return pair_keys(np.repeat(pages.query, pages.lists.lengths), pages.doc)
+
+
+def longest_page(pages: Impressions) -> int:
+    return int(np.diff(pages.indptr).max(initial=1))
+
+
+def position_model(pages: Impressions) -> PositionBased:
+    """The position-based model of a log's pages."""
+    return position_based(pages.indptr, pages.clicked.astype(bool), shown_pairs(pages), longest_page(pages))
+
+
+def rank_effect(pages: Impressions | None) -> RankEffect | None:
     """None where the log has no result pages, or nothing was clicked on them."""
-    pages = graph.impressions
     if pages is None or not pages.clicked.any():
         return None
     if len(pages) > PAGES:
         pages = pages.take(np.arange(len(pages)) >= len(pages) - PAGES)
-    clicked, indptr = pages.clicked.astype(bool), pages.indptr
-    longest = int(np.diff(indptr).max(initial=1))
-    key = pair_keys(np.repeat(pages.query, pages.lists.lengths), pages.doc)
-    rank = ranks(indptr)
-    rates = np.bincount(rank, clicked, minlength=longest) / np.maximum(np.bincount(rank, minlength=longest), 1)
-    examined = position_based(indptr, clicked, key, longest).examined
+    rates = rank_rates(pages.indptr, pages.clicked, longest_page(pages))
+    examined = position_model(pages).examined
     return RankEffect(rates[:RANKS].tolist(), examined[:RANKS].tolist(), len(pages))

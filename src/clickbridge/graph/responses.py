@@ -13,8 +13,9 @@ from scipy import sparse
 from clickbridge.errors import InputError, MissingPart
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.parts import Array, Pairs, time_or_nan
+from clickbridge.graph.rank_effect import longest_page, position_model, shown_pairs
 from clickbridge.graph.sums import pair_keys
-from clickbridge.log.bias import LEAST_EXAMINED, expected_clicks, position_based, ranks
+from clickbridge.log.bias import LEAST_EXAMINED, expected_clicks, ranks
 
 DAY = 86400.0
 UNBIASED = ("coec", "pbm", "ips")
@@ -148,9 +149,7 @@ def unbiased_clicks(graph: ClickGraph, response: str, half_life: float = 0.0) ->
     pages = graph.impressions
     assert pages is not None
     clicked, indptr = pages.clicked.astype(bool), pages.indptr
-    key = pair_keys(np.repeat(pages.query, pages.lists.lengths), pages.doc)
-    longest = int(np.diff(indptr).max(initial=1))
-    model = position_based(indptr, clicked, key, longest)
+    key, longest, model = shown_pairs(pages), longest_page(pages), position_model(pages)
     if response == "ips":
         worth = np.where(clicked, 1.0 / np.maximum(model.examined, LEAST_EXAMINED)[ranks(indptr)], 0.0)
     elif response == "pbm":

@@ -61,13 +61,19 @@ def falling(values: Array, weights: Array) -> Array:
     return np.concatenate([np.full(int(n), v) for v, _, n in pools]) if pools else np.empty(0)
 
 
-def expected_clicks(indptr: Array, clicked: Array, longest: int) -> Array:
-    """For each shown result, the rate of its rank over all pages: its expected clicks."""
+def rank_rates(indptr: Array, clicked: Array, longest: int) -> Array:
+    """For ranks 1 to `longest`, the share of pages that are clicked there, of those that reach it; what stands lower
+    counts for the last."""
     rank = np.minimum(ranks(indptr), longest - 1)
     shown = np.bincount(rank, minlength=longest)
     hits = np.bincount(rank, clicked > 0, minlength=longest)
     rates: Array = np.divide(hits, shown, out=np.zeros(longest), where=shown > 0)
-    return rates[rank]
+    return rates
+
+
+def expected_clicks(indptr: Array, clicked: Array, longest: int) -> Array:
+    """For each shown result, the rate of its rank over all pages: its expected clicks."""
+    return rank_rates(indptr, clicked, longest)[np.minimum(ranks(indptr), longest - 1)]
 
 
 @dataclass(frozen=True)
