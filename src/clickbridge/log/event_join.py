@@ -11,10 +11,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import astuple, fields
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import duckdb
 import pyarrow as pa
 
 from clickbridge.log.pair_sums import connect, database_errors, stream
@@ -56,16 +58,21 @@ class EventJoin:
     def __init__(self, rejects: RejectLog) -> None:
         self._rejects = rejects
         self._files = ExitStack()
-        folder = Path(self._files.enter_context(tempfile.TemporaryDirectory(prefix="clickbridge-")))
-        self._sql = connect(folder, MEMORY_MB)
-        self._files.callback(self._sql.close)
         self._rows: dict[str, list[tuple[Any, ...]]] = {"search": [], "action": []}
         self._place = 0
-        for name, schema in (("search", SEARCH), ("action", ACTION)):
-            columns = ", ".join(f'"{field.name}" {_sql_type(field.type)}' for field in schema)
-            self._sql.execute(f"CREATE TABLE {name} ({columns})")
         self.notes: list[str] = []
         self._lost: dict[str, int] = {}
+
+    @cached_property
+    def _sql(self) -> duckdb.DuckDBPyConnection:
+        """Opened by the first event: it takes longer than to read a small file."""
+        folder = Path(self._files.enter_context(tempfile.TemporaryDirectory(prefix="clickbridge-")))
+        connection = connect(folder, MEMORY_MB)
+        self._files.callback(connection.close)
+        for name, schema in (("search", SEARCH), ("action", ACTION)):
+            columns = ", ".join(f'"{field.name}" {_sql_type(field.type)}' for field in schema)
+            connection.execute(f"CREATE TABLE {name} ({columns})")
+        return connection
 
     def close(self) -> None:
         self._files.close()
@@ -99,6 +106,9 @@ class EventJoin:
     def impressions(self) -> Iterator[Impression]:
         """A result page for each search, in the order of the log; a search that only its actions know of has the
         results that they name."""
+        if not self._place:
+            self.notes.append("0 searches and 0 clicked results were joined")
+            return
         self._flush()
         clicks = pages = 0
         with database_errors():
