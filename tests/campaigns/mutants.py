@@ -71,7 +71,7 @@ def places(tree: ast.Module) -> list[tuple[ast.AST, str]]:
             out.append((node, "ops"))
         if isinstance(node, ast.Constant) and type(node.value) in (int, float, bool):
             out.append((node, "value"))
-        if isinstance(node, ast.Return) and node.value is not None:
+        if isinstance(node, ast.Return) and not (node.value is None or ast.unparse(node.value) == "None"):
             out.append((node, "return"))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
             out.append((node, "unary"))
