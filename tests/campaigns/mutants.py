@@ -32,7 +32,7 @@ from campaigns.tally import Tally
 
 SHORT, LONG = 4, 600
 ROOMS = {
-    "measures": ("measures", "evaluate/test_trial.py"),
+    "measures": ("measures",),
     "graph": (
         "graph",
         "models/test_study.py",
