@@ -155,6 +155,7 @@ def surveyed(name: str, home: Path, root: Path) -> Room:
     import coverage
 
     (home / "recording.py").write_text(PLUGIN)
+    (home / "coveragerc").write_text("")  # the project's own measures children too, in files of their own
     env = {**_environment(home, root), "SECONDS": str(home / "seconds.json"), "COVERAGE_FILE": str(home / ".coverage")}
     line = [
         sys.executable,
@@ -162,6 +163,7 @@ def surveyed(name: str, home: Path, root: Path) -> Room:
         "-m",
         "coverage",
         "run",
+        f"--rcfile={home / 'coveragerc'}",
         f"--source={home / 'src/clickbridge' / name}",
         "-m",
         "pytest",
