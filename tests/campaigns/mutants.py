@@ -14,6 +14,7 @@ import argparse
 import ast
 import compileall
 import copy
+import gc
 import json
 import os
 import resource
@@ -186,13 +187,16 @@ def _tests(name: str, root: Path) -> list[str]:
 
 def _environment(home: Path, root: Path) -> dict[str, str]:
     paths = os.pathsep.join([str(home / "src"), str(home), str(root / "tests")])
-    return {**os.environ, "PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "1"}
+    own = {"PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "1"}
+    # Plugins that are installed and not used here take most of a second to import.
+    return {**os.environ, **own, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 def _tried(home: Path, root: Path, tests: Sequence[str], most_cpu: int) -> None:
     """In the child: the tests over the copy, which holds the change. It writes no bytecode, which the next change of
     the same size in the same second would be taken for."""
     os.dup2(2, 1)
+    gc.freeze()  # what the parent has imported is not gone through again
     resource.setrlimit(resource.RLIMIT_CPU, (most_cpu, most_cpu))
     os.environ.update(_environment(home, root), PYTHONDONTWRITEBYTECODE="1")
     sys.dont_write_bytecode = True
@@ -202,7 +206,7 @@ def _tried(home: Path, root: Path, tests: Sequence[str], most_cpu: int) -> None:
         del sys.modules[module]
     import pytest
 
-    raise SystemExit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *QUIET, *tests])))
+    raise SystemExit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *QUIET, *tests])))
 
 
 def tried(room: Room, home: Path, root: Path, file: Path, number: int) -> str:
