@@ -36,7 +36,6 @@ ROOMS = {
     "measures": ("measures",),
     "graph": (
         "graph",
-        "models/test_study.py",
         "cli/test_privacy.py::test_forget_in_a_graph",
         "cli/test_privacy.py::test_what_cannot_be_forgotten",
     ),
