@@ -16,7 +16,7 @@ from clickbridge.errors import MissingPart
 from clickbridge.fusion.crossfit import Block, joined
 from clickbridge.fusion.forest import Forest
 from clickbridge.fusion.plain_sum import Judged, judged, learn_weights, part_columns_of, plain_sum
-from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.settings import ADVANCED, Printed, Seeded, Text, setting, settings
 
 JUDGED = 5
@@ -69,7 +69,7 @@ def grow(s: MartSettings, spec: str, parts: Sequence[str], blocks: Sequence[Bloc
     learned from, the weights of that sum instead."""
     n_lists = sum(len(block.lengths) for block in blocks)
     if n_lists < MIN_USABLE:
-        said = f"{n_lists} lists can be held back, {MIN_USABLE} are needed for trees; parts count equally"
+        said = f"{few_held(n_lists, 'list')} for trees; parts count equally"
         return Grown(None, (), (), f"{spec}: {said}")
     whole = joined(blocks)
     found, said = against_sum(s, parts, whole) if s.features == "all" else (None, "")

@@ -26,6 +26,7 @@ from clickbridge.graph.sums import sum_pairs as sum_pairs
 from clickbridge.io.secret import Secret
 from clickbridge.log.clean import find_query
 from clickbridge.types import OPAQUE, Document, LogRecord, edge_name, text_of_key
+from clickbridge.wording import count_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,7 +78,8 @@ class ClickGraph:
         self.redact = redact
 
     def __repr__(self) -> str:
-        return f"ClickGraph({self.n_queries:,} queries, {self.n_docs:,} documents, {len(self.pairs):,} pairs)"
+        counts = {"query": self.n_queries, "document": self.n_docs, "pair": len(self.pairs)}
+        return f"ClickGraph({', '.join(count_of(n, noun) for noun, n in counts.items())})"
 
     # --- made from -------------------------------------------------------------------------------
 
