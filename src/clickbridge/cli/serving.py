@@ -22,6 +22,12 @@ def serving_extra() -> Iterator[None]:
         raise SettingError(f"this needs {error.name}: pip install 'clickbridge[serve]'") from None
 
 
+def check_serving() -> None:
+    """Refuses at the start what would be missed at the end, after minutes of work."""
+    with serving_extra():
+        import clickbridge.serve.run  # noqa: F401
+
+
 def serve(
     models: Annotated[list[str], typer.Argument(help="MODEL folders, or NAME=MODEL.", show_default=False)],
     host: Annotated[str, typer.Option(help="Address to listen on; off loopback a key file is needed.")] = "127.0.0.1",

@@ -47,7 +47,7 @@ class ClickGraph:
     >>> pages = [Impression("NY  pizza", ["d1", "d2"], ["d2"]), Impression("ny pizza", ["d2", "d1"], ["d2"])]
     >>> graph = ClickGraph.build(pages, [Document("d1", {"title": "New York"}), Document("d2", {"title": "Pizza"})])
     >>> graph
-    ClickGraph(1 queries, 2 documents, 1 pairs)
+    ClickGraph(1 query, 2 documents, 1 pair)
     >>> graph.field("title")
     ['New York', 'Pizza']
     """
