@@ -99,6 +99,8 @@ class Evaluation:
     def __str__(self) -> str:
         return "\n".join([f"{self.model}: {self.coverage} judged queries", text_table(self.rows()), *self.notes])
 
+    __repr__ = __str__  # an interpreter shows what a notebook does
+
     def _repr_html_(self) -> str:
         return html_of(f"{self.model}: {self.coverage} judged queries", self.rows(), self.notes)
 
