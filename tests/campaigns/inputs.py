@@ -1,15 +1,19 @@
 """Records of every reader, mutated: a reader gives clean records or one of our errors, and nothing else leaves it.
 
-Of line formats a file holds several mutated records, since a reader goes on after a bad one. Parquet files get columns
-of random types, and bytes changed anywhere. Now and then what was read is built into a GRAPH.
+Bytes are changed, and values inside of JSON are put in the place of others. Of line formats a file holds several
+mutated records, since a reader goes on after a bad one. Parquet files get columns of random types, and bytes changed
+anywhere. Now and then what was read is built into a GRAPH.
 """
 
 from __future__ import annotations
 
+import copy
 import gzip
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import orjson
 
 from campaigns.tally import Tally
 from campaigns.targets import TARGETS, Target, temporary_home
@@ -19,12 +23,16 @@ from clickbridge.log.readers import read_log
 from clickbridge.log.rejects import RejectLog
 
 SHORT, LONG = 4_000, 1_000_000
-BUILT_EVERY, PARQUET_SHARE, PACKED_SHARE = 400, 0.02, 0.02
+BUILT_EVERY, PARQUET_SHARE, PACKED_SHARE, RESHAPED_SHARE = 400, 0.02, 0.02, 0.3
 TOKENS = [
     b'"', b"{", b"}", b"[", b"]", b",", b":", b"null", b"true", b"NaN", b"1e999", b"-1", b"0", b"9" * 40, b"\\u0000",
     b"\\ud800", b"\xff\xfe", b"\xef\xbb\xbf", b"\x00", b"\r", b"\t", b"\n", b" ", b"\xe2\x80\xa8", b"<", b">", b"&lt;",
     b"<!DOCTYPE", b"]]>", b"9999-12-31", b"0001-01-01T00:00:00+23:59", b"1e308", b"-0.0", b"0x10", b"query", b"clicks",
     b"qid:", b"#", b"\x1f", b"\x1b[2J", b"d1", b"a" * 300, b'{"a":' * 50, "é́ﬁ".encode(),
+]  # fmt: skip
+VALUES: list[Any] = [
+    None, True, 5, -1, 0.5, 2**40, "", "x", [], {}, [5], ["x", None], {"a": 1}, [{}],
+    orjson.Fragment(b"[" * 999 + b"]" * 999), orjson.Fragment(b'{"a":' * 99 + b"1" + b"}" * 99),
 ]  # fmt: skip
 
 
@@ -42,8 +50,24 @@ def run(count: int, seed: int = 0) -> Tally:
     return tally
 
 
+def reshaped(record: bytes, rng: Random) -> bytes:
+    """A JSON record with one value of another kind, or one that was elsewhere."""
+    value = orjson.loads(record)
+    places: list[tuple[Any, Any]] = []
+    waiting = [value]
+    for item in waiting:
+        inside = list(item.items() if type(item) is dict else enumerate(item) if type(item) is list else ())
+        places += [(item, key) for key, _ in inside]
+        waiting += [below for _, below in inside]
+    holder, key = rng.choice(places)
+    holder[key] = rng.choice([*VALUES, copy.deepcopy(rng.choice(waiting))])
+    return orjson.dumps(value)
+
+
 def mutated(record: bytes, rng: Random) -> bytes:
-    """One to four small changes."""
+    """One to four small changes; of a JSON record, often to its values instead."""
+    if record.startswith(b"{") and record.endswith(b"}") and rng.random() < RESHAPED_SHARE:
+        return reshaped(record, rng)
     out = bytearray(record)
     for _ in range(rng.randint(1, 4)):
         a = rng.randint(0, len(out))

@@ -47,8 +47,9 @@ LEFT_OUT = ("reproduction", "browser")
 """Minutes each without compiled loops: the papers' tables, and reports in a browser."""
 QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
 """A plugin that the parent has imported stays as it is."""
-MOST_CPU = 60
-"""Seconds for the tests of one change: one that loops for ever is noticed."""
+SPARE_CPU = 60
+"""Seconds of computing for one change beyond twice those of all sound tests: what loops for ever is noticed, what is
+slow is not."""
 
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Lt: ast.LtE, ast.LtE: ast.Lt,
@@ -70,7 +71,7 @@ def places(tree: ast.Module) -> list[tuple[ast.AST, str]]:
             out.append((node, "ops"))
         if isinstance(node, ast.Constant) and type(node.value) in (int, float, bool):
             out.append((node, "value"))
-        if isinstance(node, ast.Return) and node.value is not None:
+        if isinstance(node, ast.Return) and not (node.value is None or ast.unparse(node.value) == "None"):
             out.append((node, "return"))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
             out.append((node, "unary"))
@@ -107,11 +108,15 @@ def mutant(tree: ast.Module, number: int) -> tuple[ast.Module, str]:
 
 
 class Room(NamedTuple):
-    """Which tests come to which line, and how long each takes."""
+    """Which tests come to which line, and how long each computes."""
 
     name: str
     tests: dict[str, dict[int, list[str]]]
     seconds: dict[str, float]
+
+    @property
+    def most_cpu(self) -> int:
+        return SPARE_CPU + int(2 * sum(self.seconds.values()))
 
     def of(self, file: Path, node: ast.AST) -> list[str]:
         """Tests that come to a node, the quickest first; what runs on import, all of them come to."""
@@ -126,22 +131,23 @@ PLUGIN = """
 import json, os, pytest
 seconds = {}
 def pytest_runtest_logreport(report):
-    if report.passed or report.when != "call":
-        seconds[report.nodeid] = seconds.get(report.nodeid, 0.0) + report.duration
     if report.skipped or report.failed:
-        seconds.pop(report.nodeid, None)
+        seconds[report.nodeid] = None
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     import coverage
     coverage.Coverage.current().switch_context(item.nodeid)
+    start = sum(os.times()[:4])
     try:
         return (yield)
     finally:
+        seconds.setdefault(item.nodeid, sum(os.times()[:4]) - start)
         coverage.Coverage.current().switch_context("")
 def pytest_sessionfinish():
     with open(os.environ["SECONDS"], "w") as out:
-        json.dump(seconds, out)
+        json.dump({test: value for test, value in seconds.items() if value is not None}, out)
 """
+"""Writes down how long each test computes, its children included; what is skipped notices nothing."""
 
 
 def surveyed(name: str, home: Path, root: Path) -> Room:
@@ -178,14 +184,16 @@ def _tests(name: str, root: Path) -> list[str]:
 
 def _environment(home: Path, root: Path) -> dict[str, str]:
     paths = os.pathsep.join([str(home / "src"), str(home), str(root / "tests")])
-    return {**os.environ, "PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, "PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "1"}
 
 
-def _tried(home: Path, root: Path, tests: Sequence[str]) -> None:
-    """In the child: the tests over the copy, which holds the change."""
+def _tried(home: Path, root: Path, tests: Sequence[str], most_cpu: int) -> None:
+    """In the child: the tests over the copy, which holds the change. It writes no bytecode, which the next change of
+    the same size in the same second would be taken for."""
     os.dup2(2, 1)
-    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU, MOST_CPU))
-    os.environ.update(_environment(home, root))
+    resource.setrlimit(resource.RLIMIT_CPU, (most_cpu, most_cpu))
+    os.environ.update(_environment(home, root), PYTHONDONTWRITEBYTECODE="1")
+    sys.dont_write_bytecode = True
     os.chdir(root)
     sys.path[:0] = [str(home / "src"), str(root / "tests")]
     for module in [name for name in sys.modules if name.partition(".")[0] in ("clickbridge", "campaigns", "conftest")]:
@@ -206,7 +214,7 @@ def tried(room: Room, home: Path, root: Path, file: Path, number: int) -> str:
     sound = target.read_bytes()
     try:
         target.write_text(ast.unparse(changed))
-        ended = Child(lambda: _tried(home, root, tests), home / "err").wait()
+        ended = Child(lambda: _tried(home, root, tests, room.most_cpu), home / "err").wait()
         return f"{file.name} {what} ({len(tests)} tests)" if ended.code == 0 else ""
     finally:
         target.write_bytes(sound)
@@ -224,7 +232,7 @@ def strike(name: str, count: int, seed: int, tally: Tally) -> None:
         shutil.copytree(root / "src", home / "src")
         compileall.compile_dir(str(home / "src"), quiet=2)
         room = surveyed(name, home, root)
-        sound = Child(lambda: _tried(home, root, sorted(room.seconds)[:20]), home / "err").wait()
+        sound = Child(lambda: _tried(home, root, sorted(room.seconds), room.most_cpu), home / "err").wait()
         if sound.code:
             raise RuntimeError(f"the tests of {name} fail in a fork without any change: {sound.err[-500:]}")
         for file, number in chosen[:count]:
@@ -234,6 +242,8 @@ def strike(name: str, count: int, seed: int, tally: Tally) -> None:
             if told:
                 tally.fault(f"{name}/{told}")
                 print(f"survived: {name}/{told}", flush=True)
+            if tally.tried % 10 == 0:
+                print(tally.line("so far"), file=sys.stderr, flush=True)
     print(f"{name}: {min(count, total)} of {total} places", flush=True)
 
 

@@ -27,7 +27,7 @@ def test_tables_and_files(call: Run, tmp_path: Path) -> None:
     assert "4 tables" in found.err  # and the tests of the first, and the claims
     made = tmp_path / "made"
     assert {p.name for p in made.iterdir()} == {
-        "13-3.csv", "13-3-tests.csv", "11M-F3.csv", "11M-F3.svg", "claims.csv", "tables.md",
+        "13-3.csv", "13-3-tests.csv", "11M-F3.csv", "11M-F3.svg", "claims.csv", "tables.md", "parts",
     }  # fmt: skip
     page = (made / "tables.md").read_text()
     assert page.index("## 13-3: Relevance") < page.index("## 11M-F3: ") < page.index("](11M-F3.svg)")
@@ -37,6 +37,17 @@ def test_tables_and_files(call: Run, tmp_path: Path) -> None:
     assert page.count("as printed") >= 4
     assert "p vs BM25" in page
     assert (made / "11M-F3.svg").read_text().startswith("<svg")
+
+
+def test_a_second_run_in_the_folder_reads_what_is_there(call: Run, tmp_path: Path) -> None:
+    command = ("reproduce", *TINY, "--table", "11R-1", "--out", tmp_path)
+    first = call(*command)
+    kept = tmp_path / "parts" / "11R-1.json"
+    kept.write_text(kept.read_text().replace("Queries that mean", "Kept: queries that mean"))
+    again = call(*command)
+    assert again.out == first.out.replace("Queries that mean", "Kept: queries that mean")
+    assert "Kept: queries that mean" in (tmp_path / "tables.md").read_text()
+    assert "Kept" not in call(*command, "--seed", "1").out  # another run
 
 
 def test_json(call: Run) -> None:

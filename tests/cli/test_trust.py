@@ -85,6 +85,35 @@ def test_outputs_that_are_no_files_are_refused(call: Run, tiny: Path, tmp_path: 
     assert not (tmp_path / "g").exists()
 
 
+def test_every_verb_honours_the_umask(call: Run, tiny: Path, tmp_path: Path) -> None:
+    """Logs, LISTS, runs, tables and reports hold queries as a GRAPH does."""
+    out, log, lists = tmp_path / "out", tiny / "log.jsonl", tiny / "lists.jsonl"
+    (tiny / "bad.jsonl").write_text(log.read_text() + "x\n")
+    before = os.umask(0o077)
+    try:
+        out.mkdir()
+        rejects, reports = (
+            ["--rejects", out / "rejects.jsonl"],
+            ["--report", out / "report.html", "--csv", out / "c.csv"],
+        )
+        for words in (
+            ["ingest", tiny / "bad.jsonl", "--max-rejects", "50%", *rejects, "--out", out / "g"],
+            ["split", log, "--at", "60%", "--train", out / "train.jsonl", "--lists", out / "lists.jsonl"],
+            ["fit", tiny / "graph", "--model", "bm25", "--out", out / "m"],
+            ["rank", tiny / "model", "--lists", lists, "--out", out / "run.txt"],
+            ["compare", tiny / "graph", "--lists", lists, "--models", "bm25", *reports, "--save-dir", out / "runs"],
+        ):
+            done = call(*words)
+            assert done.code == 0, done.err
+    finally:
+        os.umask(before)
+    written = [path for path in out.rglob("*") if path.is_file()]
+    assert {"rejects.jsonl", "train.jsonl", "lists.jsonl", "run.txt", "c.csv", "report.html"} <= {
+        p.name for p in written
+    }
+    assert [path for path in out.rglob("*") if path.stat().st_mode & 0o077] == []
+
+
 # --- one writer at a time --------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,13 @@ from markdown_it import MarkdownIt
 from scipy.stats import ttest_1samp
 
 from clickbridge import ClickGraph
-from clickbridge.errors import SettingError
-from clickbridge.evaluate.reproduction import paper09, paper11m, paper13, rmls_runs, verdicts
+from clickbridge.errors import InputError, SettingError
+from clickbridge.evaluate.reproduction import claims, paper09, paper11m, paper13, rmls_runs, verdicts
 from clickbridge.evaluate.reproduction.bench import NO_SCORE, NOT_HERE, Data, taken
 from clickbridge.evaluate.reproduction.claims import CLAIMS
 from clickbridge.evaluate.reproduction.lab import Lab, clicks_up_to
 from clickbridge.evaluate.reproduction.paper_table import Table, TableRow
+from clickbridge.evaluate.reproduction.parts import Part, Parts
 from clickbridge.evaluate.reproduction.relevance_rows import Line, bins_table, relevance_table, sign_on, t_on
 from clickbridge.evaluate.reproduction.run import TABLES, chosen, reproduce
 from clickbridge.evaluate.reproduction.run_folder import Files, escaped, markdown
@@ -75,6 +77,50 @@ def test_files(tmp_path: Path) -> None:
     assert [line for line in page.splitlines() if "svg" in line] == ["![](11M-F3.svg)", "![](11M-F3-1.svg)"]
     Files(tmp_path, "again", str)
     assert (tmp_path / "tables.md").read_text() == "Made by `again`.\n"
+
+
+def test_parts_come_back_to_the_same_run_alone(tmp_path: Path) -> None:
+    table = replace(example(), notes=["a note"], svg="<svg/>")
+    part = Part([table], [TableRow("13 Table 2: a claim", ("one-week", "holds", ".8 against .7", "", ""))], 2.5)
+    assert Parts(tmp_path / "parts", {"dim": 3}).read("13-2") is None
+    first = Parts(tmp_path / "parts", {"dim": 3, "real": ("msrd",)})
+    first.add("13-2", part)
+    again = Parts(tmp_path / "parts", {"dim": 3, "real": ("msrd",)})
+    assert again.read("13-2") == part
+    assert first.seconds == again.seconds == 2.5
+    assert Parts(tmp_path / "parts", {"dim": 4, "real": ("msrd",)}).read("13-2") is None
+    assert Parts().read("13-2") is None
+    (tmp_path / "parts" / "13-2.json").write_text("{")
+    with pytest.raises(InputError, match=r"13-2\.json is not a part .* remove it"):
+        again.read("13-2")
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first table is kept with its claims; the second, which failed half-way, is made again."""
+    made: list[str] = []
+
+    def one(key: str, fails: bool) -> Callable[[Lab], Iterator[Table]]:
+        def tables(lab: Lab) -> Iterator[Table]:
+            made.append(key)
+            yield replace(example(), key=key)
+            if fails:
+                raise KeyboardInterrupt
+
+        return tables
+
+    monkeypatch.setattr(claims, "judged", lambda lab, key: [TableRow(f"claim of {key}", ())])
+    lab = Lab(tmp_path, **SMALL)
+    for fails in (True, False):
+        monkeypatch.setitem(TABLES, "13-2", one("13-2", False))
+        monkeypatch.setitem(TABLES, "13-6", one("13-6", fails))
+        found = reproduce(["13-2", "13-6"], lab, Parts(tmp_path / "parts", lab.run))
+        if fails:
+            with pytest.raises(KeyboardInterrupt):
+                list(found)
+    *tables, judged = found
+    assert [table.key for table in tables] == ["13-2", "13-6"]
+    assert [row.label for row in judged.rows] == ["claim of 13-2", "claim of 13-6"]
+    assert made == ["13-2", "13-6", "13-6"]
 
 
 def test_a_table_in_markdown() -> None:

@@ -66,6 +66,27 @@ def test_a_click_without_its_search_is_a_reject(tmp_path: Path) -> None:
         read_typesense({"name": "x", "data": {"doc_id": "b"}})
 
 
+@pytest.mark.parametrize(
+    ("format", "change", "reason"),
+    [
+        ("algolia", {"positions": 5}, "positions must be a list, got a number"),
+        ("algolia", {"positions": {"b": 2}}, "positions must be a list, got an object"),
+        ("algolia", {"positions": ["2"]}, "a position must be a whole number, got text"),
+        ("algolia", {"events": 5}, "events must be a list, got a number"),
+        ("algolia", {"events": [{"events": []}]}, "the name of an action must be text"),
+        ("meilisearch", {"metadata": {"queryUid": "q1", "primaryKey": ["sku"]}}, "primaryKey must be text, got a list"),
+    ],
+)
+def test_values_of_another_kind_are_rejects(tmp_path: Path, format: str, change: dict[str, Any], reason: str) -> None:
+    event = {"eventType": "click", "queryID": "q1", "objectIDs": ["b"], "query": "q"}
+    record = event | change if format == "algolia" else MEILISEARCH[0] | change
+    (tmp_path / "log.ndjson").write_text(json.dumps(record) + "\n")
+    log = read_log(str(tmp_path / "log.ndjson"), format=format, rejects=RejectLog(1.0))
+    assert list(log) == []
+    assert len(log.rejects.first) == 1
+    assert log.rejects.first[0].reason.startswith(reason)
+
+
 # --- an index over HTTP ------------------------------------------------------------------------------------
 
 

@@ -388,6 +388,19 @@ def test_deep_nesting_is_a_reject(tmp_path: Path, opening: str) -> None:
     assert reasons(log)[0][1].startswith("not JSON")
 
 
+@pytest.mark.parametrize(
+    "record",
+    ['{"query":"x","clicks":["a"],"time":%s}', '{"query":"x","clicks":["a"],"user":%s}', '{"hits":{"hits":%s}}',
+     '{"query_id":"1","action_name":%s}', '{"query":"x","results":[{"doc_id":%s,"clicked":1}]}'],
+)  # fmt: skip
+def test_no_value_is_too_deep_to_be_shown(tmp_path: Path, record: str) -> None:
+    """Python's own `repr` ends on values that its parser of JSON still reads."""
+    deep = record % ("[" * 1000 + "]" * 1000)
+    log = lenient(written(tmp_path / "log.jsonl", deep.encode() + b"\n" + JSONL))
+    assert list(log) == PAGES
+    assert reasons(log) == [(1, "not JSON: nested more than 100 deep")]
+
+
 @given(st.binary(max_size=200), st.sampled_from(["log", "log.jsonl", "log.csv", "log.tsv", "log.parquet", "log.xml"]))
 @settings(max_examples=150)
 def test_any_bytes_give_records_or_an_input_error(data: bytes, name: str) -> None:

@@ -114,6 +114,13 @@ def test_fractions_by_hand() -> None:
     assert low / high == pytest.approx(0.0889472, abs=1e-6)
 
 
+def test_the_least_grade_is_relevant() -> None:
+    """Where no level is named; with one, what has just that grade."""
+    found = evaluate_run({"q": ["b", "a"]}, {"q": {"a": 1e-300, "b": 0.0}}, parse_measures("AP,RR,P@2,R@1,AP(rel=1)"))
+    assert found == {"AP": {"q": 0.5}, "RR": {"q": 0.5}, "P@2": {"q": 0.5}, "R@1": {"q": 0.0}, "AP(rel=1)": {}}
+    assert evaluate_run({"q": ["a"]}, {"q": {"a": 1.5}}, parse_measures("AP(rel=1.5)")) == {"AP(rel=1.5)": {"q": 1.0}}
+
+
 def test_large_grades_stay_finite() -> None:
     """Click counts as labels: 2^5000 is no float, the ratio is."""
     found = evaluate_run({"q": ["b", "a"]}, {"q": {"a": 5000.0, "b": 4999.0}}, parse_measures("nDCG@1,nDCG@2"))
@@ -177,8 +184,11 @@ def test_one_clicked_document_makes_average_precision_the_reciprocal_rank() -> N
 
 @pytest.mark.parametrize(
     ("names", "main"),
-    [("nDCG@1,nDCG@5,AP", "nDCG@5"), ("nDCG@1,AP", "AP"), ("ndcg@5", "nDCG@5"), ("nDCG@10,P@1", "P@1")],
-)
+    [
+        ("nDCG@1,nDCG@5,AP", "nDCG@5"), ("nDCG@1,AP", "AP"), ("ndcg@5", "nDCG@5"), ("nDCG@10,P@1", "P@1"),
+        ("AP", "AP"), ("P@1,AP,RR", "RR"),
+    ],
+)  # fmt: skip
 def test_comparisons_go_by_ndcg_at_5_or_else_the_last(names: str, main: str) -> None:
     assert main_measure(parse_measures(names)).name == main
 

@@ -26,7 +26,10 @@ from clickbridge.errors import SettingError
 from clickbridge.settings import parse_assignments
 
 if TYPE_CHECKING:
+    from clickbridge.engines.base import Engine
+    from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.io.checkpoint import Checkpoints
+    from clickbridge.models.grid import Trial
 
 
 def models(
@@ -127,12 +130,7 @@ def fit(
     assert out is not None
     trials = None
     if tune:
-        from clickbridge.models.grid import tune as search
-
-        trace, given = out.with_name(out.name + ".tune.jsonl"), settings
-        settings, trials = search(model, given, opened, trace, seed, say, engine=runs_on)
-        found = ", ".join(f"{name}={value}" for name, value in settings.items() if name not in given)
-        say(f"tune {model}: takes {found or 'the defaults'}")
+        settings, trials = tuned(model, settings, opened, out, seed, runs_on)
         built = build_model(model, settings)
     with progress() as report:
         report(f"fitting {model}", 0)
@@ -147,15 +145,28 @@ def fit(
     for note in built.notes_:
         if note not in said:
             say(note)
+    print_report(out, built.report_, json)
+
+
+def tuned(
+    model: str, given: dict[str, Any], graph: ClickGraph, out: Path, seed: int, engine: Engine | None
+) -> tuple[dict[str, Any], list[Trial]]:
+    """Settings with what the grids' search found, and a record of its trials, which also stands beside the MODEL."""
+    from clickbridge.models.grid import tune
+
+    settings, trials = tune(model, given, graph, out.with_name(out.name + ".tune.jsonl"), seed, say, engine=engine)
+    found = ", ".join(f"{name}={value}" for name, value in settings.items() if name not in given)
+    say(f"tune {model}: takes {found or 'the defaults'}")
+    return settings, trials
+
+
+def print_report(out: Path, report: dict[str, Any], json: bool) -> None:
+    """What was fitted; without --json what is long is left out."""
     if json:
-        print_json(built.report_)
-    else:
-        shown = (
-            (k, v)
-            for k, v in built.report_.items()
-            if v is not None and k not in ("notes", "parts", "importance", "tuning", "auto")
-        )
-        print_table(f"{out}", ("", "value"), [(k, v) for k, v in shown])
+        print_json(report)
+        return
+    long = ("notes", "parts", "importance", "tuning", "auto")
+    print_table(f"{out}", ("", "value"), [(k, v) for k, v in report.items() if v is not None and k not in long])
 
 
 def checked_folder(checkpoint: Path, artifacts: list[Path | None]) -> Checkpoints:

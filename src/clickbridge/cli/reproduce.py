@@ -31,7 +31,10 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option(envvar="CLICKBRIDGE_DATA", help="Folder with real data sets: msrd, bestbuy, clara2.")
     ] = None,
-    folder: Annotated[Path | None, typer.Option("--out", help="Folder for tables.md, CSV and SVG files.")] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--out", help="Folder for tables.md, CSV and SVG files; a run that was stopped goes on there."),
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -40,6 +43,7 @@ def reproduce(
         # Before NumPy is loaded: on matrices this small a second thread only waits, on a busy machine for minutes.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from clickbridge.evaluate.reproduction.lab import Lab
+    from clickbridge.evaluate.reproduction.parts import Parts
     from clickbridge.evaluate.reproduction.run import FULL, QUICK, chosen
     from clickbridge.evaluate.reproduction.run import reproduce as tables_of
     from clickbridge.evaluate.reproduction.run_folder import Files
@@ -56,13 +60,14 @@ def reproduce(
         raise SettingError(f"--fraction must be above 0 and at most 1; got {fraction}")
     command = shlex.join(["clickbridge", *sys.argv[1:]])
     files = Files(folder, command, in_words) if folder is not None else None
-    start, cpu, made = time.perf_counter(), time.process_time(), []
+    start, made = time.perf_counter(), []
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
         lab = Lab(
             Path(scratch), share, dim or int(sizes["dim"]), clicks, seed,
             None if quick and not given else data, quick, lambda line: report(line, 0),
         )  # fmt: skip
-        for found in tables_of(table, lab):
+        parts = Parts(None if folder is None else folder / "parts", lab.run)
+        for found in tables_of(table, lab, parts):
             made.append(found)
             if files is not None:
                 files.add(found)
@@ -73,7 +78,7 @@ def reproduce(
                 out.print()
     if files is not None:
         cores, version = len(os.sched_getaffinity(0)), f"Python {platform.python_version()}"
-        spent = f"{time.process_time() - cpu:.0f} s of processor time"
+        spent = f"{parts.seconds:.0f} s of processor time"
         files.end(f"{len(made)} tables in {spent}, on {cores} cores, {version}, {date.today().isoformat()}.")
     if json:
         print_json([found.as_dict() for found in made])

@@ -18,6 +18,7 @@ from scipy import sparse
 from scipy.stats import binomtest
 
 from clickbridge.errors import InputError
+from clickbridge.io.json_text import parse_json
 from clickbridge.io.streams import lines, open_stream
 from clickbridge.log.clean import normalise_query
 from clickbridge.models.model import Model
@@ -104,7 +105,7 @@ def read_judgments(path: str) -> Judgments:
 
 def _record(path: str, number: int, line: bytes) -> dict[str, Any]:
     try:
-        record = orjson.loads(line)
+        record = parse_json(line)
     except orjson.JSONDecodeError as error:
         raise InputError(f"{path}, line {number}: not JSON: {error.msg}") from None
     similar = record.get("similar") if type(record) is dict else None

@@ -12,6 +12,7 @@ import orjson
 from clickbridge.errors import InputError, shown
 from clickbridge.frames import Frame, is_frame
 from clickbridge.io.files import written_aside
+from clickbridge.io.json_text import parse_json
 from clickbridge.io.list_frames import list_records
 from clickbridge.io.streams import lines, open_stream
 from clickbridge.types import ResultList
@@ -63,7 +64,7 @@ def _records(path: str) -> Iterator[tuple[int, Any]]:
             if not line:
                 continue
             try:
-                yield number, orjson.loads(line)
+                yield number, parse_json(line)
             except orjson.JSONDecodeError as error:
                 raise InputError(f"{path}, line {number}: not JSON: {error.msg}") from None
 

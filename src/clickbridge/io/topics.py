@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 
 from clickbridge.errors import InputError, shown
+from clickbridge.io.json_text import parse_json
 from clickbridge.io.streams import lines, open_stream
 from clickbridge.types import ResultList
 
@@ -66,7 +67,7 @@ def _cells(line: str) -> tuple[str, str]:
 
 def _json(path: str, number: int, line: str) -> tuple[str, str]:
     try:
-        record = orjson.loads(line)
+        record = parse_json(line)
     except orjson.JSONDecodeError as error:
         raise InputError(f"{path}, line {number}: not JSON: {error.msg}") from None
     query_id = next((record[name] for name in ("query_id", "_id", "id", "qid") if name in record), "")

@@ -14,19 +14,21 @@ BULK_NAMES = frozenset(("_index", "_id", "_type", "routing", "pipeline", "requir
 
 
 def unwrapped(value: Any) -> Iterator[Any]:
-    """The records inside of a JSON value."""
-    if type(value) is list:
-        for item in value:
-            yield from unwrapped(item)
-    elif type(value) is not dict:
-        if value is not None:
+    """The records inside of a JSON value, however deep they lie."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if type(value) is list:
+            waiting += reversed(value)
+        elif type(value) is not dict:
+            if value is not None:
+                yield value
+        elif type(value.get("_source")) is dict:
+            yield value["_source"]
+        elif type(value.get("hits")) is dict and type(value["hits"].get("hits")) is list:
+            waiting.append(value["hits"]["hits"])
+        elif not _is_bulk_action(value):
             yield value
-    elif type(value.get("_source")) is dict:
-        yield value["_source"]
-    elif type(value.get("hits")) is dict and type(value["hits"].get("hits")) is list:
-        yield from unwrapped(value["hits"]["hits"])
-    elif not _is_bulk_action(value):
-        yield value
 
 
 def is_wrapped(value: Any) -> bool:

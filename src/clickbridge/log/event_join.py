@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import duckdb
 import pyarrow as pa
 
 from clickbridge.log.pair_sums import connect, database_errors, stream
@@ -57,16 +58,22 @@ class EventJoin:
     def __init__(self, rejects: RejectLog) -> None:
         self._rejects = rejects
         self._files = ExitStack()
-        folder = Path(self._files.enter_context(tempfile.TemporaryDirectory(prefix="clickbridge-")))
-        self._sql = connect(folder, MEMORY_MB)
-        self._files.callback(self._sql.close)
+        self._opened: duckdb.DuckDBPyConnection | None = None
         self._rows: dict[str, list[tuple[Any, ...]]] = {"search": [], "action": []}
         self._place = 0
-        for name, schema in (("search", SEARCH), ("action", ACTION)):
-            columns = ", ".join(f'"{field.name}" {_sql_type(field.type)}' for field in schema)
-            self._sql.execute(f"CREATE TABLE {name} ({columns})")
         self.notes: list[str] = []
         self._lost: dict[str, int] = {}
+
+    def _database(self) -> duckdb.DuckDBPyConnection:
+        """Opened where there is an event: it takes longer than to read a small file."""
+        if self._opened is None:
+            folder = Path(self._files.enter_context(tempfile.TemporaryDirectory(prefix="clickbridge-")))
+            self._opened = connect(folder, MEMORY_MB)
+            self._files.callback(self._opened.close)
+            for name, schema in (("search", SEARCH), ("action", ACTION)):
+                columns = ", ".join(f'"{field.name}" {_sql_type(field.type)}' for field in schema)
+                self._opened.execute(f"CREATE TABLE {name} ({columns})")
+        return self._opened
 
     def close(self) -> None:
         self._files.close()
@@ -92,7 +99,7 @@ class EventJoin:
                 columns = zip(*rows, strict=True)
                 arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
                 batch = pa.table(arrays, schema=schema)  # noqa: F841 - DuckDB reads it by name
-                self._sql.execute(f"INSERT INTO {name} SELECT * FROM batch")
+                self._database().execute(f"INSERT INTO {name} SELECT * FROM batch")
                 self._rows[name] = []
 
     # --- out -------------------------------------------------------------------------------------
@@ -100,6 +107,9 @@ class EventJoin:
     def impressions(self) -> Iterator[Impression]:
         """A result page for each search, in the order of the log; a search that only its actions know of has the
         results that they name."""
+        if not self._place:
+            self.notes.append("0 searches and 0 clicked results were joined")
+            return
         self._flush()
         clicks = pages = 0
         with database_errors():
@@ -121,7 +131,7 @@ class EventJoin:
         ]
         union = f"SELECT {parts[0]}, 0 AS kept FROM search UNION ALL SELECT {parts[1]}, 1 AS kept FROM action"
         for batch in stream(
-            self._sql,
+            self._database(),
             f"SELECT *, min(place) OVER (PARTITION BY key) AS first FROM ({union}) ORDER BY first, kept, place",
             10_000,
         ):
@@ -148,7 +158,7 @@ class EventJoin:
         return Counts(searches, first, internal)
 
     def _one(self, query: str) -> tuple[Any, ...]:
-        return self._sql.execute(query).fetchall()[0]
+        return self._database().execute(query).fetchall()[0]
 
     def _explain(self, unnamed: int, internal: bool, inside: int, clicked: int, from_zero: bool) -> None:
         if internal:

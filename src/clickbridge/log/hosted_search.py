@@ -27,8 +27,12 @@ def is_algolia(record: Mapping[str, Any]) -> bool:
 def read_algolia(record: Any) -> Events:
     """An event, a batch of them, or a search response. Places count from 1."""
     _check(record)
-    if type(record.get("events")) is list:
-        return [event for inner in record["events"] for event in read_algolia(inner)]
+    batch = _list(record, "events") if "events" in record else [record]
+    return [event for inner in batch for event in _algolia(inner)]
+
+
+def _algolia(record: Any) -> Events:
+    _check(record)
     if "hits" in record:
         hits = [hit.get("objectID") if type(hit) is dict else hit for hit in _list(record, "hits")]
         return [
@@ -39,7 +43,8 @@ def read_algolia(record: Any) -> Events:
     kind = kind_of_action(record.get("eventSubtype") or record.get("eventType"))
     if kind is None:
         return []
-    ids, places = clean_ids(_list(record, "objectIDs"), "objectIDs"), record.get("positions") or []
+    ids = clean_ids(_list(record, "objectIDs"), "objectIDs")
+    places = [] if record.get("positions") is None else _list(record, "positions")
     return [
         Action(
             kind, token(record.get("queryID"), "queryID"), doc_id, user=first_of(record, "userToken"),
@@ -62,6 +67,8 @@ def read_meilisearch(record: Any) -> Events:
     about = record.get("metadata")
     if type(about) is dict and "hits" in record:
         key = about.get("primaryKey") or "id"
+        if type(key) is not str:
+            raise RecordError(f"primaryKey must be text, got {kind_of(key)}")
         hits = [hit.get(key) if type(hit) is dict else hit for hit in _list(record, "hits")]
         return [
             Search(

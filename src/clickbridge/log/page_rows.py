@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from clickbridge.io.json_text import parse_json
 from clickbridge.log.clean import RecordError
 from clickbridge.log.column_names import usual_columns
 
@@ -65,7 +66,7 @@ def id_list(value: Any) -> Any:
     text = value.strip()
     if text.startswith("["):
         try:
-            return orjson.loads(text)
+            return parse_json(text)
         except orjson.JSONDecodeError:
             return re.findall(r"[^\s,'\"\[\]]+", text)  # as Python and NumPy print lists
     mark = next((mark for mark in "|;," if mark in text), None)

@@ -21,6 +21,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import orjson
 
 from clickbridge.errors import InputError
+from clickbridge.io.json_text import parse_json
 
 PAGE, KEEP, TIMEOUT = 1_000, "5m", 60.0
 MOST_BYTES = 1 << 28
@@ -51,7 +52,7 @@ class Index:
         request = urllib.request.Request(self.base + path, data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-                return orjson.loads(answer.read(MOST_BYTES))
+                return parse_json(answer.read(MOST_BYTES))
         except urllib.error.HTTPError as error:
             with error:
                 reason = " ".join(error.read(500).decode("utf8", "replace").split())[:200]

@@ -15,6 +15,7 @@ import orjson
 
 from clickbridge.errors import InputError
 from clickbridge.io.encodings import check_encoding, guess_encoding, recoded, rewound
+from clickbridge.io.json_text import parse_json
 from clickbridge.io.streams import PARQUET, file_stem_suffix, lines
 from clickbridge.log.column_names import dotted_names
 from clickbridge.log.envelopes import is_wrapped, unwrapped
@@ -168,7 +169,7 @@ def _is_wrapper(record: dict[str, Any]) -> bool:
 
 def _loaded(line: bytes) -> Any:
     try:
-        return orjson.loads(line)
+        return parse_json(line)
     except orjson.JSONDecodeError:
         return None
 
@@ -182,7 +183,7 @@ def _json_records(source: Source, rejects: RejectLog) -> Iterator[tuple[int, Any
         if not line or line.isspace():
             continue
         try:
-            value = orjson.loads(line)
+            value = parse_json(line)
         except orjson.JSONDecodeError as error:
             hint = ": give --encoding" if "utf-8" in error.msg.lower() else ""
             rejects.lines += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -122,18 +123,18 @@ def parse_measure(text: str) -> Measure:
         raise SettingError(f"{text!r}: nDCG alone takes a gain, {' or '.join(GAINS)}, as nDCG(gain=linear)@5")
     linear = match["gain"] == "linear"
     compute = GAINS[match["gain"]] if match["gain"] else compute
-    k, level = int(match["k"] or 10**9), float(match["level"] or 1)
+    k = int(match["k"]) if match["k"] else sys.maxsize
+    # Any positive grade is relevant where no level is named: click-labelled lists may hold fractions.
+    level = float(match["level"]) if match["level"] else math.ulp(0.0)
     if k < 1 or level <= 0:
         raise SettingError(f"{text!r}: the cut-off must be at least 1 and rel above 0")
-    # Any positive grade is relevant where no level is named: click-labelled lists may hold fractions.
-    threshold = level if match["level"] else math.ulp(0.0)
     chosen = "(gain=linear)" if linear else f"(rel={match['level']})" if match["level"] else ""
     name = family + chosen + (f"@{k}" if match["k"] else "")
 
     def measure(ranked: Grades, judged: Grades) -> float:
-        if not any(grade >= threshold for grade in judged):
+        if not any(grade >= level for grade in judged):
             return math.nan
-        return compute(ranked, judged, k, threshold)
+        return compute(ranked, judged, k, level)
 
     return Measure(name, measure)
 

@@ -138,7 +138,9 @@ class Auto(Model):
     def learn(self, study: Study, choices: Choices) -> Fitted:
         assert isinstance(choices, AutoChoices)
         study.watch(f"fitting {choices.chosen} on everything")
-        fitted = self.built(choices.chosen, choices.settings).learned(study, choices.own)
+        model = self.built(choices.chosen, choices.settings)
+        own = model.completed(study, choices.own) if choices.trials else choices.own
+        fitted = model.learned(study, own)
         return fitted._with(notes=(*choices.notes, *fitted.notes))
 
     def learned(self, study: Study, choices: Choices) -> Fitted:

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from clickbridge.errors import InputError
+from clickbridge.io.json_text import parse_json
 from clickbridge.log.clean import RecordError, clean_ids, normalise_query
 from clickbridge.serve.answers import Ordered
 
@@ -73,7 +74,7 @@ def read_rules(path: Path) -> dict[str, Rule]:
         if not line.strip():
             continue
         try:
-            query, rule = _rule(orjson.loads(line))
+            query, rule = _rule(parse_json(line))
         except (orjson.JSONDecodeError, RecordError) as error:
             raise InputError(f"{path}, line {number}: {error}; a rule is {{query, pin, block}}") from None
         before = out.get(query, Rule())

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
+from clickbridge.io.json_text import parse_json
 from clickbridge.log.clean import MAX_QUERY
 from clickbridge.serve.limits import (
     MAX_BATCH,
@@ -162,7 +163,7 @@ class ErrorAnswer(BaseModel):
 def decode(body: bytes) -> Any:
     """JSON as it stands: no NaN, no endless nesting, no broken text."""
     try:
-        return orjson.loads(body)
+        return parse_json(body)
     except orjson.JSONDecodeError as error:
         raise Refused(400, "not_json", f"the body is not JSON: {error.msg}") from None
 

@@ -6,7 +6,7 @@ A claim belongs to the table that makes its fits, and is judged where that table
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from clickbridge.evaluate.reproduction import claims_of_11, claims_of_13
@@ -29,22 +29,24 @@ class Claim(NamedTuple):
 CLAIMS: tuple[Claim, ...] = tuple(Claim(*found) for found in (*claims_of_13.CLAIMS, *claims_of_11.CLAIMS))
 
 
-def judged(lab: Lab, tables: Sequence[str]) -> Iterator[Table]:
-    """All claims that belong to these tables, as one table."""
+def judged(lab: Lab, key: str) -> list[TableRow]:
+    """The claims that belong to a table, with what came of them on each data set."""
     rows = []
-    for claim in CLAIMS:
-        if claim.table not in tables:
-            continue
+    for claim in (own for own in CLAIMS if own.table == key):
         lab.say(f"claim: {claim.where}")
         for data, printed, ours in claim.judge(lab):
             if printed.word == ours.word == ABSENT:
                 continue
             cells = (data, printed.word, printed.figures, *(ours if ours != NOT_TESTED else ("", "")))
             rows.append(TableRow(f"{claim.where}: {claim.words}", cells))
-    if rows:
-        notes = [
-            "holds and fails need a difference at .05 by the test named; what has no test is a plain figure",
-            "as printed: the paper's algorithm and features (as_printed), against baselines as printed; ours: defaults",
-        ]
-        about = "each row names its data; claims are in our words"
-        yield Table("claims", "Claims of the papers", about, COLUMNS, rows, notes)
+    return rows
+
+
+def table(rows: list[TableRow]) -> Table:
+    """Claims of all tables of a run, as one table."""
+    notes = [
+        "holds and fails need a difference at .05 by the test named; what has no test is a plain figure",
+        "as printed: the paper's algorithm and features (as_printed), against baselines as printed; ours: defaults",
+    ]
+    about = "each row names its data; claims are in our words"
+    return Table("claims", "Claims of the papers", about, COLUMNS, rows, notes)

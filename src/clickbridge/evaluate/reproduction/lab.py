@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from clickbridge import __version__
 from clickbridge.evaluate.reproduction.bench import Data
 from clickbridge.evaluate.similar import Judgments, read_judgments
 from clickbridge.graph.clickgraph import ClickGraph
@@ -27,6 +28,7 @@ MIN_CLICKS = 4
 LONG_PAGE, SEARCHES_09 = 20, 5
 EARLIER = 0.7
 """The part of a real log's pages, in time, that teaches for 09."""
+REAL = ("msrd", "bestbuy", "clara2")
 DECOMPOSED = ("pls", "mpls", "rmls", "lsi-qd", "lsi-dt")
 """Models whose dimensions are set; the others keep their default, which is smaller and costs them time as it is."""
 LIMITED = {"ssi.epochs": 8, "svdfeature.epochs": 8}
@@ -115,6 +117,19 @@ class Lab:
         # Five hundred intents need as many dimensions, however small the other data is.
         sizes = replace(self, dim=max(self.dim, 600)).sizes
         return Data("demo", about, graph, lists, Judgments.of_groups(intent_of), 2, sizes)
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """All that the figures depend on."""
+        real = [name for name in REAL if self.folder_of(name) is not None]
+        own: dict[str, Any] = {
+            "fraction": self.fraction,
+            "dim": self.dim,
+            "clicks": self.clicks,
+            "seed": self.seed,
+            "quick": self.quick,
+        }
+        return own | {"real": real, "version": __version__}
 
     def folder_of(self, name: str) -> Path | None:
         return self.real / name if self.real is not None and (self.real / name).is_dir() else None

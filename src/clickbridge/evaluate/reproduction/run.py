@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from clickbridge.errors import SettingError
 from clickbridge.evaluate.reproduction import claims, examples11r, paper09, paper11m, paper11r, paper13, rmls_runs
 from clickbridge.evaluate.reproduction.lab import Lab
 from clickbridge.evaluate.reproduction.paper_table import Table
+from clickbridge.evaluate.reproduction.parts import Part, Parts
 
 TABLES: dict[str, Callable[[Lab], Iterator[Table]]] = {
     "13-1": rmls_runs.table_1,
@@ -63,10 +65,27 @@ def chosen(keys: Sequence[str]) -> list[str]:
     return out
 
 
-def reproduce(keys: Sequence[str], lab: Lab) -> Iterator[Table]:
-    """The tables, then which of the papers' claims they bear out."""
-    wanted = chosen(keys)
-    for key in wanted:
-        lab.say(f"table {key}")
-        yield from TABLES[key](lab)
-    yield from claims.judged(lab, wanted)
+def reproduce(keys: Sequence[str], lab: Lab, parts: Parts | None = None) -> Iterator[Table]:
+    """The tables, then which of the papers' claims they bear out; what `parts` has is not made again."""
+    parts = Parts() if parts is None else parts
+    verdicts = []
+    for key in chosen(keys):
+        part = parts.read(key)
+        if part is None:
+            part = yield from _made(key, lab)
+            parts.add(key, part)
+        else:
+            yield from part.tables
+        verdicts += part.claims
+    if verdicts:
+        yield claims.table(verdicts)
+
+
+def _made(key: str, lab: Lab) -> Generator[Table, None, Part]:
+    """Each table as soon as it is there; all of them with their claims at the end."""
+    lab.say(f"table {key}")
+    start, tables = time.process_time(), []
+    for table in TABLES[key](lab):
+        tables.append(table)
+        yield table
+    return Part(tables, claims.judged(lab, key), time.process_time() - start)

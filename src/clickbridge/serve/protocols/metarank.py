@@ -13,6 +13,7 @@ import orjson
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
+from clickbridge.io.json_text import parse_json
 from clickbridge.log.clean import RecordError
 from clickbridge.log.metarank import metarank_ranking, read_metarank
 from clickbridge.log.searches import Search
@@ -99,7 +100,7 @@ def feedback_values(body: bytes) -> Any:
     lines = [line for line in body.splitlines() if line.strip()]
     if len(lines) > 1 and all(line.lstrip().startswith(b"{") for line in lines):
         try:
-            return [orjson.loads(line) for line in lines]
+            return [parse_json(line) for line in lines]
         except orjson.JSONDecodeError:
             pass  # one value over many lines
     return decode(body) if lines else []
