@@ -6,7 +6,6 @@ DuckDB, for one, looks whether it runs in a notebook, and then wants a library o
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
