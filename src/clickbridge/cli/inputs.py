@@ -31,7 +31,9 @@ DocColumns = Annotated[list[str], typer.Option(help="The documents' columns: doc
 TimeUnit = Annotated[str | None, typer.Option(help="Unit of numeric times: s, ms, us, ns.")]
 TimeFormat = Annotated[str | None, typer.Option(help="How times are written, as %d.%m.%Y %H:%M.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of text files, as latin-1 or utf-16.")]
-Delimiter = Annotated[str | None, typer.Option(help="Mark between columns: comma, semicolon, pipe, tab, or itself.")]
+Delimiter = Annotated[
+    str | None, typer.Option(help="Character between columns: comma, semicolon, pipe, tab or another.")
+]
 Dedupe = Annotated[bool, typer.Option("--dedupe", help="Leave out records that repeat an earlier one.")]
 MaxRejects = Annotated[str, typer.Option(help="Share of unusable lines above which nothing is written.")]
 Rejects = Annotated[Path | None, typer.Option(help="Also keep the unusable lines here.")]
@@ -154,7 +156,7 @@ def tell_about(graph: ClickGraph | None, log: LogReader, documents: DocumentRead
         say(note)
     if log.repeated:
         left_out = f"an earlier one and {agree(log.repeated, 'were')} left out"
-        counted = f"the one before, its time too, and {agree(log.repeated, 'count')} again: --dedupe leaves such out"
+        counted = f"the one before, its time too, and {agree(log.repeated, 'count')} again: --dedupe leaves them out"
         say(f"{count_of(log.repeated, 'record', 'repeat')} {left_out if log.reading.dedupe else counted}")
     if documents.ignored:
         say(f"fields that are not text were left out: {', '.join(sorted(documents.ignored))}")

@@ -33,7 +33,7 @@ def reproduce(
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option("--out", help="Folder for tables.md, CSV and SVG files; a run that was stopped goes on there."),
+        typer.Option("--out", help="Folder for tables.md, CSV and SVG files; a stopped run continues there."),
     ] = None,
     seed: Seed = 0,
     json: Json = False,

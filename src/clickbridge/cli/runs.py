@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clickbridge.types import ResultList
 
 CHUNK = 4096
-Queries = Annotated[str | None, typer.Option(help="Topics with the text of a run's queries: id, tab, text a line.")]
+Queries = Annotated[str | None, typer.Option(help="Topics with the text of a run's queries, as id, tab, text.")]
 Grades = dict[str, dict[str, float]]
 Values = dict[str, dict[str, float]]
 

@@ -20,7 +20,7 @@ def update(
     model: ModelPath,
     logs: Annotated[list[str] | None, typer.Argument(help="New log files.", show_default=False)] = None,
     docs: Annotated[list[str], typer.Option(help="New or changed documents.")] = [],  # noqa: B006
-    remove_docs: Annotated[Path | None, typer.Option(help="File with ids of documents to remove, one a line.")] = None,
+    remove_docs: Annotated[Path | None, typer.Option(help="Ids of documents to remove, one per line.")] = None,
     *,
     reading: Reading,
     max_rejects: MaxRejects = "1%",

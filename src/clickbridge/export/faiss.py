@@ -104,7 +104,7 @@ def write(source: Source, folder: Path) -> None:
         {
             **{f"{name}.faiss": "dense vectors (`IndexFlatIP` with ids: places in doc_ids.txt)" for name in dense},
             **{f"{name}.npz": "a sparse matrix, one row per document, as SciPy saves it" for name in others},
-            "doc_ids.txt": "the documents' ids, one a line",
+            "doc_ids.txt": "the documents' ids, one per line",
             "search.py": f"a search of {SHOWN} results with all of these",
             "expected.json": "queries with their numbers, and the first ten results of each",
         },

@@ -41,7 +41,7 @@ DEFAULT, GRID = 0.2, (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 class ExpansionSettings(BM25Settings):
     printed: ClassVar[Mapping[str, Any]] = {**BM25Settings.printed, "expansion_weight": "1"}
 
-    min_clicks: int = setting(1, "least clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
+    min_clicks: int = setting(1, "minimum clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
     expansion_weight: str = setting(
         "auto",
         "weight of the added words; 1 is as much as typed ones; auto chooses it on held-back clicks",
