@@ -364,7 +364,7 @@ def test_rejects_file_is_kept(call: Run, tiny: Path) -> None:
     line = ("ingest", tiny / "log.jsonl", tiny / "more.jsonl", "--out", tiny / "graph", "--rejects", tiny / "rejects")
     refused = call(*line)
     assert refused.code == 1
-    assert "1 of 6 lines are unusable" in refused.err
+    assert "1 of 6 lines is unusable" in refused.err
     expected = {"source": str(tiny / "more.jsonl"), "line": 1}
     assert json.loads((tiny / "rejects").read_text()).items() >= expected.items()
     (tiny / "rejects").unlink()
