@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 FOLDER = Path(__file__).parent / "screenshots"
 DESK, PHONE = {"width": 1040, "height": 760}, {"width": 360, "height": 740}
-WHY = "limit+simultaneous+coroutines"
+WHY = "make+blocking+call+awaitable"
 TAUGHT = "decode+json"
 ANSWER = "json.JSONDecoder.decode"
 expect.set_options(timeout=60_000)
