@@ -107,7 +107,9 @@ def connect(folder: Path, memory_mb: int, threads: int | None = None) -> duckdb.
     connection.execute(f"SET memory_limit = '{memory_mb}MB'")
     connection.execute(f"SET temp_directory = '{quoted(folder / 'spill')}'")
     connection.execute("SET preserve_insertion_order = false")
-    connection.execute("SET enable_progress_bar = false")
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+        # Not unless it is on: in a notebook without ipywidgets it is off, and DuckDB refuses even to switch it off.
+        connection.execute("SET enable_progress_bar = false")
     connection.execute("PRAGMA disable_checkpoint_on_shutdown")  # the database goes when it is closed
     if threads:
         connection.execute(f"SET threads = {threads}")
