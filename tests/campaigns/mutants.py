@@ -225,10 +225,12 @@ def tried(room: Room, home: Path, root: Path, file: Path, number: int) -> str:
         target.write_bytes(sound)
 
 
-def strike(name: str, count: int, seed: int, tally: Tally) -> None:
+def strike(name: str, count: int, seed: int, tally: Tally, only: Sequence[str] = ()) -> None:
+    """`only` names source files, where not all of the room are meant."""
     root = Path(__file__).parents[2]
     folder = root / "src" / "clickbridge" / name
     files = [file for file in sorted(folder.rglob("*.py")) if not any(word in str(file) for word in LEFT_OUT)]
+    files = [file for file in files if not only or file.name in only]
     chosen = [(file, n) for file in files for n in range(len(places(ast.parse(file.read_text()))))]
     total = len(chosen)
     Random(f"{name} {seed}").shuffle(chosen)
@@ -270,12 +272,12 @@ def preload() -> None:
             __import__(name)
 
 
-def run(count: int, seed: int = 0, rooms: Sequence[str] = tuple(ROOMS)) -> Tally:
+def run(count: int, seed: int = 0, rooms: Sequence[str] = tuple(ROOMS), only: Sequence[str] = ()) -> Tally:
     """As many of each room, and what one has too few of from the next."""
     tally = Tally()
     preload()
     for place, name in enumerate(rooms):
-        strike(name, (count - tally.tried) // (len(rooms) - place), seed, tally)
+        strike(name, (count - tally.tried) // (len(rooms) - place), seed, tally, only)
     return tally
 
 
@@ -284,8 +286,9 @@ def main() -> None:
     parser.add_argument("rooms", nargs="+", choices=list(ROOMS))
     parser.add_argument("--count", type=int, default=LONG)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--files", nargs="*", default=[], help="source files, as sums.py; all of a room without it")
     given = parser.parse_args()
-    print(run(given.count, given.seed, given.rooms).line("mutants"))
+    print(run(given.count, given.seed, given.rooms, given.files).line("mutants"))
 
 
 if __name__ == "__main__":
