@@ -25,7 +25,7 @@ from clickbridge.models.registry import TABLES, model_class
 
 ROOT = Path(clickbridge.__file__).parent
 LEVELS = [
-    {"errors", "types", "settings", "frames"},
+    {"errors", "types", "settings", "frames", "wording"},
     {"numerics", "engines", "io", "measures"},
     {"log", "graph", "views", "simulate"},
     {"search"},

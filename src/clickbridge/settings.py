@@ -190,7 +190,7 @@ class Seeded(Settings):
 class Counting(Settings):
     """What of the log counts."""
 
-    min_clicks: int = setting(1, "least clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
+    min_clicks: int = setting(1, "minimum clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
     response: str = setting(
         "clicks",
         "what a pair's clicks are worth: the count, log(1 + count), log(count) as 11M has it (log-t: one click is "

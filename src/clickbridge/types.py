@@ -205,6 +205,8 @@ class Ranking(Sequence[Hit]):
         lines = [f"{r['rank']:>4}  {r['doc_id']:<{width}}  {r['score']:10.4f}  {r['title']}" for r in self.rows()]
         return "\n".join(line.rstrip() for line in lines)
 
+    __repr__ = __str__  # an interpreter shows what a notebook does
+
     def _repr_html_(self) -> str:
         return html_table(self.rows())
 
@@ -264,6 +266,8 @@ class Explanation:
         _, *wide = (max(map(len, column)) for column in zip(*rows, strict=True)) if rows else ("",)
         lines = (f"{share:>4}  {'  '.join(map(str.ljust, words, wide))}" for share, *words in rows)
         return "\n".join(line.rstrip() for line in lines)
+
+    __repr__ = __str__  # an interpreter shows what a notebook does
 
     def _repr_html_(self) -> str:
         return html_table(self.rows())

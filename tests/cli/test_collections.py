@@ -41,7 +41,7 @@ def test_documents_topics_run_and_comparison(call: Run, home: Path) -> None:
     (home / "given.run").write_text("1 Q0 d1 1 3 x\n1 Q0 d2 2 2 x\n1 Q0 d9 3 1 x\n2 Q0 d1 1 2 x\n2 Q0 d3 2 1 x\n")
     line = ("--lists", home / "given.run", "--queries", home / "topics.tsv")
     ranked = call("rank", model, *line, "--out", home / "again.run")
-    assert "1 of 5 results are not in the model: they have no score and come last" in ranked.err
+    assert "1 of 5 results is not in the model: no score, so last" in ranked.err
     compared = call("compare", graph, *line, "--qrels", home / "qrels", "--models", "bm25", "--json")
     values = {row["model"]: row["AP"] for row in compared.json["models"]}
     assert values == {"given": 0.5, "bm25": 1.0}

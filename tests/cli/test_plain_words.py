@@ -29,7 +29,7 @@ def test_update_says_what_it_added(call: Run, tiny: Path) -> None:
     lines = [{"doc_id": "new", "title": "zorbulating flarp pizza"}, {"doc_id": "ny", "title": "New York"}]
     (tiny / "new.jsonl").write_text("\n".join(map(json.dumps, lines)))
     result = call("update", tiny / "model", "--docs", tiny / "new.jsonl", "--json")
-    assert result.err == "1 documents added, 1 changed; 2 words in them are unknown until the next fit\n"
+    assert result.err == "1 document added, 1 changed; 2 words in them are unknown until the next fit\n"
     assert (result.json["added"], result.json["unknown_words"], result.json["documents"]) == (1, 2, 6)
 
 

@@ -199,7 +199,7 @@ def test_forget_in_a_graph(graph: Path, call: Run, home: Path, tmp_path: Path) -
     )
     done = call("forget", graph, "--user", PERSON)
     assert done.code == 0, done.err
-    assert "2 result pages, 2 clicks, 1 pairs and 1 queries" in done.err
+    assert "2 result pages, 2 clicks, 1 pair and 1 query" in done.err
     assert "0 events of this user are left" in done.err
     assert PERSON not in done.out + done.err
     left = ClickGraph.open(graph)

@@ -15,20 +15,21 @@ from forgery import changed
 
 Run = Callable[..., Any]
 GOOD = b'{"query":"a b","results":["1","2"],"clicks":["1"]}\n'
-UNUSABLE = "lines are unusable, at most 1% of them may be"
+ALL_20 = "20 of 20 lines are unusable, at most 1% of them may be"
+THE_ONE = "1 of 1 line is unusable, at most 1% of them may be"
 DAMAGED = "is damaged or cut short"
 
 TEN_MALFORMED_LOGS = {
-    "words.jsonl": (b"not json\n" * 20, f"20 of 20 {UNUSABLE} (words.jsonl line 1: not JSON: "),
+    "words.jsonl": (b"not json\n" * 20, f"{ALL_20} (words.jsonl line 1: not JSON: "),
     "cut.jsonl.gz": (gzip.compress(GOOD * 999)[:120], f"cut.jsonl.gz {DAMAGED} (Compressed file ended before "),
     "empty.tsv": (b"", "empty.tsv is empty"),
     "clicks.jsonl": (
         b'{"query":"a","results":["1"],"clicks":"1"}\n' * 20,
-        f"20 of 20 {UNUSABLE} (clicks.jsonl line 1: clicks must be a list of ids, got text; clicks.jsonl line 2: ",
+        f"{ALL_20} (clicks.jsonl line 1: clicks must be a list of ids, got text; clicks.jsonl line 2: ",
     ),
     "minus.tsv": (
         b"query\tdoc_id\tclicks\na\t1\t-1\n",
-        f"1 of 1 {UNUSABLE} (minus.tsv line 2: clicks must be a whole number from 0 to 2147483647, got '-1'): ",
+        f"{THE_ONE} (minus.tsv line 2: clicks must be a whole number from 0 to 2147483647, got '-1'): ",
     ),
     "columns.csv": (
         b"q,d\na,1\n",
@@ -38,32 +39,32 @@ TEN_MALFORMED_LOGS = {
     "cut.xml": (b'<sessiontrack><session num="1"><interaction>', "cut.xml is not valid XML (no element found: line 1"),
     "blank.jsonl": (
         b'{"query":"a","results":["1 2"],"clicks":[]}\n',
-        f"1 of 1 {UNUSABLE} (blank.jsonl line 1: an id in results '1 2' is empty or has white space)",
+        f"{THE_ONE} (blank.jsonl line 1: an id in results '1 2' is empty or has white space)",
     ),
     "binary": (b"\0\1\2\3", "cannot tell the format of binary: no JSON, no XML, no table"),
 }
 MORE_MALFORMED_LOGS = {
     "silent.jsonl": (b'{"query":"a","results":[],"clicks":[]}\n', "the log has neither a shown result nor a click: "),
     "empty.jsonl": (b"", "the log has neither a shown result nor a click: is it the right file and format?"),
-    "latin.csv": (b"query,doc_id\n\xff\x81,1\n", f"1 of 1 {UNUSABLE} (latin.csv line 2: not UTF-8 or not CSV)"),
+    "latin.csv": (b"query,doc_id\n\xff\x81,1\n", f"{THE_ONE} (latin.csv line 2: not UTF-8 or not CSV)"),
     "time.jsonl": (
         b'{"query":"a","clicks":["1"],"time":"yesterday"}\n',
-        f"1 of 1 {UNUSABLE} (time.jsonl line 1: time 'yesterday' is neither ISO 8601 nor a number)",
+        f"{THE_ONE} (time.jsonl line 1: time 'yesterday' is neither ISO 8601 nor a number)",
     ),
-    "wide.tsv": (b"query\tdoc_id\na\t1\t2\t3\n", f"1 of 1 {UNUSABLE} (wide.tsv line 2: 4 columns, the header has 2)"),
+    "wide.tsv": (b"query\tdoc_id\na\t1\t2\t3\n", f"{THE_ONE} (wide.tsv line 2: 4 columns, the header has 2)"),
     "anonymous.jsonl": (
         b'{"clicks":["1"]}\n',
         "anonymous.jsonl needs keys query and clicks; it has clicks: name them with --columns query=...,clicks=...",
     ),
-    "deep.jsonl": (b"[" * 100_000, f"1 of 1 {UNUSABLE} (deep.jsonl line 1: not JSON: "),
+    "deep.jsonl": (b"[" * 100_000, f"{THE_ONE} (deep.jsonl line 1: not JSON: "),
     "long.jsonl": (
         b'{"query":"%s","clicks":["1"]}' % (b"a" * 5000),
-        f"1 of 1 {UNUSABLE} (long.jsonl line 1: query has 5000 ",
+        f"{THE_ONE} (long.jsonl line 1: query has 5000 ",
     ),
     "cut.tsv.zst": (b"\x28\xb5\x2f\xfd\x00\x58", f"cut.tsv.zst {DAMAGED}"),
     "one-in-fifty.jsonl": (
         GOOD * 49 + b"{}\n",
-        f"1 of 50 {UNUSABLE} (one-in-fifty.jsonl line 50: neither query nor query_id)",
+        "1 of 50 lines is unusable, at most 1% of them may be (one-in-fifty.jsonl line 50: neither query nor query_id)",
     ),
 }
 

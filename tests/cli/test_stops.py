@@ -55,7 +55,16 @@ def test_other_errors_there_are_reported_as_before() -> None:
         sys.unraisablehook = before
 
 
-@pytest.mark.parametrize("error", [RuntimeError("Query interrupted"), duckdb.InterruptException("INTERRUPT Error")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("Query interrupted"),
+        duckdb.InterruptException("INTERRUPT Error"),
+        duckdb.InvalidInputException(
+            "offering a filter to the Python object 'rows' failed: KeyboardInterrupt: <EMPTY>"
+        ),
+    ],
+)
 def test_an_interrupted_query_is_an_interrupt(error: Exception) -> None:
     with pytest.raises(KeyboardInterrupt), database_errors():
         raise error

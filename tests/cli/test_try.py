@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,15 @@ def test_the_demo_says_how_to_start_its_page_where_there_is_no_terminal(
         said = " ".join(capsys.readouterr().err.split())
         assert said.startswith("the search page: clickbridge serve online=")
         assert said.endswith("--min-users 1")
+
+
+def test_a_page_that_cannot_be_served_is_refused_before_the_work(
+    call: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_pages(tmp_path, 60)
+    monkeypatch.delitem(sys.modules, "clickbridge.serve.run", raising=False)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    done = call("try", tmp_path / "log.jsonl", "--out", tmp_path / "out", "--serve")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "clickbridge: this needs uvicorn: pip install 'clickbridge[serve]'\n"
+    assert not (tmp_path / "out").exists()

@@ -49,7 +49,7 @@ def test_update_takes_in_a_log_once(folder: Path, spec: str) -> None:
     new = folder / "new.jsonl"
     new.write_text('{"doc_id":"d","title":"yellow river"}\n{"doc_id":"a","title":"crimson stream"}\n')
     (folder / "gone.txt").write_text("b\nnobody\n")
-    assert "1 ids" in run("update", model, "--docs", new, "--remove-docs", folder / "gone.txt").stderr
+    assert "1 id " in run("update", model, "--docs", new, "--remove-docs", folder / "gone.txt").stderr
     found = [
         json.loads(run("search", model, asked, "--json").stdout)["hits"] for asked in ("red river", "crimson stream")
     ]

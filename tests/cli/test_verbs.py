@@ -146,7 +146,7 @@ def test_evaluate_against_a_baseline(command: Run, tiny: Path) -> None:
         "nDCG@5-gain": "0.1908", "high": row["high"], "p-t-test": "0.2157", "p-random": "0.5000", "p-sign": "0.5000",
         "won-tied-lost": "2/1/0",
     }  # fmt: skip
-    assert table.err == "1 judged queries have no relevant document and are not counted\n"
+    assert table.err == "1 judged query has no relevant document: not counted\n"
 
 
 def test_a_run_that_answers_no_judged_query_is_refused(call: Run, tiny: Path) -> None:
@@ -344,7 +344,7 @@ def test_thresholds_stored_at_ingest_are_defaults_of_fit(call: Run, tiny: Path) 
         assert "drops" not in again.err
     line = ("fit", tiny / "graph", "--model", "bm25", "--out", tiny / "model")
     robots = call(*line, "--set", "max_clicks_per_user=1", "--set", "half_life=2", "--min-clicks", "1")
-    assert (robots.code, robots.err.splitlines()[0]) == (0, "2 users over 1 clicks left out as robots")
+    assert (robots.code, robots.err.splitlines()[0]) == (0, "left out as robots: 2 users with more than 1 click")
 
 
 def test_columns_are_renamed(call: Run, tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ def test_rejects_file_is_kept(call: Run, tiny: Path) -> None:
     line = ("ingest", tiny / "log.jsonl", tiny / "more.jsonl", "--out", tiny / "graph", "--rejects", tiny / "rejects")
     refused = call(*line)
     assert refused.code == 1
-    assert "1 of 6 lines are unusable" in refused.err
+    assert "1 of 6 lines is unusable" in refused.err
     expected = {"source": str(tiny / "more.jsonl"), "line": 1}
     assert json.loads((tiny / "rejects").read_text()).items() >= expected.items()
     (tiny / "rejects").unlink()

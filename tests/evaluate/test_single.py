@@ -56,7 +56,7 @@ def test_it_prints_within_eighty_columns_and_gives_frames(model: BM25) -> None:
     found = clickbridge.evaluate(model, [*LISTS, ResultList("6", "pizza", ["ny"])], "nDCG@1,RR")
     text = str(found)
     assert text.splitlines()[0] == "bm25: answers 3 of 4 judged queries"
-    assert text.splitlines()[-1] == "1 lists without labels are left out"
+    assert text.splitlines()[-1] == "left out: 1 list without labels"
     assert max(map(len, text.splitlines())) <= 80
     assert "<td>nDCG@1</td>" in found._repr_html_()
     rows = found.to_frame("arrow").to_pylist()

@@ -15,6 +15,7 @@ from clickbridge.graph.parts import Impressions
 from clickbridge.graph.responses import responses, weighed_clicks, without_robots
 from clickbridge.log.bias import position_based
 from clickbridge.types import Impression, PairCount
+from clickbridge.wording import count_of
 
 DAY = 86400.0
 
@@ -67,7 +68,7 @@ def test_a_threshold_that_keeps_nothing_is_refused() -> None:
     with pytest.raises(InputError) as refusal:
         responses(users, min_clicks=2, min_users=2)
     assert str(refusal.value) == (
-        "min_clicks 2 and min_users 2 keeps 0 of 1 pairs; try --min-clicks 1 --min-users 1"
+        "min_clicks 2 and min_users 2 keeps 0 of 1 pair; try --min-clicks 1 --min-users 1"
     )  # fmt: skip
 
 
@@ -217,7 +218,10 @@ def test_robots_against_counting(most: int) -> None:
     graph = ClickGraph.build(log)
     found = responses(graph, max_clicks_per_user=most)
     assert entries(graph, max_clicks_per_user=most) == {pair: n for pair, n in wanted.items() if n}
-    assert found.notes[0] == f"{len(robots)} users over {most} clicks left out as robots"
+    assert (
+        found.notes[0]
+        == f"left out as robots: {count_of(len(robots), 'user')} with more than {count_of(most, 'click')}"
+    )
 
 
 def test_robots_keep_their_pages() -> None:
@@ -248,7 +252,7 @@ def test_pages_that_showed_nothing_have_no_clicks(lengths: list[int]) -> None:
     ones = np.ones(3, dtype=np.uint8)
     pages = Impressions(np.zeros(3, dtype=np.int32), indptr, np.arange(3, dtype=np.int32), ones, None, users)
     kept, note = without_robots(graph.with_events(pages, None), 1)
-    assert note == f"{sum(n > 1 for n in lengths)} users over 1 clicks left out as robots"
+    assert note == f"left out as robots: {count_of(sum(n > 1 for n in lengths), 'user')} with more than 1 click"
     assert kept.pairs.clicks.sum() == sum(n for n in lengths if n <= 1)
 
 
@@ -256,4 +260,4 @@ def test_no_pages_left() -> None:
     graph = ClickGraph.build([Impression("q", ["a"], ["a"], user="u")])
     assert graph.impressions is not None
     none = graph.with_events(graph.impressions.take(np.array([False])), None)
-    assert without_robots(none, 3)[1] == "0 users over 3 clicks left out as robots"
+    assert without_robots(none, 3)[1] == "left out as robots: 0 users with more than 3 clicks"

@@ -102,6 +102,61 @@ def products_csv() -> bytes:
     return "\r\n".join(["SKU;Product Name;Description;Price", *rows]).encode("latin-1")
 
 
+def capitals_csv() -> bytes:
+    """The log's ids are in capitals, the documents' are not."""
+    return "\n".join(["query,doc_id", *(f"{q},{d.upper()}" for q, d in PAIRS)]).encode()
+
+
+def floats_csv() -> bytes:
+    """A spreadsheet made numbers of the ids."""
+    return "\n".join(["query,sku", *(f"{q},{d[1:]}001.0" for q, d in PAIRS)]).encode()
+
+
+def numbers_csv() -> bytes:
+    """Documents whose ids are the digits of `floats.csv`."""
+    return b"sku,name\n1001,New York City\n2001,Pizza\n3001,Apple pie\n"
+
+
+def stray_jsonl() -> bytes:
+    """Half of the clicks are on documents that the page did not show."""
+    pages = ({"query": q, "results": ["d1", "d3"], "clicks": [d]} for q, d in PAIRS)
+    return "".join(json.dumps(page) + "\n" for page in pages).encode()
+
+
+def compact_csv() -> bytes:
+    """Dates of eight digits."""
+    rows = [f"{q},{d},202401{i + 1:02d}" for i, (q, d) in enumerate(PAIRS)]
+    return "\n".join(["query,doc_id,day", *rows]).encode()
+
+
+def seconds_jsonl() -> bytes:
+    """Seconds since 1970."""
+    rows = ({"query": q, "doc_id": d, "time": 1_700_000_000 + i} for i, (q, d) in enumerate(PAIRS))
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def unclear_csv() -> bytes:
+    """Nothing tells the day from the month."""
+    rows = [f"{q},{d},0{1 + i % 9}/0{1 + i % 7}/2024" for i, (q, d) in enumerate(PAIRS)]
+    return "\n".join(["query,doc_id,date", *rows]).encode()
+
+
+def nameless_csv() -> bytes:
+    """Column names that nobody can guess."""
+    return "\n".join(["a,b,c", *(f"{i},{q},{d}" for i, (q, d) in enumerate(PAIRS))]).encode()
+
+
+FAULTY = {
+    "capitals.csv": capitals_csv,
+    "floats.csv": floats_csv,
+    "numbers.csv": numbers_csv,
+    "stray.jsonl": stray_jsonl,
+    "compact.csv": compact_csv,
+    "seconds.jsonl": seconds_jsonl,
+    "unclear.csv": unclear_csv,
+    "nameless.csv": nameless_csv,
+}
+"""Files that are warned of or refused."""
 LOGS = {
     "shop.csv": (shop_csv, "--delimiter semicolon --columns query=search_term,doc_id=sku,user=visitor,time=ts"),
     "german.csv": (
@@ -141,4 +196,6 @@ def write_all(folder: Path) -> None:
     """All of them, as files."""
     for name, (make, _) in LOGS.items():
         (folder / name).write_bytes(make())
+    for name, make_faulty in FAULTY.items():
+        (folder / name).write_bytes(make_faulty())
     (folder / "products.csv").write_bytes(products_csv())

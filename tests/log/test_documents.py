@@ -114,7 +114,7 @@ def test_rejects(tmp_path: Path, line: bytes, reason: str) -> None:
     docs = lenient(str(path))
     assert list(docs) == [Document("1", {})]
     assert reason in docs.rejects.first[0].reason
-    with pytest.raises(InputError, match="1 of 2 lines are unusable"):
+    with pytest.raises(InputError, match="1 of 2 lines is unusable"):
         list(read_docs(str(path)))
 
 

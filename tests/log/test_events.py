@@ -222,8 +222,11 @@ def test_metarank_clicks_join_their_ranking_for_thirty_minutes(pages: Any) -> No
     item = {"event": "item", "id": "x", "timestamp": 0, "item": "a", "fields": [{"name": "title", "value": "Thin"}]}
     records, log = pages([soon, item, ranking, late, {**ranking, "id": "browse", "fields": []}])
     assert records == [Document("a", {"title": "Thin"}), Impression("pizza", ["a", "b"], ["b"], None, "u", SECONDS)]
-    assert log.notes[0] == "2 searches and 1 clicked results were joined"
-    assert {*log.notes[1:]} == {"1 clicks came too late after their search", "1 searches without words are left out"}
+    assert log.notes[0] == "2 searches and 1 clicked result were joined"
+    assert {*log.notes[1:]} == {
+        "clicks that came too late after their search, left out: 1",
+        "searches without words, left out: 1",
+    }
 
 
 # --- the files ---------------------------------------------------------------------------------------------

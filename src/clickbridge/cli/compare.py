@@ -25,6 +25,7 @@ from clickbridge.cli.fitting import (
 )
 from clickbridge.cli.runs import Queries, lists_of
 from clickbridge.errors import SettingError
+from clickbridge.wording import count_of
 
 if TYPE_CHECKING:
     from clickbridge.evaluate.results import Comparison
@@ -141,4 +142,5 @@ def _print(found: Comparison) -> None:
     )
     reused = sum(m.trial.reused for m in found.models)
     if reused:
-        say(f"{reused} of {len(found.models)} models were taken from earlier calls, with their times and memory")
+        taken = count_of(reused, "model", "were", of=len(found.models))
+        say(f"{taken} taken from earlier calls, with their times and memory")

@@ -176,7 +176,7 @@ def stats(
     paper: Annotated[bool, typer.Option("--paper", help="Table 1 of the papers, in their symbols.")] = False,
     json: Json = False,
 ) -> None:
-    """Print what one asks first of a log."""
+    """Print the counts that describe a log."""
     from clickbridge.evaluate.statistics import PAPER, PLAIN
     from clickbridge.evaluate.statistics import stats as count
     from clickbridge.graph.clickgraph import ClickGraph

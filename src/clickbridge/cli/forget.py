@@ -11,6 +11,7 @@ import typer
 from clickbridge.cli.console import Json, print_json, progress, say
 from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
 from clickbridge.errors import InputError, SettingError
+from clickbridge.wording import count_of
 
 
 def forget(
@@ -85,7 +86,7 @@ def _refitted(place: Path, user: str, refit: bool, graph: Path | None, engine: A
         opened = load(place)
         done = forget_user(graph, user)
         if opened.applied_:
-            say(f"{len(opened.applied_)} logs that were taken into {place} by update are not in {graph}: update again")
+            say(f"{graph} lacks {count_of(len(opened.applied_), 'log')} that update took into {place}: update again")
         with progress() as report:
             report(f"fitting {opened.spec}", 0)
             opened.fit(ClickGraph.open(graph), engine=engine, watch=lambda line: report(line, 0))

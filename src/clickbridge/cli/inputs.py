@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from clickbridge.cli.console import out, pairs_of, say, visible
+from clickbridge.wording import agree, count_of
 
 if TYPE_CHECKING:
     from clickbridge.graph.clickgraph import ClickGraph
@@ -30,7 +31,9 @@ DocColumns = Annotated[list[str], typer.Option(help="The documents' columns: doc
 TimeUnit = Annotated[str | None, typer.Option(help="Unit of numeric times: s, ms, us, ns.")]
 TimeFormat = Annotated[str | None, typer.Option(help="How times are written, as %d.%m.%Y %H:%M.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of text files, as latin-1 or utf-16.")]
-Delimiter = Annotated[str | None, typer.Option(help="Mark between columns: comma, semicolon, pipe, tab, or itself.")]
+Delimiter = Annotated[
+    str | None, typer.Option(help="Character between columns: comma, semicolon, pipe, tab or another.")
+]
 Dedupe = Annotated[bool, typer.Option("--dedupe", help="Leave out records that repeat an earlier one.")]
 MaxRejects = Annotated[str, typer.Option(help="Share of unusable lines above which nothing is written.")]
 Rejects = Annotated[Path | None, typer.Option(help="Also keep the unusable lines here.")]
@@ -152,17 +155,17 @@ def tell_about(graph: ClickGraph | None, log: LogReader, documents: DocumentRead
     for note in log.notes:
         say(note)
     if log.repeated:
-        left_out = "an earlier one and were left out"
-        counted = "the one before, its time too, and count again: --dedupe leaves such out"
-        say(f"{log.repeated:,} records repeat {left_out if log.reading.dedupe else counted}")
+        left_out = f"an earlier one and {agree(log.repeated, 'were')} left out"
+        counted = f"the one before, its time too, and {agree(log.repeated, 'count')} again: --dedupe leaves them out"
+        say(f"{count_of(log.repeated, 'record', 'repeat')} {left_out if log.reading.dedupe else counted}")
     if documents.ignored:
         say(f"fields that are not text were left out: {', '.join(sorted(documents.ignored))}")
     if documents.with_html:
-        say(f"HTML was taken out of the text of {documents.with_html:,} documents")
-    for lost, what in ((documents.rejects, "documents"), (log.rejects, "lines")):
+        say(f"HTML was taken out of the text of {count_of(documents.with_html, 'document')}")
+    for lost, what in ((documents.rejects, "document"), (log.rejects, "line")):
         if lost.count:
             where = f": see {rejects}" if rejects else ""
-            say(f"{lost.count:,} of {lost.lines:,} {what} left out ({lost.first[0].reason}, …){where}")
+            say(f"{count_of(lost.count, what, of=lost.lines)} left out ({lost.first[0].reason}, …){where}")
     if graph is not None:
         _tell_about_graph(graph)
 
@@ -171,11 +174,12 @@ def _tell_about_graph(graph: ClickGraph) -> None:
     from clickbridge.graph.unmatched_ids import unmatched_ids
 
     summary: dict[str, Any] = graph.summary
-    if summary["repeated_documents"]:
-        say(f"{summary['repeated_documents']:,} documents repeat an id; the first of each counts")
+    repeated = summary["repeated_documents"]
+    if repeated:
+        say(f"{count_of(repeated, 'document', 'repeat')} an id; the first of each counts")
     if summary["clicks_outside_results"]:
         outside, clicks = summary["clicks_outside_results"], summary["clicks"]
-        say(f"{outside:,} of {clicks:,} clicks are on documents that their page did not show")
+        say(f"{count_of(outside, 'click', 'are', of=clicks)} on documents that the page did not show")
     unmatched = unmatched_ids(graph)
     if unmatched is not None and unmatched.clicks:
         say(str(unmatched))

@@ -7,6 +7,7 @@ from typing import Any
 
 from clickbridge.cli.console import ModelPath
 from clickbridge.errors import ClickbridgeError, InputError, MissingPart
+from clickbridge.wording import count_of
 
 MOST = 100
 
@@ -27,7 +28,8 @@ def make_server(model: Any) -> Any:
         raise MissingPart("mcp needs the protocol's SDK: pip install 'clickbridge[mcp]'") from None
 
     server = MCPServer(
-        "clickbridge", instructions=f"Search learned from clicks ({model.spec}, {len(model.doc_ids_):,} documents)."
+        "clickbridge",
+        instructions=f"Search learned from clicks ({model.spec}, {count_of(len(model.doc_ids_), 'document')}).",
     )
 
     def told(work: Any) -> Any:

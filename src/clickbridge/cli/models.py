@@ -83,7 +83,7 @@ def fit(
     ] = False,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="A folder for what is learned so far; the same fit, run again after a kill, goes on."),
+        typer.Option(help="A folder for what is learned so far; the same fit, started again, continues from it."),
     ] = None,
     seed: Seed = 0,
     engine: EngineName = "local",

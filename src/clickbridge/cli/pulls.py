@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from clickbridge.cli.console import say
+from clickbridge.wording import count_of
 
 Pulled = Annotated[
     Path | None, typer.Option(help="Folder for the records of logs given as https://HOST/INDEX; OUT.pulled by default.")
@@ -28,6 +29,6 @@ def local_logs(logs: Sequence[str], folder: Path) -> list[str]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = re.sub(r"[^\w.-]+", "_", re.sub(r"^https?://(?:[^@/]*@)?", "", log)).strip("_")
         file = folder / f"{name}.ndjson"
-        say(f"{pull(log, file):,} records pulled from {hidden(log)} to {file}")
+        say(f"{count_of(pull(log, file), 'record')} pulled from {hidden(log)} to {file}")
         out.append(str(file))
     return out

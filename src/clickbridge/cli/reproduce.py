@@ -16,6 +16,7 @@ import typer
 
 from clickbridge.cli.console import Json, Seed, in_words, out, print_json, print_table, progress, say, visible
 from clickbridge.errors import SettingError
+from clickbridge.wording import count_of
 
 
 def reproduce(
@@ -32,7 +33,7 @@ def reproduce(
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option("--out", help="Folder for tables.md, CSV and SVG files; a run that was stopped goes on there."),
+        typer.Option("--out", help="Folder for tables.md, CSV and SVG files; a stopped run continues there."),
     ] = None,
     seed: Seed = 0,
     json: Json = False,
@@ -82,4 +83,5 @@ def reproduce(
         files.end(f"{len(made)} tables in {spent}, on {cores} cores, {version}, {date.today().isoformat()}.")
     if json:
         print_json([found.as_dict() for found in made])
-    say(f"{len(made)} tables in {time.perf_counter() - start:.0f} s" + (f"; files in {folder}" if folder else ""))
+    done = f"{count_of(len(made), 'table')} in {time.perf_counter() - start:.0f} s"
+    say(f"{done}; files in {folder}" if folder else done)

@@ -9,13 +9,14 @@ import typer
 
 from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress, say
 from clickbridge.errors import InputError, SettingError
+from clickbridge.wording import count_of
 
 if TYPE_CHECKING:
     from clickbridge.measures import Measure
     from clickbridge.types import ResultList
 
 CHUNK = 4096
-Queries = Annotated[str | None, typer.Option(help="Topics with the text of a run's queries: id, tab, text a line.")]
+Queries = Annotated[str | None, typer.Option(help="Topics with the text of a run's queries, as id, tab, text.")]
 Grades = dict[str, dict[str, float]]
 Values = dict[str, dict[str, float]]
 
@@ -52,9 +53,10 @@ def rank(
     else:
         print_table("", ("", "value"), [(name.replace("_", " "), value) for name, value in summary.items()])
         if unknown:
-            say(f"{unknown:,} of {shown:,} results are not in the model: they have no score and come last")
+            say(f"{count_of(unknown, 'result', 'are', of=shown)} not in the model: no score, so last")
         if unscored:
-            say(f"{opened.spec} has no score for {unscored:,} of {len(given):,} lists: their order is as it came")
+            lists = count_of(unscored, "list", of=len(given))
+            say(f"{opened.spec} has no score for {lists}: their order is as it came")
         fell_back = sum(opened.falls_back(asked(result, opened.fitted.queries).key) for result in given) - unscored
         if fell_back > 0:
             say(f"{opened.spec} knows no query like {fell_back:,} of {len(given):,}: its base model ranked them")
@@ -111,10 +113,11 @@ def evaluate(
         print_table("", list(heads.values()), [[row.get(name) for name in columns] for row in table])
         for row in table:
             if row["answered"] < row["queries"]:
-                say(f"{row['run']} answers {row['answered']:,} of {row['queries']:,} queries; the others count 0")
+                part = count_of(row["answered"], "query", of=row["queries"])
+                say(f"{row['run']} answers {part}; the others count 0")
         skipped = len(grades) - table[0]["queries"]
         if skipped:
-            say(f"{skipped:,} judged queries have no relevant document and are not counted")
+            say(f"{count_of(skipped, 'judged query', 'have')} no relevant document: not counted")
 
 
 def _measured(path: Path, grades: Grades, measures: list[Measure]) -> tuple[Values, int]:

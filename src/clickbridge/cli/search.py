@@ -25,7 +25,7 @@ def search(
     query: Annotated[str | None, typer.Argument(help="What to look for.", show_default=False)] = None,
     k: Annotated[int | None, typer.Option("-k", min=1, max=10_000, help="How many documents; 1,000 in a run.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say in words why each document was found.")] = False,
-    queries: Annotated[str | None, typer.Option(help="Topics to search for: id, tab, text a line.")] = None,
+    queries: Annotated[str | None, typer.Option(help="Topics to search for, one per line: id, tab, text.")] = None,
     out: Annotated[Path | None, typer.Option(help="TREC run to write for --queries.")] = None,
     json: Json = False,
 ) -> None:

@@ -22,22 +22,28 @@ def serving_extra() -> Iterator[None]:
         raise SettingError(f"this needs {error.name}: pip install 'clickbridge[serve]'") from None
 
 
+def check_serving() -> None:
+    """Refuses at the start what would be missed at the end, after minutes of work."""
+    with serving_extra():
+        import clickbridge.serve.run  # noqa: F401
+
+
 def serve(
     models: Annotated[list[str], typer.Argument(help="MODEL folders, or NAME=MODEL.", show_default=False)],
-    host: Annotated[str, typer.Option(help="Address to listen on; off loopback a key file is needed.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; all but loopback need a key file.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8765,
     store: Annotated[str | None, typer.Option(help="Database of events: sqlite:///FILE or postgresql://…")] = None,
-    key_file: Annotated[Path | None, typer.Option(help="Keys and their scopes, one a line.")] = None,
+    key_file: Annotated[Path | None, typer.Option(help="Keys and their scopes, one per line.")] = None,
     min_users: Annotated[int, typer.Option(min=1, help="People who must have typed a query before others see it.")] = 2,
     no_page: Annotated[bool, typer.Option("--no-page", help="Leave out the search page.")] = False,
     update_every: Annotated[str, typer.Option(help="Retrain from the store this often, as 1h; 0 is never.")] = "0",
-    keep: Annotated[str, typer.Option(help="Keep events this long, as 90d; 0 is for ever.")] = "0",
-    click_window: Annotated[str, typer.Option(help="A click may name an answer this long after it.")] = "30m",
-    pins: Annotated[Path | None, typer.Option(help="Pinned and blocked documents, one rule a line.")] = None,
+    keep: Annotated[str, typer.Option(help="Keep events this long, as 90d; 0 is forever.")] = "0",
+    click_window: Annotated[str, typer.Option(help="How long after an answer a click may refer to it.")] = "30m",
+    pins: Annotated[Path | None, typer.Option(help="Pinned and blocked documents, one rule per line.")] = None,
     experiment: Annotated[str | None, typer.Option(help="Compare two models, as a,b, on interleaved pages.")] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that answer.")] = 1,
     cors: Annotated[list[str], typer.Option(help="Origin of web pages that may ask.")] = [],  # noqa: B006
-    rate: Annotated[float, typer.Option(min=0, help="Requests a second of one caller; 0 is without limit.")] = 0,
+    rate: Annotated[float, typer.Option(min=0, help="Requests per second of one caller; 0 is without limit.")] = 0,
     log_queries: Annotated[bool, typer.Option("--log-queries", help="Write queries into the log.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No log line for each request.")] = False,
 ) -> None:

@@ -13,6 +13,8 @@ from clickbridge.cli.console import Json, keep_apart, keep_outside, out, print_j
 from clickbridge.cli.fitting import Memory, Threads, engine_of
 from clickbridge.cli.inputs import Docs, Logs, MaxRejects, Reading, guesses_told, reads
 from clickbridge.cli.insight import MinPeople
+from clickbridge.cli.serving import check_serving
+from clickbridge.cli.serving import serve as serve_models
 
 
 @reads
@@ -35,6 +37,8 @@ def try_log(
     from clickbridge.insight.try_log import try_log as run
     from clickbridge.log.rejects import RejectLog
 
+    if serve:
+        check_serving()
     runs_on = engine_of("local", threads, memory)
     keep_apart([], [*logs, *docs])
     keep_outside(out_, [*logs, *docs])
@@ -53,6 +57,4 @@ def try_log(
         for line in lines:
             out.print(visible(line))
     if serve:
-        from clickbridge.cli.serving import serve as serve_models
-
         serve_models([str(out_ / "model")])

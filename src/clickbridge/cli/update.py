@@ -12,6 +12,7 @@ from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
 from clickbridge.cli.inputs import MaxRejects, Reading, guesses_told, reads, tell_about
 from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, SettingError
+from clickbridge.wording import agree, count_of
 
 
 @reads
@@ -19,7 +20,7 @@ def update(
     model: ModelPath,
     logs: Annotated[list[str] | None, typer.Argument(help="New log files.", show_default=False)] = None,
     docs: Annotated[list[str], typer.Option(help="New or changed documents.")] = [],  # noqa: B006
-    remove_docs: Annotated[Path | None, typer.Option(help="File with ids of documents to remove, one a line.")] = None,
+    remove_docs: Annotated[Path | None, typer.Option(help="Ids of documents to remove, one per line.")] = None,
     *,
     reading: Reading,
     max_rejects: MaxRejects = "1%",
@@ -64,7 +65,7 @@ def update(
             raise InputError(f"{remove_docs} names every document of {model}: a model needs at least one")
         unknown = len({*gone} - {*opened.doc_ids_})
         if unknown:
-            say(f"{unknown:,} ids in {remove_docs} are not in the model")
+            say(f"{remove_docs} has {count_of(unknown, 'id')} that {agree(unknown, 'are')} not in the model")
         with guesses_told(json, log, documents), progress() as report:
             report(f"updating {opened.spec}", 0)
             new = list(documents)
@@ -75,8 +76,12 @@ def update(
     tell_about(None, log, documents, None)
     added = len({document.doc_id for document in new} - before)
     if new:
-        line = f"{added:,} documents added, {len({d.doc_id for d in new}) - added:,} changed"
-        say(f"{line}; {len(strange):,} words in them are unknown until the next fit" if strange else line)
+        line = f"{count_of(added, 'document')} added, {len({d.doc_id for d in new}) - added:,} changed"
+        if strange:
+            line += (
+                f"; {count_of(len(strange), 'word')} in them {agree(len(strange), 'are')} unknown until the next fit"
+            )
+        say(line)
     summary: dict[str, Any] = {"model": opened.spec, "documents": len(opened.doc_ids_)}
     summary |= {"added": added, "unknown_words": len(strange), "logs_taken_in": len(opened.applied_)}
     if json:

@@ -25,6 +25,7 @@ from clickbridge.models.rmls import FittedRMLS
 from clickbridge.numerics.csr import csr_times_dense
 from clickbridge.numerics.rows import Maps, SparseRows
 from clickbridge.numerics.svd import ProductOperator, randomised_svd
+from clickbridge.wording import count_of
 
 Array = np.ndarray[Any, Any]
 Learned = FittedPLS | FittedRMLS
@@ -234,8 +235,8 @@ def _of_model(model: Learned, delta: float, seed: int, engine: Engine) -> Iterat
     held = held_queries(model.queries.keys, seed) & (np.diff(model.responses.indptr) > 0)
     if held.sum() < LEAST_HELD:
         raise InputError(
-            f"{int(held.sum())} queries are too few to hold back: the measured gap needs {LEAST_HELD}, "
-            f"so a model of about {round(LEAST_HELD / HELD)} queries"
+            f"{count_of(int(held.sum()), 'query')} can be held back, and the measured gap needs {LEAST_HELD}: "
+            f"fit a model of about {round(LEAST_HELD / HELD)} queries"
         )
     for number, space in enumerate(model.spaces):
         name = f"{model.spec} {number + 1}/{len(model.spaces)}" if len(model.spaces) > 1 else model.spec

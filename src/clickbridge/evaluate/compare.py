@@ -48,6 +48,7 @@ from clickbridge.models.specs import build_model, parse_spec
 from clickbridge.models.study import documents_language, language_notes
 from clickbridge.settings import Counting, Setting, declared_in
 from clickbridge.types import ResultList
+from clickbridge.wording import count_of
 
 COUNTING = declared_in(Counting)
 DIM = Setting("dim", 600, "dimensions of the latent space", 1, 100_000)
@@ -264,14 +265,16 @@ def _titles(graph: ClickGraph, lists: Sequence[ResultList]) -> dict[str, str]:
 def _made(command: str, graph: Any, opened: ClickGraph, lists: Any, labelled: Sequence[ResultList]) -> dict[str, str]:
     """How to make it again: the command, the data, the versions, the machine, the date."""
     clicks = int(np.asarray(opened.pairs.clicks).sum())
-    size = f"{opened.n_queries:,} queries, {opened.n_docs:,} documents, {len(opened.pairs):,} pairs, {clicks:,} clicks"
+    counts = {"query": opened.n_queries, "document": opened.n_docs, "pair": len(opened.pairs), "click": clicks}
+    size = ", ".join(count_of(n, noun) for noun, n in counts.items())
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "duckdb", "pyarrow"))
+    length = sum(len(r.results) for r in labelled) / len(labelled)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
         "command": command,
         "GRAPH": f"{'in memory' if isinstance(graph, ClickGraph) else graph}: {size}",
-        "lists": f"{lists if isinstance(lists, str | Path) else 'in memory'}: {len(labelled):,} labelled lists, "
-        f"{sum(len(r.results) for r in labelled) / len(labelled):.1f} results each on average",
+        "lists": f"{lists if isinstance(lists, str | Path) else 'in memory'}: "
+        f"{count_of(len(labelled), 'labelled list')}, {length:.1f} results each on average",
         "versions": f"clickbridge {__version__}, Python {platform.python_version()}, {libraries}",
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GiB",
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -155,6 +155,8 @@ class Comparison:
         left_out = [f"{name} is left out: {reason}" for name, reason in self.refused.items()]
         return "\n".join([self._title, text_table(self._shown()), *left_out, *self.notes])
 
+    __repr__ = __str__  # an interpreter shows what a notebook does
+
     def _repr_html_(self) -> str:
         return html_of(self._title, self._shown(), self.notes)
 

@@ -18,6 +18,7 @@ from clickbridge.measures import Measure, evaluate_run, parse_measures
 from clickbridge.models.fitted import Array, Fitted
 from clickbridge.models.model import Model
 from clickbridge.types import ResultList
+from clickbridge.wording import count_of
 
 MEASURES = "nDCG@1,nDCG@3,nDCG@5,AP"
 CHUNK = 4096
@@ -98,6 +99,8 @@ class Evaluation:
     def __str__(self) -> str:
         return "\n".join([f"{self.model}: {self.coverage} judged queries", text_table(self.rows()), *self.notes])
 
+    __repr__ = __str__  # an interpreter shows what a notebook does
+
     def _repr_html_(self) -> str:
         return html_of(f"{self.model}: {self.coverage} judged queries", self.rows(), self.notes)
 
@@ -154,7 +157,7 @@ def labelled_lists(lists: list[ResultList], who: str) -> tuple[list[ResultList],
     if not any(max(result.labels or [0.0]) > 0 for result in labelled):
         raise InputError(f"no list has a label above 0: {who} needs judged lists, with `labels`")
     left_out = len(lists) - len(labelled)
-    return labelled, [f"{left_out:,} lists without labels are left out"] if left_out else []
+    return labelled, [f"left out: {count_of(left_out, 'list')} without labels"] if left_out else []
 
 
 def reranked(model: Fitted | Model, lists: Sequence[ResultList]) -> tuple[list[Array], list[Array]]:

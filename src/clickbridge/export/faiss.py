@@ -15,6 +15,7 @@ from clickbridge.errors import MissingPart
 from clickbridge.export.maps import Maps, as_row, as_vector
 from clickbridge.export.recipe import Recipe, any_query
 from clickbridge.export.source import SHOWN, Request, Source
+from clickbridge.wording import count_of
 
 ROWS_AT_ONCE = 10_000
 SCRIPT = '''"""Search with what is in this folder: `python search.py` prints the first sample and its results."""
@@ -99,11 +100,11 @@ def write(source: Source, folder: Path) -> None:
     source.write_samples(folder, lambda query: Request(numbers(maps, query)), query_file=False)
     Recipe(
         f"{source.fitted.spec} in FAISS",
-        f"{len(kept):,} documents of the model `{source.fitted.spec}`.",
+        f"{count_of(len(kept), 'document')} of the model `{source.fitted.spec}`.",
         {
             **{f"{name}.faiss": "dense vectors (`IndexFlatIP` with ids: places in doc_ids.txt)" for name in dense},
             **{f"{name}.npz": "a sparse matrix, one row per document, as SciPy saves it" for name in others},
-            "doc_ids.txt": "the documents' ids, one a line",
+            "doc_ids.txt": "the documents' ids, one per line",
             "search.py": f"a search of {SHOWN} results with all of these",
             "expected.json": "queries with their numbers, and the first ten results of each",
         },

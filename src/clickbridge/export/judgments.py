@@ -10,6 +10,7 @@ from clickbridge.export.grades import graded_queries
 from clickbridge.export.recipe import Recipe
 from clickbridge.export.source import SHOWN, Source
 from clickbridge.io.files import plain_cell
+from clickbridge.wording import count_of
 
 NAME = "clickbridge clicks"
 
@@ -25,7 +26,7 @@ def write(source: Source, folder: Path) -> None:
         }
         for g in graded
     ]
-    about = f"Grades 0 to 3 from clicks, {len(graded):,} queries"
+    about = f"Grades 0 to 3 from clicks, {count_of(len(graded), 'query')}"
     body = {"name": NAME, "description": about, "type": "IMPORT_JUDGMENT", "judgmentRatings": ratings}
     write_json(folder / "workbench.json", body)
     (folder / "queryset.ndjson").write_bytes(b"".join(packed({"queryText": g.query}) + b"\n" for g in graded))
@@ -38,7 +39,7 @@ def write(source: Source, folder: Path) -> None:
     write_json(folder / "expected.json", [{"query": q, "results": source.expected(q)} for q in source.samples])
     Recipe(
         "Judgments from clicks",
-        f"{len(graded):,} queries, {sum(len(g.doc_ids) for g in graded):,} graded documents.",
+        f"{count_of(len(graded), 'query')}, {count_of(sum(len(g.doc_ids) for g in graded), 'graded document')}.",
         {
             "workbench.json": "judgments for the Search Relevance Workbench (OpenSearch 3.1 and later)",
             "queryset.ndjson": "its queries",

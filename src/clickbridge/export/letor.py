@@ -16,6 +16,7 @@ from clickbridge.io.letor import LetorRow, write_letor
 from clickbridge.models.composite import FittedComposite
 from clickbridge.models.fitted import Array, Fitted
 from clickbridge.types import ResultList
+from clickbridge.wording import count_of
 
 LISTS_AT_ONCE = 500
 
@@ -47,7 +48,8 @@ def write(source: Source, folder: Path) -> None:
     write_json(folder / "expected.json", [{"query": q, "results": source.expected(q)} for q in source.samples])
     Recipe(
         f"Features of {source.fitted.spec} as LETOR",
-        f"{len(lists):,} queries, {len(rows):,} documents that were shown for them, {len(names)} features.",
+        f"{count_of(len(lists), 'query')}, {count_of(len(rows), 'document')} shown for them, "
+        f"{count_of(len(names), 'feature')}.",
         {
             "features.letor": "`grade qid:N 1:value … # doc ID`, rows of a query together",
             "queries.tsv": "the queries by number",

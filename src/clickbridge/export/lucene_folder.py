@@ -9,6 +9,7 @@ from clickbridge.export.folder import write_chunks, write_json
 from clickbridge.export.lucene import Index
 from clickbridge.export.recipe import Recipe, any_query
 from clickbridge.export.source import SHOWN, Source
+from clickbridge.wording import count_of
 
 NAME = "clickbridge"
 
@@ -30,7 +31,7 @@ def write_index(engine: Engine, source: Source, folder: Path) -> None:
     features = [block.name for block in index.maps.blocks if not index.is_vector(block)]
     Recipe(
         f"{source.fitted.spec} in {engine.name}",
-        f"{len(index.maps.doc_ids):,} documents of the model `{source.fitted.spec}`.",
+        f"{count_of(len(index.maps.doc_ids), 'document')} of the model `{source.fitted.spec}`.",
         {
             "index.json": "the index: settings and mapping",
             f"{chunks[0]} … {chunks[-1]}" if chunks else "bulk": "the documents, for `_bulk`",

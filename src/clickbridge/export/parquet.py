@@ -17,6 +17,7 @@ from clickbridge.export.recipe import Recipe, any_query
 from clickbridge.export.source import Source
 from clickbridge.models.fitted import Array
 from clickbridge.numerics.row import Row
+from clickbridge.wording import count_of
 
 ROWS_AT_ONCE = 2_000
 
@@ -69,7 +70,7 @@ def write(source: Source, folder: Path) -> None:
     names = ", ".join(f"`{name}`" for block in maps.blocks for name, _ in columns(maps, block))
     Recipe(
         f"{source.fitted.spec} as Parquet",
-        f"{len(maps.doc_ids):,} documents of the model `{source.fitted.spec}`: {names}.",
+        f"{count_of(len(maps.doc_ids), 'document')} of the model `{source.fitted.spec}`: {names}.",
         {
             "documents.parquet": "the document map",
             "queries.parquet": "the query map of a few queries",

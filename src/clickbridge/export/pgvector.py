@@ -12,6 +12,7 @@ from clickbridge.export.recipe import Recipe, any_query
 from clickbridge.export.source import SHOWN, Request, Source
 from clickbridge.models.fitted import Array
 from clickbridge.numerics.row import Row
+from clickbridge.wording import count_of
 
 TABLE = "clickbridge"
 MOST_DIMENSIONS, MOST_NONZERO = 16_000, 16_000
@@ -107,7 +108,7 @@ def write(source: Source, folder: Path) -> None:
         )
     Recipe(
         f"{source.fitted.spec} in PostgreSQL",
-        f"{len(maps.doc_ids):,} documents of the model `{source.fitted.spec}`. pgvector 0.7 or later.",
+        f"{count_of(len(maps.doc_ids), 'document')} of the model `{source.fitted.spec}`. pgvector 0.7 or later.",
         {
             "schema.sql": "the table",
             f"{chunks[0]} … {chunks[-1]}" if chunks else "documents": "the documents, for COPY",

@@ -18,6 +18,7 @@ from clickbridge.export.maps import Maps, as_row
 from clickbridge.export.recipe import Recipe, any_query
 from clickbridge.export.source import SHOWN, Request, Source
 from clickbridge.numerics.row import Row
+from clickbridge.wording import count_of
 
 NAME = "clickbridge"
 DENSE, SPARSE = "dense", "sparse"
@@ -80,7 +81,7 @@ def write(source: Source, folder: Path) -> None:
     url, json = f"$HOST/collections/{NAME}", '-H "Content-Type: application/json"'
     Recipe(
         f"{source.fitted.spec} in Qdrant",
-        f"{len(maps.doc_ids):,} documents of the model `{source.fitted.spec}`, "
+        f"{count_of(len(maps.doc_ids), 'document')} of the model `{source.fitted.spec}`, "
         + ("as dense vectors." if is_dense(maps) else "as sparse vectors, the parts of the model side by side."),
         {
             "collection.json": "the collection",

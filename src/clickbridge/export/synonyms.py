@@ -9,6 +9,7 @@ from clickbridge.export.recipe import Recipe
 from clickbridge.export.source import Source
 from clickbridge.insight.synonyms import learn_synonyms, solr_lines, write_csv
 from clickbridge.models.known_words import language_of
+from clickbridge.wording import count_of
 
 
 def write(source: Source, folder: Path) -> None:
@@ -29,9 +30,8 @@ def write(source: Source, folder: Path) -> None:
     counts = ", ".join(f"{sum(s.kind == kind for s in found):,} {kind}" for kind in kinds) or "none found"
     Recipe(
         "Synonyms learned from clicks",
-        f"{len(found):,} pairs ({counts}), the surest first. At least {source.min_users} people showed each, where "
-        f"the log "
-        "knows people; else as many clicks.",
+        f"{count_of(len(found), 'pair')} ({counts}), the surest first. At least {source.min_users} people showed each, "
+        "where the log knows people; else as many clicks.",
         {
             "synonyms.txt": "Solr's format, which Elasticsearch and OpenSearch read too",
             "synonyms.csv": "the same with kind, weight, clicks, people and example queries: review this first",

@@ -14,6 +14,7 @@ from clickbridge.export.recipe import Recipe, any_query
 from clickbridge.export.source import SHOWN, Request, Source
 from clickbridge.models.fitted import Array
 from clickbridge.numerics.row import Row
+from clickbridge.wording import count_of
 
 NAME, DOCUMENT = "clickbridge", "doc"
 SERVICES = f"""<?xml version="1.0" encoding="utf-8" ?>
@@ -98,7 +99,7 @@ def write(source: Source, folder: Path) -> None:
     source.write_samples(folder, lambda query: Request(search(maps, query, SHOWN)))
     Recipe(
         f"{source.fitted.spec} in Vespa",
-        f"{len(maps.doc_ids):,} documents of the model `{source.fitted.spec}`.",
+        f"{count_of(len(maps.doc_ids), 'document')} of the model `{source.fitted.spec}`.",
         {
             "application/": "schema and services",
             f"{chunks[0]} … {chunks[-1]}" if chunks else "feed": "the documents",

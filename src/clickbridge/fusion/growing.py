@@ -16,7 +16,7 @@ from clickbridge.errors import MissingPart
 from clickbridge.fusion.crossfit import Block, joined
 from clickbridge.fusion.forest import Forest
 from clickbridge.fusion.plain_sum import Judged, judged, learn_weights, part_columns_of, plain_sum
-from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.settings import ADVANCED, Printed, Seeded, Text, setting, settings
 
 JUDGED = 5
@@ -49,14 +49,14 @@ class MartSettings(Printed, Text, Seeded):
     trees: int = setting(200, "number of trees", 1, 100_000)
     learning_rate: float = setting(0.08, "how much of each tree is taken", 1e-6, 10)
     leaves: int = setting(7, "leaves of a tree", 2, 100_000)
-    leaf_rows: int = setting(20, "least documents in a leaf", 1, 1e9, group=ADVANCED)
+    leaf_rows: int = setting(20, "minimum documents in a leaf", 1, 1e9, group=ADVANCED)
     feature_share: float = setting(0.3, "share of the features that each tree sees", 0.001, 1, group=ADVANCED)
     row_share: float = setting(0.7, "share of the documents that each tree learns from", 0.001, 1, group=ADVANCED)
     forests: int = setting(3, "forests that are added up, each grown on other draws", 1, 1000, group=ADVANCED)
     monotone: bool = setting(False, "a higher score of a part may never lower the result", group=ADVANCED)
     folds: int = setting(5, "parts for cross-fitting", 2, 100, group=ADVANCED)
     max_lists: int = setting(
-        20_000, "the most lists that trees learn from; of more, so many are drawn at random", 50, 1e9, group=ADVANCED
+        20_000, "the most lists that trees learn from; above that they are drawn at random", 50, 1e9, group=ADVANCED
     )
     features: str = setting(
         "all", "the parts' scores with text and clicks, or the scores alone, as 13 does", choices=("all", "scores"),
@@ -69,7 +69,7 @@ def grow(s: MartSettings, spec: str, parts: Sequence[str], blocks: Sequence[Bloc
     learned from, the weights of that sum instead."""
     n_lists = sum(len(block.lengths) for block in blocks)
     if n_lists < MIN_USABLE:
-        said = f"{n_lists} lists can be held back, {MIN_USABLE} are needed for trees; parts count equally"
+        said = f"{few_held(n_lists, 'list')} for trees; parts count equally"
         return Grown(None, (), (), f"{spec}: {said}")
     whole = joined(blocks)
     found, said = against_sum(s, parts, whole) if s.features == "all" else (None, "")

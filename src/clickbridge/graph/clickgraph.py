@@ -26,6 +26,7 @@ from clickbridge.graph.sums import sum_pairs as sum_pairs
 from clickbridge.io.secret import Secret
 from clickbridge.log.clean import find_query
 from clickbridge.types import OPAQUE, Document, LogRecord, edge_name, text_of_key
+from clickbridge.wording import count_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +47,7 @@ class ClickGraph:
     >>> pages = [Impression("NY  pizza", ["d1", "d2"], ["d2"]), Impression("ny pizza", ["d2", "d1"], ["d2"])]
     >>> graph = ClickGraph.build(pages, [Document("d1", {"title": "New York"}), Document("d2", {"title": "Pizza"})])
     >>> graph
-    ClickGraph(1 queries, 2 documents, 1 pairs)
+    ClickGraph(1 query, 2 documents, 1 pair)
     >>> graph.field("title")
     ['New York', 'Pizza']
     """
@@ -77,7 +78,8 @@ class ClickGraph:
         self.redact = redact
 
     def __repr__(self) -> str:
-        return f"ClickGraph({self.n_queries:,} queries, {self.n_docs:,} documents, {len(self.pairs):,} pairs)"
+        counts = {"query": self.n_queries, "document": self.n_docs, "pair": len(self.pairs)}
+        return f"ClickGraph({', '.join(count_of(n, noun) for noun, n in counts.items())})"
 
     # --- made from -------------------------------------------------------------------------------
 

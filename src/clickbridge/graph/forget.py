@@ -11,6 +11,7 @@ from clickbridge.errors import ArtifactError, MissingPart
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.parts import Array, Clicks, Impressions
 from clickbridge.graph.storage import KIND
+from clickbridge.wording import agree, count_of
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,9 @@ class Forgotten:
     def line(self) -> str:
         """The proof: nothing in it says who it was."""
         return (
-            f"forgotten: {self.pages:,} result pages, {self.clicks:,} clicks, {self.pairs:,} pairs and "
-            f"{self.queries:,} queries that nobody else has; looked again: {self.left:,} events of this user are left"
+            f"forgotten: {count_of(self.pages, 'result page')}, {count_of(self.clicks, 'click')}, "
+            f"{count_of(self.pairs, 'pair')} and {count_of(self.queries, 'query')} that nobody else has; looked again: "
+            f"{count_of(self.left, 'event')} of this user {agree(self.left, 'are')} left"
         )
 
 

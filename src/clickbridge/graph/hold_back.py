@@ -23,14 +23,21 @@ from clickbridge.graph.held_lists import HoldBack as HoldBack
 from clickbridge.graph.held_lists import Ranker as Ranker
 from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs
 from clickbridge.graph.sums import sum_pairs
+from clickbridge.wording import count_of
 
 MIN_USABLE = 50
+"""Lists with a click that a choice takes; with fewer the defaults stay."""
 NEW_QUERIES = 0.5
 """Of what is held back by click, the share that are whole queries; measured in docs/hold_back.md."""
 SURELY_REPEATED = 5
 """Clicks on one document from which on a query known by counts alone is taken for a repeated one."""
 FORWARD_FROM = 0.5
 """Share of the log that only ever teaches when folds are cut by time."""
+
+
+def few_held(n: int, noun: str = "query") -> str:
+    """What a tuner says that cannot choose, as "1 query can be held back, 50 are needed"."""
+    return f"{count_of(n, noun)} can be held back, {MIN_USABLE} are needed"
 
 
 def hold_back(

@@ -16,6 +16,7 @@ from clickbridge.graph.parts import Array, Pairs, time_or_nan
 from clickbridge.graph.rank_effect import longest_page, position_model, shown_pairs
 from clickbridge.graph.sums import pair_keys
 from clickbridge.log.bias import LEAST_EXAMINED, expected_clicks, ranks
+from clickbridge.wording import count_of
 
 DAY = 86400.0
 UNBIASED = ("coec", "pbm", "ips")
@@ -82,8 +83,9 @@ def kept_pairs(pairs: Pairs, min_clicks: int = 1, min_users: int = 1) -> tuple[A
         if not clicked:
             raise InputError("no click is left to learn from: ingest a log with clicks, or raise max_clicks_per_user")
         remedy = "--min-clicks 1" + (" --min-users 1" if min_users > 1 else "")
-        raise InputError(f"{' and '.join(limits)} keeps 0 of {clicked:,} pairs; try {remedy}")
-    return keep, [f"{' and '.join(limits)} drops {total - kept:,} of {total:,} clicks"] if kept < total / 2 else []
+        raise InputError(f"{' and '.join(limits)} keeps 0 of {count_of(clicked, 'pair')}; try {remedy}")
+    dropped = f"{' and '.join(limits)} drops {count_of(total - kept, 'click', of=total)}"
+    return keep, [dropped] if kept < total / 2 else []
 
 
 def without_robots(graph: ClickGraph, max_clicks: int) -> tuple[ClickGraph, str]:
@@ -107,7 +109,8 @@ def without_robots(graph: ClickGraph, max_clicks: int) -> tuple[ClickGraph, str]
         pages = pages.without_clicks(np.isin(pages.user, robots))
     if singles is not None and singles.user is not None:
         singles = singles.take(~np.isin(singles.user, robots))
-    return graph.with_events(pages, singles), f"{len(robots):,} users over {max_clicks} clicks left out as robots"
+    left_out = f"left out as robots: {count_of(len(robots), 'user')} with more than {count_of(max_clicks, 'click')}"
+    return graph.with_events(pages, singles), left_out
 
 
 def weighed_clicks(graph: ClickGraph, half_life: float = 0.0, worth: Array | None = None) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.parts import Array
+from clickbridge.wording import count_of
 
 TRIED = 1000
 
@@ -25,7 +26,8 @@ class UnmatchedIds:
     meant: str = ""
 
     def __str__(self) -> str:
-        line = f"{self.clicks:,} of {self.all_clicks:,} clicks are on ids that no document has, as {self.example!r}"
+        share = count_of(self.clicks, "click", "are", of=self.all_clicks)
+        line = f"{share} on ids that no document has, as {self.example!r}"
         return f"{line}; the documents have {self.meant!r}" if self.meant else line
 
 

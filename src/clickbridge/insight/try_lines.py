@@ -14,6 +14,7 @@ from clickbridge.graph.people import people_by_query
 from clickbridge.insight.try_log import REPORT, Tried
 from clickbridge.insight.validation import PASS
 from clickbridge.log.personal import redacted
+from clickbridge.wording import count_of
 
 EXAMPLES = 3
 
@@ -36,7 +37,8 @@ def _log_line(tried: Tried) -> str:
     has = [word for word, there in (("users", bool(c.users)), ("result pages", tried.shown)) if there]
     text = "" if graph.field_names else ", documents without text"
     return (
-        f"the log: {c.clicks:,} clicks, {graph.n_queries:,} queries, {graph.n_docs:,} documents{days}"
+        f"the log: {count_of(c.clicks, 'click')}, {count_of(graph.n_queries, 'query')}, "
+        f"{count_of(graph.n_docs, 'document')}{days}"
         f"; with {' and '.join(has) or 'neither users nor result pages'}{text}"
     )
 
@@ -67,7 +69,7 @@ def _quality_lines(tried: Tried) -> list[str]:
     name = {"given": "the order that people were shown" if tried.shown else "the most clicked first"}
     current = f"{name.get(base.spec, base.spec)} reaches {found.main} {_mean(base, found)}"
     no_order = "" if tried.shown or base.spec == "given" else "; the log does not say what was shown"
-    out = [f"judged on {held}, {len(found.counted):,} queries: {current}{no_order}"]
+    out = [f"judged on {held}, {count_of(len(found.counted), 'query')}: {current}{no_order}"]
     own = best.paired.get(found.main)
     gain = "" if own is None else f", {own.difference:+.3f} (95% interval {own.low:+.3f} to {own.high:+.3f})"
     if own is not None and own.low <= 0 <= own.high:

@@ -30,6 +30,7 @@ from clickbridge.log.split import split_log
 from clickbridge.models.auto import Auto, budget_seconds
 from clickbridge.models.fitted import Fitted
 from clickbridge.models.model import Model
+from clickbridge.wording import count_of
 
 REPORT = "report.html"
 TRAINING_SHARE = "80%"
@@ -77,9 +78,10 @@ def check_size(counts: LogCounts) -> None:
     """Refuses a log that nothing can be learned from, with what can be done."""
     if counts.clicks < FEW_CLICKS:
         raise InputError(
-            f"the log has {counts.clicks:,} clicks; {FEW_CLICKS} are needed to learn from, and some thousands to see "
-            "what was gained: collect more, or search the documents by their words meanwhile (clickbridge ingest LOG "
-            "--docs DOCS --out graph, fit graph --model bm25 --out model, serve model), which logs clicks too"
+            f"the log has {count_of(counts.clicks, 'click')}; {FEW_CLICKS} are needed to learn from, and some "
+            "thousands to see what was gained: collect more, or search the documents by their words meanwhile "
+            "(clickbridge ingest LOG --docs DOCS --out graph, fit graph --model bm25 --out model, serve model), which "
+            "logs clicks too"
         )
 
 

@@ -13,6 +13,7 @@ from clickbridge.errors import InputError
 from clickbridge.insight.log_counts import EXAMPLES, LogCounts, count_log
 from clickbridge.log.documents import DocumentReader
 from clickbridge.log.readers import LogReader
+from clickbridge.wording import agree, count_of
 
 PASS, WARN, FAIL = "PASS", "WARN", "FAIL"
 ENOUGH_CLICKS = 1000
@@ -77,54 +78,60 @@ def unreadable(name: str, lost: int, lines: int, reasons: list[str]) -> Check:
 def enough_clicks(c: LogCounts) -> Check:
     verdict = FAIL if c.clicks < FEW_CLICKS else WARN if c.clicks < ENOUGH_CLICKS else PASS
     costs = f"under {ENOUGH_CLICKS:,} clicks models can hardly be told apart: collect more, or take bm25 on --docs"
-    return Check("clicks", verdict, f"{c.clicks:,} clicks in {c.records:,} records", c.clicks, c.records, costs)
+    found = f"{count_of(c.clicks, 'click')} in {count_of(c.records, 'record')}"
+    return Check("clicks", verdict, found, c.clicks, c.records, costs)
 
 
 def times(c: LogCounts) -> Check:
     span = "" if c.first is None or c.last is None else f", over {(c.last - c.first) / 86_400:,.1f} days"
     verdict = PASS if c.timed == c.records and c.timed else WARN
     costs = "without times a model cannot be judged on later clicks, nor forget old ones: --columns time=…"
-    return Check("times", verdict, f"{c.timed:,} of {c.records:,} records have a time{span}", c.timed, c.records, costs)
+    found = f"{count_of(c.timed, 'record', 'have', of=c.records)} a time{span}"
+    return Check("times", verdict, found, c.timed, c.records, costs)
 
 
 def time_order(c: LogCounts) -> Check:
     n = c.backwards.count
     costs = "harmless for learning; a sign of merged files or mixed time zones"
     verdict = WARN if n > 0.01 * max(c.timed, 1) else PASS
-    return Check("times in order", verdict, f"{n:,} go back in time", n, c.timed, costs, tuple(c.backwards.examples))
+    found = f"{n:,} {agree(n, 'go')} back in time"
+    return Check("times in order", verdict, found, n, c.timed, costs, tuple(c.backwards.examples))
 
 
 def future_times(c: LogCounts) -> Check:
     n = c.future.count
     costs = "the split by time and --half-life go by a wrong last day: check --time-unit and --time-format"
     verdict = FAIL if n > 0.01 * max(c.timed, 1) else WARN if n else PASS
-    return Check("times in the past", verdict, f"{n:,} lie in the future", n, c.timed, costs, tuple(c.future.examples))
+    found = f"{n:,} {agree(n, 'lie')} in the future"
+    return Check("times in the past", verdict, found, n, c.timed, costs, tuple(c.future.examples))
 
 
 def repeats(log: LogReader, c: LogCounts) -> Check:
     n = log.repeated
     costs = "each repetition counts as another click: --dedupe leaves them out"
     verdict = WARN if n > 0.001 * max(c.records, 1) else PASS
-    return Check("duplicates", verdict, f"{n:,} records repeat the one before, its time too", n, c.records, costs)
+    found = f"{count_of(n, 'record', 'repeat')} the one before, its time too"
+    return Check("duplicates", verdict, found, n, c.records, costs)
 
 
 def clicks_outside(c: LogCounts) -> Check:
     n, of = c.outside.count, c.outside.count + sum(c.positions.values())
     costs = "a click on what the page did not show says nothing about the page: are results and clicks the same ids?"
     verdict = FAIL if n > OUTSIDE * max(of, 1) else WARN if n > 0.01 * max(of, 1) else PASS
-    found = f"{n:,} of {of:,} clicks are outside of their results" if c.shown_pages else "no page says what was shown"
+    outside = f"{count_of(n, 'click', 'are', of=of)} outside of the results"
+    found = outside if c.shown_pages else "no page says what was shown"
     return Check("clicks inside results", verdict, found, n, of, costs, tuple(c.outside.examples))
 
 
 def document_ids(c: LogCounts, known: set[str] | None) -> Check:
     name, costs = "document ids", "words cannot be matched with documents that have no text: do the ids agree?"
     if known is None:
-        found = f"{len(c.documents):,} clicked documents, no text: give --docs"
+        found = f"{count_of(len(c.documents), 'clicked document')}, no text: give --docs"
         return Check(name, PASS if c.own_documents else WARN, found, 0, len(c.documents), costs)
     strange = [doc_id for doc_id, _ in c.documents.most_common() if doc_id not in known]
     n, of = sum(c.documents[doc_id] for doc_id in strange), sum(c.documents.values())
     verdict = FAIL if n > UNMATCHED * max(of, 1) else WARN if n > 0.01 * max(of, 1) else PASS
-    found = f"{n:,} of {of:,} clicks are on ids that no document has"
+    found = f"{count_of(n, 'click', 'are', of=of)} on ids that no document has"
     return Check(name, verdict, found, n, of, costs, tuple(strange[:EXAMPLES]))
 
 
@@ -132,7 +139,7 @@ def seen_once(c: LogCounts) -> Check:
     n, of = sum(count == 1 for count in c.queries.values()), len(c.queries)
     costs = "what one query learned hardly helps another: models of words (bm25+pls) gain more than memory of clicks"
     verdict = WARN if n > SINGLES * max(of, 1) else PASS
-    return Check("queries seen again", verdict, f"{n:,} of {of:,} queries occur once", n, of, costs)
+    return Check("queries seen again", verdict, f"{count_of(n, 'query', 'occur', of=of)} once", n, of, costs)
 
 
 def robots(c: LogCounts) -> Check:
@@ -141,15 +148,17 @@ def robots(c: LogCounts) -> Check:
         return Check(name, WARN, "no users: a robot could not be told, nor --min-users applied", 0, c.records, costs)
     fast = {u for u, rate in c.users.items() if rate.most >= A_MINUTE}
     heavy = {u for u, rate in c.users.items() if rate.records > max(A_SHARE * c.records, 100)}
-    n = sum(c.users[u].records for u in fast | heavy)
+    suspect = fast | heavy
+    n = sum(c.users[u].records for u in suspect)
     verdict = FAIL if n > 0.5 * c.records else WARN if n else PASS
     found = (
-        f"{len(fast | heavy):,} of {len(c.users):,} users have improbable rates, with {n:,} of {c.records:,} records "
+        f"{count_of(len(suspect), 'user', 'have', of=len(c.users))} improbable rates, "
+        f"with {n:,} of {count_of(c.records, 'record')} "
         f"({A_MINUTE} in a minute, or {A_SHARE:.0%} of all)"
     )
     most = max((c.users[u].most for u in fast), default=0)
     examples = (f"{most:,} searches in one minute",) if fast else ()
-    return Check(name, verdict, found, len(fast | heavy), len(c.users), costs, examples)
+    return Check(name, verdict, found, len(suspect), len(c.users), costs, examples)
 
 
 def positions(c: LogCounts) -> Check:
@@ -173,7 +182,7 @@ def one_document_pages(c: LogCounts) -> Check:
     n, of = c.one_document.count, c.shown_pages
     costs = "a page of one result has no order to learn: were only the clicked ones logged as shown?"
     verdict = FAIL if of and n > 0.9 * of else WARN if n > 0.5 * max(of, 1) else PASS
-    return Check("pages of one document", verdict, f"{n:,} of {of:,} pages show one document", n, of, costs)
+    return Check("pages of one document", verdict, f"{count_of(n, 'page', 'show', of=of)} one document", n, of, costs)
 
 
 def languages(c: LogCounts) -> Check:
@@ -189,7 +198,7 @@ def languages(c: LogCounts) -> Check:
 def personal_data(c: LogCounts) -> Check:
     n, of = c.personal.count, len(c.queries)
     costs = "others may see it in similar queries and reports: ingest --redact learned, fit --min-users"
-    found = f"{n:,} of {of:,} queries hold an e-mail address, a phone or card number, or a long number"
+    found = f"{count_of(n, 'query', 'hold', of=of)} an e-mail address, a phone or card number, or a long number"
     return Check("personal data", WARN if n else PASS, found, n, of, costs, tuple(c.personal.examples))
 
 

@@ -16,6 +16,7 @@ from clickbridge.io.json_text import parse_json
 from clickbridge.io.list_frames import list_records
 from clickbridge.io.streams import lines, open_stream
 from clickbridge.types import ResultList
+from clickbridge.wording import count_of
 
 
 def read_lists(source: str | Path | Frame, columns: Mapping[str, str] | None = None) -> list[ResultList]:
@@ -142,7 +143,7 @@ def _numbers(record: dict[str, Any], name: str, length: int, low: float = -math.
         return None
     values = _list(record, name)
     if len(values) != length:
-        raise ValueError(f"{len(values)} {name} for {length} results")
+        raise ValueError(f"{len(values)} {name} for {count_of(length, 'result')}")
     for value in values:
         if type(value) not in (int, float) or not math.isfinite(value) or value < low:
             raise ValueError(f"{name} must be numbers{' of at least 0' if low == 0 else ''}, got {shown(value)}")

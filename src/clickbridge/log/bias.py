@@ -1,7 +1,7 @@
 """Position bias: how much of a click is the rank, and how much the document.
 
-The first result is clicked because it is good and because it is first. Rates by rank say what the rank alone
-foretells; a document's clicks over what its ranks foretold ("clicks over expected clicks") is what is its own.
+The first result is clicked because it is good and because it is first. Rates by rank say how many clicks the
+rank alone brings. A document's clicks over what its ranks would bring ("clicks over expected clicks") are its own part.
 Where documents are shown at several ranks, the position-based model tells the two apart:
 P(click) = P(examined | rank) P(attracted | query, document).
 """

@@ -22,6 +22,7 @@ from clickbridge.log.pair_sums import connect, database_errors, stream
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.searches import Action, Search
 from clickbridge.types import Impression
+from clickbridge.wording import count_of
 
 BATCH_ROWS, MEMORY_MB = 100_000, 512
 MOST_STRANGE = 0.5
@@ -118,8 +119,9 @@ class EventJoin:
                     clicks += len(page.clicks)
                     pages += 1
                     yield page
-        self.notes.insert(0, f"{counts.searches or pages:,} searches and {clicks:,} clicked results were joined")
-        self.notes += [f"{count:,} {what}" for what, count in self._lost.items()]
+        joined = f"{count_of(counts.searches or pages, 'search')} and {count_of(clicks, 'clicked result')} were joined"
+        self.notes.insert(0, joined)
+        self.notes += [f"{what}: {count:,}" for what, count in self._lost.items()]
 
     def _events(self) -> Iterator[dict[str, Any]]:
         """Searches and actions by search, the searches of one first."""
@@ -161,13 +163,14 @@ class EventJoin:
     def _explain(self, unnamed: int, internal: bool, inside: int, clicked: int, from_zero: bool) -> None:
         if internal:
             self.notes.append(
-                f"results of {unnamed:,} searches are left out: they name no object_id_field and hold {inside:,} of "
-                f"the {clicked:,} clicked documents, so their ids are the engine's own numbers; set object_id_field"
+                f"results of {count_of(unnamed, 'search')} are left out: they name no object_id_field and hold "
+                f"{inside:,} of the {clicked:,} clicked documents, so their ids are the engine's own numbers; set "
+                "object_id_field"
             )
         elif unnamed and not clicked:
             self.notes.append(
-                f"{unnamed:,} searches name no object_id_field, and no click tells whether their results are "
-                "documents' ids or the engine's own numbers"
+                f"{count_of(unnamed, 'search', 'name')} no object_id_field, and no click tells whether their "
+                "results are documents' ids or the engine's own numbers"
             )
         if from_zero:
             self.notes.append("places on a page are counted from 0")
@@ -186,14 +189,14 @@ class EventJoin:
         for action in (event for event in actions if event["kind"] == "click"):
             place = _search_of(action, searches)
             if place is None:
-                self._leave("clicks came too late after their search")
+                self._leave("clicks that came too late after their search, left out")
             elif doc_id := _document(action, searches[place]["results"], counts.first_ordinal):
                 clicks[place].append(doc_id)
             else:
                 self._reject(action, "a click tells a place outside of the results, and no document")
         query = next((event["query"] for event in events if event["query"]), "")
         if not query:
-            self._leave("searches without words are left out")
+            self._leave("searches without words, left out")
             return
         user = next((event["user"] for event in events if event["user"]), None)
         for search, clicked in zip(searches, clicks, strict=True):

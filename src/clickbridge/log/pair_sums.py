@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,7 +84,8 @@ class PairSums:
 @contextmanager
 def database_errors() -> Iterator[None]:
     """What DuckDB cannot do, as on a full disk, in one line and as an error of the system; Ctrl-C during a query, which
-    it reports as an error of its own or, while it waits, as one of Python's, as Ctrl-C."""
+    it reports as an error of its own or, while it waits, as one of Python's, as Ctrl-C. So is one that comes while it
+    asks a table of Arrow, of which it keeps the name alone."""
     try:
         yield
     except duckdb.InterruptException:
@@ -93,6 +95,8 @@ def database_errors() -> Iterator[None]:
             raise KeyboardInterrupt from None
         raise
     except duckdb.Error as error:
+        if re.search("Python object .* failed: KeyboardInterrupt", str(error)):
+            raise KeyboardInterrupt from None
         raise OSError(str(error).splitlines()[0]) from error
 
 
@@ -103,7 +107,9 @@ def connect(folder: Path, memory_mb: int, threads: int | None = None) -> duckdb.
     connection.execute(f"SET memory_limit = '{memory_mb}MB'")
     connection.execute(f"SET temp_directory = '{quoted(folder / 'spill')}'")
     connection.execute("SET preserve_insertion_order = false")
-    connection.execute("SET enable_progress_bar = false")
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+        # Not unless it is on: in a notebook without ipywidgets it is off, and DuckDB refuses even to switch it off.
+        connection.execute("SET enable_progress_bar = false")
     connection.execute("PRAGMA disable_checkpoint_on_shutdown")  # the database goes when it is closed
     if threads:
         connection.execute(f"SET threads = {threads}")

@@ -30,6 +30,7 @@ from clickbridge.log.source import Source, open_source
 from clickbridge.log.time_formats import read_time
 from clickbridge.log.trec_session import read_trec_session
 from clickbridge.types import OPAQUE, Document, Impression, LogRecord, PairCount
+from clickbridge.wording import agree, count_of
 
 if TYPE_CHECKING:
     from clickbridge.log.event_join import EventJoin
@@ -113,7 +114,10 @@ class LogReader:
                 self.rejects.add(layout.path, number, str(error))
         if others:
             named = ", ".join(f"{name} {count:,}" for name, count in others.most_common(5))
-            self.notes.append(f"{others.total():,} events of other kinds say nothing about a result: {named}")
+            n = others.total()
+            self.notes.append(
+                f"{count_of(n, 'event')} of other kinds {agree(n, 'say')} nothing about a result: {named}"
+            )
 
     def _joined(self, join: EventJoin) -> Iterator[Impression]:
         for page in join.impressions():

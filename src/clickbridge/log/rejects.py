@@ -11,6 +11,7 @@ import orjson
 from clickbridge.errors import InputError, SettingError
 from clickbridge.io.files import check_output
 from clickbridge.types import Reject
+from clickbridge.wording import count_of
 
 LONGEST, MOST_KEPT = 300, 100_000
 """Of a reason, in characters, and of the reasons of one input that are written down: a small packed file may hold
@@ -79,6 +80,6 @@ class RejectLog:
         if self.count > self.max_share * max(self.lines, 1):
             reasons = "; ".join(f"{file_name(r.source)} line {r.line}: {r.reason}" for r in self.first)
             raise InputError(
-                f"{self.count:,} of {self.lines:,} lines are unusable, at most {self.limit} of them may be "
+                f"{count_of(self.count, 'line', 'are', of=self.lines)} unusable, at most {self.limit} of them may be "
                 f"({reasons}): mend the input, or raise --max-rejects"
             )

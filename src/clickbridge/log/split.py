@@ -26,6 +26,7 @@ from clickbridge.log.pair_sums import database_errors
 from clickbridge.log.readers import LogReader
 from clickbridge.log.writers import log_writer
 from clickbridge.types import Document, Impression, PairCount, ResultList, query_key
+from clickbridge.wording import count_of
 
 DISTRACTORS = 50
 NO_ORDER = (
@@ -93,11 +94,13 @@ def _split(
                 labels[record.doc_id] = 1.0
         if not report.train_lines or not report.held_lines:
             raise InputError(
-                f"--at {report.at} leaves {report.train_lines} lines to train on and {report.held_lines} to test: "
-                "move the cut"
+                f"--at {report.at} leaves {count_of(report.train_lines, 'line')} to train on and {report.held_lines} "
+                "to test: move the cut"
             )
         if out.pages_lost:
-            report.notes.append(f"{train} is a table: {out.pages_lost:,} result pages became counts; .jsonl keeps them")
+            report.notes.append(
+                f"{train} is a table: {count_of(out.pages_lost, 'result page')} became counts; .jsonl keeps pages"
+            )
         if not has_results:
             report.notes.append(NO_ORDER)
         others = [] if has_results else [doc_id for doc_id, _ in popular.most_common(DISTRACTORS)]
@@ -110,7 +113,8 @@ def _split(
         _write_documents(docs, brought.values())
     elif brought:
         report.notes.append(
-            f"{len(brought):,} documents that the log brings along are not in {train}: --docs FILE keeps them"
+            f"{train} has no text of documents, and the log brings along {count_of(len(brought), 'document')}: "
+            "--docs FILE keeps them"
         )
     return report
 

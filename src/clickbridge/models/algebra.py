@@ -13,7 +13,7 @@ import numpy as np
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import SettingError
-from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import coordinate_ascent, labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Labelled, Query, without_gaps
@@ -79,7 +79,7 @@ class WeightedSum(Composite):
         lists = held.lists(rankers)
         usable = labelled(study, lists)
         if len(usable) < MIN_USABLE:
-            note = f"{self.spec}: {len(usable)} queries can be held back, {MIN_USABLE} are needed; weights are equal"
+            note = f"{self.spec}: {few_held(len(usable))}; weights are equal"
             return SumChoices(parts=parts, weights=(1.0,) * len(fitted), notes=(note,))
         known = rest.clicked().queries
         if min(len(own) for own in _by_kind(lists, known)) < MIN_USABLE:

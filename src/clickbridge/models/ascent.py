@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.models.candidates import Labelled
 from clickbridge.models.fitted import Fitted
 from clickbridge.models.formulas import BM25Formula, Formula, TermStatistics
@@ -117,8 +117,7 @@ def _field_weights(
     lists = labelled(study, [*held.lists([ranker]), *pooled] if held.shown is not None else pooled)
     if len(lists) < MIN_USABLE:
         return dict(zip(names, start.tolist(), strict=True)), (
-            f"{len(lists)} queries can be held back, {MIN_USABLE} are needed to learn field weights; "
-            "title, name and heading count 3, other fields 1"
+            f"{few_held(len(lists))} to learn field weights; title, name and heading count 3, other fields 1"
         )
 
     def tell(number: int, of: int) -> None:

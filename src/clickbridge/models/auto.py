@@ -19,7 +19,7 @@ import numpy as np
 from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, MissingPart, NotSupported, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.io.values import stored
 from clickbridge.models.composite import choose_once, learn_once
 from clickbridge.models.fitted import Array, Choices, Fitted
@@ -30,6 +30,7 @@ from clickbridge.models.registry import model_class
 from clickbridge.models.specs import build_components, build_model, parse_spec
 from clickbridge.models.study import Study
 from clickbridge.settings import Counting, Fields, Seeded, addressed, setting, settings
+from clickbridge.wording import count_of
 
 CLOSE = 0.001
 """A simpler model is taken where it is as good as the best within this."""
@@ -119,7 +120,7 @@ class Auto(Model):
         if jury is None or len(jury) < MIN_USABLE or not len(jury.rest.clicked().queries):
             spec = specs[0].spec if specs else usual(study.graph)
             n = 0 if jury is None else len(jury)
-            note = f"auto: {n} searches can be held back, {MIN_USABLE} are needed to compare models: takes {spec}"
+            note = f"auto: {few_held(n, 'search')} to compare models: takes {spec}"
             return AutoChoices(chosen=spec, own=self.built(spec).choose(study), notes=(note,))
         contest = Contest(self, jury, budget_seconds(s.budget))
         contest.run(candidates(study.graph) if specs is None else specs)
@@ -278,7 +279,8 @@ class Contest:
         """Five at most: on what, what was tried, what was not, what was taken and why, and against what came in."""
         jury, new = self.jury, float(np.average(self.jury.new, weights=self.jury.weights))
         said = [
-            f"auto: nDCG@5 {jury.task}: {len(jury):,} searches ({how}), {new:.0%} of them of queries not seen before",
+            f"auto: nDCG@5 {jury.task}: {count_of(len(jury), 'search')} ({how}), {new:.0%} of them of "
+            "queries not seen before",
             "auto: tried " + ", ".join(f"{t.spec} {t.mean:.4f}" for t in self.trials.values()),
         ]
         if self.left:

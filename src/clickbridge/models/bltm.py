@@ -21,7 +21,7 @@ from scipy import sparse
 
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.io.values import expect, stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Query
@@ -213,7 +213,7 @@ class BLTM(Model):
         fitted = self.learn(rest, choices)
         lists = labelled(study, held.lists([ranker_of(fitted)]))
         if len(lists) < MIN_USABLE:
-            few = f"{len(lists)} queries can be held back, {MIN_USABLE} are needed"
+            few = few_held(len(lists))
             return replace(choices, topic_weight=DEFAULT, notes=(f"{self.name}: {few}; topics weigh {DEFAULT}",))
         trials = [fitted._with(choices=replace(choices, topic_weight=weight)) for weight in WEIGHT_GRID]
         values = [lists.ndcg(trial.scores(lists.candidates)) for trial in trials]

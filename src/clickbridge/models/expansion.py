@@ -17,7 +17,7 @@ from scipy import sparse
 from clickbridge.engines.base import Engine
 from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.graph.responses import kept_pairs
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import labelled, ranker_of
@@ -41,7 +41,7 @@ DEFAULT, GRID = 0.2, (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 class ExpansionSettings(BM25Settings):
     printed: ClassVar[Mapping[str, Any]] = {**BM25Settings.printed, "expansion_weight": "1"}
 
-    min_clicks: int = setting(1, "least clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
+    min_clicks: int = setting(1, "minimum clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
     expansion_weight: str = setting(
         "auto",
         "weight of the added words; 1 is as much as typed ones; auto chooses it on held-back clicks",
@@ -156,8 +156,7 @@ class Expansion(BM25):
         fitted = self._learn(study, choices, rest.graph)
         lists = labelled(study, held.lists([ranker_of(fitted)]))
         if len(lists) < MIN_USABLE:
-            few = f"{len(lists)} queries can be held back, {MIN_USABLE} are needed"
-            return DEFAULT, f"{few}; added words count {DEFAULT}"
+            return DEFAULT, f"{few_held(len(lists))}; added words count {DEFAULT}"
         # The score is linear in the weight: two weights give it for all.
         whole = fitted._with(choices=replace(choices, weight=1.0))
         typed, full = (without_gaps(model.scores(lists.candidates)) for model in (fitted, whole))

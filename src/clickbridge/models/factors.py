@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from clickbridge.graph.hold_back import MIN_USABLE, HoldBack
+from clickbridge.graph.hold_back import MIN_USABLE, HoldBack, few_held
 from clickbridge.io.values import expect, stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Query
@@ -38,6 +38,7 @@ from clickbridge.numerics.row import Row, as_matrix, gathered, row_of
 from clickbridge.search.index import Index, StackedIndex, make_index
 from clickbridge.settings import Counting, Fields, Printed, Seeded, setting, settings
 from clickbridge.types import Document
+from clickbridge.wording import count_of
 
 PATIENCE = 3
 FEW_EPOCHS = 5
@@ -198,7 +199,7 @@ class FactorModel(LatentModel):
         lists = labelled(study, held.lists([ranker_of(start)]))
         if len(lists) < MIN_USABLE:
             few = min(FEW_EPOCHS, s.epochs)
-            return few, f"{len(lists)} queries can be held back, {MIN_USABLE} are needed to stop early; {few} epochs"
+            return few, f"{few_held(len(lists))} to stop early; {count_of(few, 'epoch')}"
         queries = as_matrix([start.query_row(query) for query in lists.candidates.queries], start.q_views.width)
         judge = Judge(training, lists, queries)
         best, best_value = 0, judge.value()

@@ -37,6 +37,7 @@ from clickbridge.numerics.svd import MatrixOperator, Operator, ProductOperator, 
 from clickbridge.search import ann
 from clickbridge.settings import ADVANCED, Comparing, Counting, Fields, Printed, Searching, Seeded, setting, settings
 from clickbridge.views.fields import HEADINGS
+from clickbridge.wording import count_of
 
 CHEAP_PRODUCTS = 2e7
 """Multiplications up to which W is formed to see whether it is smaller than its factors."""
@@ -333,7 +334,7 @@ def learn_cells(
     n_docs, n_queries = int(scorable.sum()), features.query_features.shape[0]
     documents = queries = None
     if n_docs < ann.LEAST_ITEMS:
-        said = f"search is exact, since {n_docs:,} documents are few (under {ann.LEAST_ITEMS:,})"
+        said = f"search is exact, since {count_of(n_docs, 'document', 'are')} few (under {ann.LEAST_ITEMS:,})"
     else:
         documents = ann.learn_cells(lambda rows: images[rows], scorable, s.seed)
         said = f"{len(documents.centres):,} cells for approximate search"

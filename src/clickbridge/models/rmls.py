@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from clickbridge.engines.base import Engine
-from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Labelled, without_gaps
@@ -116,7 +116,7 @@ class RMLS(LatentModel):
             if lists is None:
                 lists = labelled(study, held.lists([ranker_of(fitted)]))
             if len(lists) < MIN_USABLE:
-                few = f"{len(lists)} queries can be held back, {MIN_USABLE} are needed to stop early"
+                few = f"{few_held(len(lists))} to stop early"
                 return RMLSChoices(
                     field_weights=weights, groups=groups, iterations=s.iterations, notes=(*said, f"{self.name}: {few}")
                 )

@@ -26,6 +26,7 @@ from clickbridge.views.languages import guess_language
 from clickbridge.views.text import Analyzer
 from clickbridge.views.view import Source, counted_once
 from clickbridge.views.word import URL_FIELD, Vocabulary, WordCounter
+from clickbridge.wording import count_of
 
 Answer = TypeVar("Answer")
 LANGUAGE_DOCS = 2000
@@ -186,7 +187,7 @@ class Study:
         texts = {name: self.corpus.texts[name] for name in names}
 
         def count(vocabulary: Vocabulary) -> FieldCounts:
-            self.watch(f"counting words of {self.graph.n_docs:,} documents")
+            self.watch(f"counting words of {count_of(self.graph.n_docs, 'document')}")
             return count_fields(WordCounter(Analyzer(language, stop_words), vocabulary), texts, self.graph.n_docs)
 
         return counted_once(self.corpus.counted, ("word", language, stop_words, *names), count)

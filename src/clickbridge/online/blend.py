@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clickbridge.errors import SettingError
-from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.io.values import stored
 from clickbridge.numerics.ragged import Ragged
 
@@ -114,7 +114,7 @@ def learn_blend(lists: ClickedLists, parts: dict[float, tuple[Array, Array]], fa
     """
     n = len(lists)
     if n < MIN_USABLE:
-        words = f"{n} lists can be held back, {MIN_USABLE} are needed to learn the blend: {_words(fallback)}"
+        words = f"{few_held(n, 'list')} to learn the blend: {_words(fallback)}"
         return LearnedParts(fallback, 0.0, words)
     new = ~lists.any_in_list(next(iter(parts.values()))[1])
     alone = lists.take(new)

@@ -1,4 +1,4 @@
-"""Events in a file, one a line, each with its number and a checksum.
+"""Events in a file, one per line, each with its number and a checksum.
 
     9a3f00c1 {"n":41,"kind":"page","query":"ny pizza",…}
 

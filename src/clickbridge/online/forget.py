@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from clickbridge.errors import MissingPart
 from clickbridge.online.entry import PAGE
 from clickbridge.online.journal import Journal
+from clickbridge.wording import agree, count_of
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,10 @@ class ForgottenEvents:
     def line(self) -> str:
         """The proof, and what it cannot cover."""
         return (
-            f"forgotten: {self.events:,} events of the journal undone, {self.weights:,} own weights removed, the "
-            f"journal compacted; looked again: {self.left:,} of this user are left. What was compacted before is a "
-            "sum over all users, from which none can be told apart"
+            f"forgotten: {count_of(self.events, 'event')} of the journal undone, "
+            f"{count_of(self.weights, 'own weight')} removed, the journal compacted; looked again: "
+            f"{count_of(self.left, 'event')} of this user {agree(self.left, 'are')} left. What was compacted before is "
+            "a sum over all users, from which none can be told apart"
         )
 
 

@@ -25,6 +25,7 @@ from clickbridge.online.choices import CAUTIOUS_PAIRS, HELD_BACK, Lessons, Onlin
 from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.online.learner import Learner
 from clickbridge.types import Document, Impression, LogRecord, Ranking
+from clickbridge.wording import count_of
 
 Page = Impression | Mapping[str, object]
 _CREATING = threading.Lock()
@@ -74,7 +75,7 @@ class Online(Wrapper):
         p = lessons.projection
         sizes = p.spaces["sizes"]
         last = (
-            f"online: {int(sizes.sum()):,} pages in {p.n_components:,} components, the largest of "
+            f"online: {count_of(int(sizes.sum()), 'page')} in {count_of(p.n_components, 'component')}, the largest of "
             f"{int(sizes.max(initial=0)):,}; residual {p.residual:.1e}"
         )
         known = parts[0].queries

@@ -31,14 +31,14 @@ class Config:
     update_every: float = 0.0
     """Seconds between two updates from the store; 0 is never."""
     keep: float = 0.0
-    """Seconds that an event is kept; 0 is for ever."""
+    """Seconds that an event is kept; 0 is forever."""
     click_window: float = 1800.0
     """Seconds during which a click may name an answer by its `query_id`."""
     pins: str | None = None
     experiment: tuple[str, str] | None = None
     cors: tuple[str, ...] = ()
     rate: float = 0.0
-    """Requests a second of one caller; 0 is without limit."""
+    """Requests per second of one caller; 0 is without limit."""
     queue: int = 20_000
     """Events that may wait to be written."""
     log_requests: bool = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clickbridge.serve.store import Store
+from clickbridge.wording import agree, count_of
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,9 @@ class ForgottenFeedback:
     def line(self) -> str:
         """The proof, and what it cannot cover."""
         return (
-            f"forgotten: {self.events:,} events and {self.answers:,} answers that they clicked; looked again: "
-            f"{self.left:,} events of this user are left. A MODEL that has learned from them is fitted again by "
-            "clickbridge forget MODEL --refit"
+            f"forgotten: {count_of(self.events, 'event')} and {count_of(self.answers, 'answer')} that they clicked; "
+            f"looked again: {count_of(self.left, 'event')} of this user {agree(self.left, 'are')} left. "
+            "A MODEL that has learned from them is fitted again by clickbridge forget MODEL --refit"
         )
 
 

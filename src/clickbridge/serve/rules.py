@@ -1,4 +1,4 @@
-"""Pins and blocks: what an editor wants first for a query, and never. A file of one rule a line, read again when it
+"""Pins and blocks: what an editor wants first for a query, and never. A file with one rule per line, read again when it
 changes:
 
     {"query": "ny pizza", "pin": ["d2", "d7"], "block": ["d9"]}

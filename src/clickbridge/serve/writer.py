@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from clickbridge.serve.events import Event
 from clickbridge.serve.refusals import busy
 from clickbridge.serve.store import Shown, Store
+from clickbridge.wording import count_of
 
 MOST_AT_ONCE = 5_000
 """Events of one transaction."""
@@ -73,7 +74,7 @@ class Writer:
             if self._closed:
                 raise busy("the service is stopping: send the events again", "stopping")
             if self.waiting + len(events) > self.most:
-                raise busy(f"{self.waiting} events wait to be written: send these again in a moment")
+                raise busy(f"{count_of(self.waiting, 'event')} must be written first: send these again in a moment")
             self.waiting += len(events)
             self._requests.append(_Request(events, done, pages))
             self._wake.notify()

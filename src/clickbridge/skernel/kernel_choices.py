@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clickbridge.errors import SettingError
-from clickbridge.graph.hold_back import MIN_USABLE
+from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Labelled, at_most, without_gaps
@@ -144,7 +144,7 @@ def chosen(model: KernelModel, study: Study) -> KernelChoices:
     # What nobody finds is not there to be re-ranked in use either.
     lists = labelled(study, at_most(MOST_LISTS, held.lists(rankers, missed=not trials.parts), seed))
     if len(lists) < MIN_USABLE:
-        said = f"{len(lists)} queries can be held back, {MIN_USABLE} are needed; all constants are defaults"
+        said = f"{few_held(len(lists))}; all constants are defaults"
         return replace(trials.choices, notes=(f"{model.spec}: {said}",))
     # The constants that suit one family do not suit another: each gets a climb of its own.
     climbs = [climb(trials, lists, replace(first, family=f), {**grids, "family": (f,)}) for f in grids["family"]]

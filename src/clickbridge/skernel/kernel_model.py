@@ -70,7 +70,7 @@ class KernelSettings(Printed, Seeded):
     gap: float = setting(
         0.01, "a query's model is trained until the duality gap is this share of the objective", 1e-9, 1, group=ADVANCED
     )
-    min_clicks: int = setting(1, "least clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
+    min_clicks: int = setting(1, "minimum clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
     language: str = language_setting()
 
 

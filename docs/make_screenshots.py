@@ -1,0 +1,69 @@
+"""Takes the pictures of the search page from the real page, in Chromium.
+
+    clickbridge demo --no-serve
+    clickbridge serve online=demo-out/models/online auto=demo-out/models/auto bm25=demo-out/models/bm25 --min-users 1
+    python docs/make_screenshots.py http://127.0.0.1:8765
+
+The one of dark colours teaches the service a click, so give it a fresh store.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+FOLDER = Path(__file__).parent / "screenshots"
+DESK, PHONE = {"width": 1040, "height": 760}, {"width": 360, "height": 740}
+WHY = "limit+simultaneous+coroutines"
+TAUGHT = "decode+json"
+ANSWER = "json.JSONDecodeError"
+
+
+def open_page(browser: Browser, address: str, **options: object) -> Page:
+    context = browser.new_context(**{"viewport": DESK, "reduced_motion": "reduce", **options})  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(address)
+    expect(page.locator("#left option").first).to_be_attached()
+    return page
+
+
+def searched(browser: Browser, url: str, query: str, left: str, right: str = "", **options: object) -> Page:
+    page = open_page(browser, f"{url}/?q={query}&left={left}{right and f'&right={right}'}", **options)
+    expect(page.locator(".result").first).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    return page
+
+
+def keep(page: Page, name: str) -> None:
+    page.wait_for_load_state("networkidle")
+    page.screenshot(path=FOLDER / f"page-{name}.png")
+    page.context.close()
+
+
+def main(url: str) -> None:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        for name, options in (("light", {}), ("phone", {"viewport": PHONE})):
+            page = searched(
+                browser, url, WHY, "bm25" if name == "light" else "auto", "auto" * (name == "light"), **options
+            )
+            page.locator(".column").last.locator(".why-button").first.click()
+            expect(page.locator(".why")).to_be_visible()
+            keep(page, name)
+        page = searched(browser, url, TAUGHT, "online", "auto", color_scheme="dark")
+        page.get_by_role("button", name=ANSWER, exact=True).first.click()
+        expect(page.get_by_role("button", name="Undo")).to_be_visible()
+        page.mouse.move(0, 0)
+        keep(page, "dark")
+        page = open_page(browser, f"{url}/#learned")
+        expect(page.locator("#learned table").first).to_be_visible()
+        keep(page, "learned")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1].rstrip("/"))
