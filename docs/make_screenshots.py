@@ -17,9 +17,10 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 FOLDER = Path(__file__).parent / "screenshots"
 DESK, PHONE = {"width": 1040, "height": 760}, {"width": 360, "height": 740}
-WHY = "limit+simultaneous+coroutines"
+WHY = "make+blocking+call+awaitable"
 TAUGHT = "decode+json"
-ANSWER = "json.JSONDecodeError"
+ANSWER = "json.JSONDecoder.decode"
+expect.set_options(timeout=60_000)
 
 
 def open_page(browser: Browser, address: str, **options: object) -> Page:
@@ -59,7 +60,7 @@ def main(url: str) -> None:
         expect(page.get_by_role("button", name="Undo")).to_be_visible()
         page.mouse.move(0, 0)
         keep(page, "dark")
-        page = open_page(browser, f"{url}/#learned")
+        page = open_page(browser, f"{url}/?left=auto#learned")
         expect(page.locator("#learned table").first).to_be_visible()
         keep(page, "learned")
         browser.close()
