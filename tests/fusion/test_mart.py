@@ -120,7 +120,7 @@ def test_no_component_sees_the_clicks_of_its_fold(by: str) -> None:
     model = Watching([Memory()], **SMALL)
     model.fit(graph)
     lists = [result for _, fold in seen for result in fold]
-    assert len({result.query for result in lists}) == len(lists) >= (N // 2 - 5 if by == "time" else N)
+    assert len({result.query for result in lists}) == len(lists) >= (3 * N // 4 - 5 if by == "time" else N)
     for known, fold in seen:
         for result in fold:
             assert not any((result.query, d) in known for d in result.results)
@@ -247,7 +247,7 @@ def test_trees_of_a_hold_back_are_grown_again_on_everything() -> None:
     (before,), (after,) = tried.parts, again.parts
     assert after.parts == before.parts
     lists = [int(note.split(" trees from ")[1].split()[0]) for note in (*before.notes, *after.notes)]
-    assert lists[0] < lists[1] == N // 2, "the later half of the log is cut into folds"
+    assert lists[0] < lists[1] == 3 * N // 4, "the log after its first quarter is cut into folds"
 
 
 def test_too_few_lists_and_the_parts_count_equally(small_graph: ClickGraph) -> None:

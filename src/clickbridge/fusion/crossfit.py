@@ -46,11 +46,13 @@ class Fold(NamedTuple):
 def crossfit(
     parts: Sequence[Model], study: Study, n: int, seed: int, kept: Sequence[Choices] | None = None
 ) -> tuple[tuple[Choices, ...], Callable[[], Iterator[Fold]]]:
-    """What the parts choose, and the folds in turn. Whatever a part chooses it chooses once, on the first rest; where
-    no fold can be learned from, on everything, and there are no folds.
+    """What the parts choose, and the folds in turn. Whatever a part chooses it chooses once, on one rest, by time
+    the last and largest; where no fold can be learned from, on everything, and there are no folds.
     Choices `kept` from before are taken as they are."""
     usable = [(held, rest) for held, rest in study.folds(n, seed) if held.graph.pairs.clicks.any()]
-    where = usable[0][1] if usable else study
+    where = study
+    if usable:
+        where = usable[-1 if usable[0][0].by == "time" else 0][1]
     choices = tuple(part.choose(where) for part in parts) if kept is None else tuple(kept)
 
     def each() -> Iterator[Fold]:

@@ -31,7 +31,7 @@ NEW_QUERIES = 0.5
 """Of what is held back by click, the share that are whole queries; measured in docs/hold_back.md."""
 SURELY_REPEATED = 5
 """Clicks on one document from which on a query known by counts alone is taken for a repeated one."""
-FORWARD_FROM = 0.5
+FORWARD_FROM = 0.25
 """Share of the log that only ever teaches when folds are cut by time."""
 
 
@@ -64,7 +64,7 @@ def folds(graph: ClickGraph, n: int = 5, by: str = "auto", seed: int = 0) -> Ite
     """Cross-fitting: `n` hold-backs by the same rules, one after the other.
 
     By query or by click every event is held back once, and the rest of a fold is all other folds. By time the
-    later half of the log is cut into `n` slices, and the rest of a slice is what came before it: nothing
+    log after its first quarter is cut into `n` slices, and the rest of a slice is what came before it: nothing
     learns from its own future.
     """
     if n < 2:
