@@ -25,7 +25,7 @@ from clickbridge.errors import ClickbridgeError
 from contract.specs import SPECS
 from forgery import manifest_of, replaced
 
-SHORT, LONG = 60, 6_000
+SHORT, LONG = 60, 1_200
 AT_ONCE = 40
 NUMBERS = (-1, -5, 2**30, 2**31 - 1, -(2**31), 0, 1, 7, 10**6)
 

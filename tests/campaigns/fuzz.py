@@ -13,7 +13,7 @@ from pathlib import Path
 
 from campaigns.tally import Tally
 
-SHORT, LONG = 1_400, 280_000
+SHORT, LONG = 1_400, 28_000
 MAX_LENGTH = 4096
 
 

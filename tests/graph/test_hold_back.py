@@ -346,3 +346,24 @@ def test_the_rest_is_the_graph_of_the_rest_of_the_log() -> None:
         assert getattr(rest.pairs, name).tolist() == getattr(early.pairs, name).tolist()
     assert [rest.query_keys[q] for q in rest.pairs.query] == [early.query_keys[q] for q in early.pairs.query]
     assert [rest.doc_ids[d] for d in rest.pairs.doc] == [early.doc_ids[d] for d in early.pairs.doc]
+
+
+def test_a_list_of_one_kind_of_document_says_nothing() -> None:
+    """Without a clicked document, or with nothing else, no order of it is better than another."""
+    graph = ClickGraph.build([PairCount("q", "a", 3), PairCount("r", "b", 1)])
+    held = HoldBack(graph, "click", None, graph.pairs)
+    others = held.lists([lambda keys, k: [["x", "y"] for _ in keys]], missed=False)
+    assert others == []
+    assert held.lists([lambda keys, k: [["a"], ["b"]]]) == []
+    found = held.lists([lambda keys, k: [["a", "x"], ["x", "y"]]], missed=False)
+    assert [(result.query, result.results, result.labels) for result in found] == [("q", ["a", "x"], [1.0, 0.0])]
+
+
+@pytest.mark.parametrize("new_queries", [0.0, 0.5, 1.0])
+def test_the_fraction_holds_whatever_part_of_it_is_whole_queries(new_queries: float) -> None:
+    graph = ClickGraph.build([PairCount(f"q{i}", f"d{i % 7}", 40) for i in range(500)])
+    held = graph.hold_back(0.2, by="click", new_queries=new_queries)
+    share = clicks_of(graph, held).sum() / graph.pairs.clicks.sum()
+    assert share == pytest.approx(0.2, abs=0.02)
+    whole = np.count_nonzero(clicks_of(graph, held) == 40) / 500
+    assert whole == pytest.approx(0.2 * new_queries, abs=0.01)

@@ -55,6 +55,9 @@ def test_a_threshold_that_drops_over_half_the_clicks_says_so() -> None:
     graph = ClickGraph.build([PairCount("q", f"d{i}", 1) for i in range(1500)] + [PairCount("q", "x", 9)])
     (note,) = responses(graph, min_clicks=2).notes
     assert note == "min_clicks 2 drops 1,500 of 1,509 clicks"
+    for single, said in ((6, ["min_clicks 2 drops 6 of 10 clicks"]), (4, [])):
+        clicks = [PairCount("a", "x", 4), *(PairCount(f"q{i}", "y", 1) for i in range(single))]
+        assert responses(ClickGraph.build(clicks), min_clicks=2).notes == said
     half = ClickGraph.build([PairCount("q", "a", 1), PairCount("r", "a", 1), PairCount("q", "b", 2)])
     assert responses(half, min_clicks=2).notes == []
 

@@ -128,6 +128,8 @@ def test_large_grades_stay_finite() -> None:
     assert found["nDCG@1"]["q"] == pytest.approx(0.5)
     assert found["nDCG@2"]["q"] == pytest.approx((0.5 + third) / (1 + 0.5 * third))
     assert evaluate_run({"q": ["a"]}, {"q": {"a": 1e300}}, parse_measures("nDCG@1")) == {"nDCG@1": {"q": 1.0}}
+    found = evaluate_run({"q": ["b", "a"]}, {"q": {"a": 501.0, "b": 0.0}}, parse_measures("nDCG@1"))
+    assert found == {"nDCG@1": {"q": 0.0}}, "grade 0 gains nothing"
 
 
 def test_perfect_and_absent_rankings() -> None:
