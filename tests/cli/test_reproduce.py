@@ -44,6 +44,9 @@ def test_a_second_run_in_the_folder_reads_what_is_there(call: Run, tmp_path: Pat
     first = call(*command)
     kept = tmp_path / "parts" / "11R-1.json"
     kept.write_text(kept.read_text().replace("Queries that mean", "Kept: queries that mean"))
+    key, data = first.out.splitlines()[:2]
+    assert key.startswith("11R-1  Queries that mean")
+    assert data.startswith("the demo: real documents")
     again = call(*command)
     assert again.out == first.out.replace("Queries that mean", "Kept: queries that mean")
     assert "Kept: queries that mean" in (tmp_path / "tables.md").read_text()

@@ -7,6 +7,7 @@ import pytest
 
 from clickbridge import BM25
 from clickbridge.errors import SettingError
+from clickbridge.search.index import kth_largest
 from oracles.arrays import dense
 from oracles.graphs import WORDS, graph_of, random_docs
 
@@ -48,3 +49,15 @@ def test_more_asked_than_there_is() -> None:
     assert model.rank("river", 1000).doc_ids == ["a"]
     with pytest.raises(SettingError, match="k must be at least 1; got 0"):
         model.rank("river", 0)
+
+
+@pytest.mark.parametrize("n", [1, 70, 5_000, 30_000])
+@pytest.mark.parametrize("kinds", [1, 2, 5, 10**9])
+@pytest.mark.parametrize("share", [0.001, 0.1, 1.0])
+def test_the_kth_largest(n: int, kinds: int, share: float) -> None:
+    """Of values that are all different, and of values most of which are equal, in any order."""
+    rng = np.random.default_rng(n + kinds)
+    values = np.minimum(rng.integers(kinds, size=n), rng.integers(kinds, size=n)).astype(np.float32)
+    k = max(int(share * n), 1)
+    for order in (values, np.sort(values), np.sort(values)[::-1]):
+        assert kth_largest(order, k) == np.sort(values)[n - k]

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from clickbridge.cli.console import Json, Seed, in_words, out, print_json, print_table, progress, say
+from clickbridge.cli.console import Json, Seed, in_words, out, print_json, print_table, progress, say, visible
 from clickbridge.errors import SettingError
 from clickbridge.wording import count_of
 
@@ -72,7 +72,8 @@ def reproduce(
             if files is not None:
                 files.add(found)
             if not json:
-                print_table(f"{found.key}  {found.title}\n{found.data}", found.header(), found.cells())
+                out.print(visible(f"{found.key}  {found.title}"))
+                print_table(found.data, found.header(), found.cells())
                 for note in found.notes:
                     out.print(f"  {note}")
                 out.print()

@@ -27,6 +27,8 @@ FEW_TERMS = 32
 MANY_IMAGES = 20_000
 """From so many dense images on, they are also kept in coarse form. A search of fewer takes a millisecond or two anyway,
 and needs no compiled loops, which take a third of a second to load."""
+SAMPLED, SPARE = 64, 4
+"""One score of so many is looked at first, and so many more than needed are let through."""
 MANY_ITEMS = 512
 """From so many items on, a list is scored by the feature lists as a whole."""
 
@@ -234,12 +236,22 @@ def best(scores: Array, found: Array, k: int) -> Found:
     values = scores[there]
     if k < len(there):
         # Everything above the k-th value is in; of those equal to it, the lowest numbers.
-        kth = np.partition(values, len(values) - k)[len(values) - k]
+        kth = kth_largest(values, k)
         above, equal = np.flatnonzero(values > kth), np.flatnonzero(values == kth)
         chosen = np.concatenate([above, equal[: k - len(above)]])
         there, values = there[chosen], values[chosen]
     order = np.lexsort((there, -values))
     return there[order], values[order].astype(np.float64)
+
+
+def kth_largest(values: Array, k: int) -> Any:
+    """The k-th largest of at least k values. Selecting it takes 20 ms from 100,000 scores of which nine tenths are
+    equal; so every 64th says first how high one has to be, and what is selected from are the few that are."""
+    if len(values) > SAMPLED * SAMPLED:
+        sample = np.sort(values[::SAMPLED])
+        high = values[values >= sample[-min(SPARE + 2 * k // SAMPLED, len(sample))]]
+        values = high if len(high) >= k else values
+    return np.sort(values)[len(values) - k]
 
 
 def blocked_search(block: Any, n_queries: int, n_items: int, k: int) -> list[Found]:
