@@ -25,7 +25,6 @@ from clickbridge.io.letor import read_letor
 from clickbridge.models import study
 from clickbridge.models.candidates import Candidates, Query
 from clickbridge.models.catalogue import Catalogue, KnownQueries
-from clickbridge.models.composite import PartsChoices
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.study import Study
@@ -231,23 +230,6 @@ def test_a_click_that_no_part_found_teaches_nothing() -> None:
     log = [PairCount(f"name{i} film", f"d{i if i % 2 else rng.integers(200)}", 1) for i in range(200)]
     model = Mart([BM25(fields="title")], **SMALL).fit(ClickGraph.build(log, docs))
     assert np.mean([model.rerank(f"name{i} film", model.doc_ids_).doc_ids[0] == f"d{i}" for i in range(50)]) > 0.9
-
-
-def test_trees_of_a_hold_back_are_grown_again_on_everything() -> None:
-    """What was held back is the latest of a log with times. The parts keep what they chose."""
-    whole = Study(movie_graph(times=True))
-    _, rest = whole.hold_back()
-    model = build_model(
-        "online:mart:bm25+lmir", {f"mart.{name}": value for name, value in SMALL.items()}
-    ).in_language_of(whole)
-    tried = model.choose(rest)
-    again = model.completed(whole, tried)
-    assert isinstance(tried, PartsChoices)
-    assert isinstance(again, PartsChoices)
-    (before,), (after,) = tried.parts, again.parts
-    assert after.parts == before.parts
-    lists = [int(note.split(" trees from ")[1].split()[0]) for note in (*before.notes, *after.notes)]
-    assert lists[0] < lists[1] == 3 * N // 4, "the log after its first quarter is cut into folds"
 
 
 def test_too_few_lists_and_the_parts_count_equally(small_graph: ClickGraph) -> None:

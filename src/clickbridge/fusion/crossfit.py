@@ -44,16 +44,15 @@ class Fold(NamedTuple):
 
 
 def crossfit(
-    parts: Sequence[Model], study: Study, n: int, seed: int, kept: Sequence[Choices] | None = None
+    parts: Sequence[Model], study: Study, n: int, seed: int
 ) -> tuple[tuple[Choices, ...], Callable[[], Iterator[Fold]]]:
     """What the parts choose, and the folds in turn. Whatever a part chooses it chooses once, on one rest, by time
-    the last and largest; where no fold can be learned from, on everything, and there are no folds.
-    Choices `kept` from before are taken as they are."""
+    the last and largest; where no fold can be learned from, on everything, and there are no folds."""
     usable = [(held, rest) for held, rest in study.folds(n, seed) if held.graph.pairs.clicks.any()]
     where = study
     if usable:
         where = usable[-1 if usable[0][0].by == "time" else 0][1]
-    choices = tuple(part.choose(where) for part in parts) if kept is None else tuple(kept)
+    choices = tuple(part.choose(where) for part in parts)
 
     def each() -> Iterator[Fold]:
         for number, (held, rest) in enumerate(usable, 1):

@@ -185,11 +185,6 @@ class Mart(Wrapper):
     def choose(self, study: Study) -> MartChoices:
         return choose_together([self], study)[0]
 
-    def completed(self, study: Study, choices: Choices) -> MartChoices:
-        """Trees are grown again, on folds of everything; the parts keep what they chose."""
-        assert isinstance(choices, MartChoices)
-        return choose_together([self], study, choices.parts)[0]
-
     def learn(self, study: Study, choices: Choices) -> FittedMart:
         assert isinstance(choices, MartChoices)
         s: MartSettings = self.settings
@@ -258,16 +253,16 @@ class Mart(Wrapper):
         return grow(self.settings, self.spec, part_names(self.parts), blocks)
 
 
-def choose_together(marts: Sequence[Mart], study: Study, kept: Sequence[Choices] | None = None) -> list[MartChoices]:
+def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
     """What `choose` of each would give, as 13's Table 4 compares several: parts of the same spec and settings are
-    learned once for all of them. `kept` are choices of the parts that were made before."""
+    learned once for all of them."""
     lightgbm_module()
     settings_of = [mart.settings for mart in marts]
     s: MartSettings = settings_of[0]
     if any((other.folds, other.seed) != (s.folds, s.seed) for other in settings_of):
         raise SettingError("forests that share models must have the same folds and seed")
     unique = {identity(part): part for mart in marts for part in mart.parts}
-    choices, folds = crossfit(list(unique.values()), study, s.folds, s.seed, kept)
+    choices, folds = crossfit(list(unique.values()), study, s.folds, s.seed)
     chosen = dict(zip(unique, choices, strict=True))
     blocks: list[list[Block]] = [[] for _ in marts]
     said: list[str] = []

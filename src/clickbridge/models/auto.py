@@ -2,8 +2,8 @@
 
 Candidates go from the cheapest to the most expensive as far as the budget reaches, each learned on the rest of one
 hold_back and judged on what was held back. The best by the mean paired difference is taken, or a simpler one that is
-as good within .001. What was chosen is then learned on everything and saved: a MODEL of its own kind, with the record
-of the choice in its report.
+as good within .001. What was chosen is then fitted on everything, as if it had been asked for by name: a MODEL of its
+own kind, with the record of the choice in its report.
 """
 
 from __future__ import annotations
@@ -50,11 +50,10 @@ class AutoSettings(Counting, Fields, Seeded):
 @stored
 @dataclass(frozen=True, kw_only=True)
 class AutoChoices(Choices):
-    """The spec that was chosen and the settings it was tried with, what it chose for itself, and what was tried."""
+    """The spec that was chosen, the settings it was tried with, and what was tried."""
 
     chosen: str
     settings: dict[str, float] = field(default_factory=dict)
-    own: Any
     trials: tuple[dict[str, Any], ...] = ()
 
 
@@ -121,7 +120,7 @@ class Auto(Model):
             spec = specs[0].spec if specs else usual(study.graph)
             n = 0 if jury is None else len(jury)
             note = f"auto: {few_held(n, 'search')} to compare models: takes {spec}"
-            return AutoChoices(chosen=spec, own=self.built(spec).choose(study), notes=(note,))
+            return AutoChoices(chosen=spec, notes=(note,))
         contest = Contest(self, jury, budget_seconds(s.budget))
         contest.run(candidates(study.graph) if specs is None else specs)
         if specs is None:
@@ -129,9 +128,7 @@ class Auto(Model):
         best = contest.best()
         notes = contest.lines(best, split_words(study.graph))
         more = dict(best.candidate.settings)
-        return AutoChoices(
-            chosen=best.candidate.spec, settings=more, own=best.choices, trials=contest.record(), notes=notes
-        )
+        return AutoChoices(chosen=best.candidate.spec, settings=more, trials=contest.record(), notes=notes)
 
     # --- learning --------------------------------------------------------------------------------
 
@@ -139,8 +136,7 @@ class Auto(Model):
         assert isinstance(choices, AutoChoices)
         study.watch(f"fitting {choices.chosen} on everything")
         model = self.built(choices.chosen, choices.settings)
-        own = model.completed(study, choices.own) if choices.trials else choices.own
-        fitted = model.learned(study, own)
+        fitted = model.learned(study, model.choose(study))
         return fitted._with(notes=(*choices.notes, *fitted.notes))
 
     def learned(self, study: Study, choices: Choices) -> Fitted:
@@ -174,7 +170,6 @@ class Trial:
     """A candidate that was tried, with nDCG@5 of each held-back search."""
 
     candidate: Candidate
-    choices: Choices
     values: Array = field(repr=False)
     mean: float
     searches: bool
@@ -230,7 +225,7 @@ class Contest:
             return
         values = jury.values(fitted)
         searches = "search" in fitted.abilities
-        self.trials[candidate.name] = Trial(candidate, choices, values, jury.mean(values), searches)
+        self.trials[candidate.name] = Trial(candidate, values, jury.mean(values), searches)
 
     def on_top(self) -> None:
         """What stands on the best so far: the given order where pages show that it knows something, and the learner

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self, cast
 
 from clickbridge.engines.base import Engine
@@ -105,12 +105,6 @@ class Composite(Model):
 
     def choose_parts(self, study: Study) -> tuple[Choices, ...]:
         return tuple(choose_once(part, study) for part in self.parts)
-
-    def completed(self, study: Study, choices: Choices) -> Choices:
-        if not isinstance(choices, PartsChoices):
-            return choices
-        parts = zip(self.parts, choices.parts, strict=True)
-        return replace(choices, parts=tuple(part.completed(study, own) for part, own in parts))
 
     def learn_parts(self, study: Study, choices: Sequence[Choices]) -> tuple[Fitted, ...]:
         return tuple(learn_once(part, study, own) for part, own in zip(self.parts, choices, strict=True))

@@ -76,11 +76,6 @@ class Model(Parameters):
         self.settings  # noqa: B018 - refused here, before any work, where a setting is out of its range
         return Choices()
 
-    def completed(self, study: Study, choices: Choices) -> Choices:
-        """Choices made on the rest of a hold_back, for all of the log: what choosing itself learns from the log, as
-        trees are, is learned again there; what was merely chosen stays."""
-        return choices
-
     def learn(self, study: Study, choices: Choices) -> Fitted:
         """Learns from a GRAPH what settings and choices say: a complete value, or an error."""
         raise NotImplementedError
