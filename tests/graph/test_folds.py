@@ -72,7 +72,7 @@ def test_by_time_nothing_learns_from_its_future() -> None:
         assert fold.shown.time is not None
         assert fold.graph.impressions.time.max() < fold.shown.time.min()
         ends.append((len(fold.graph.impressions), len(fold.shown)))
-    assert ends == [(50, 10), (60, 10), (70, 10), (80, 10), (90, 10)]
+    assert ends == [(25, 15), (40, 15), (55, 15), (70, 15), (85, 15)]
 
 
 def test_coarse_times_give_fewer_folds() -> None:

@@ -28,6 +28,7 @@ class Upkeep:
     def __init__(self, config: Config, store: Store, live: Live, metrics: Metrics, stop: threading.Event) -> None:
         self.config, self.store, self.live, self.metrics, self._stop = config, store, live, metrics, stop
         self._swept = 0.0
+        self._sweeping = threading.Lock()
         self._retrained = time.monotonic()
 
     def run(self) -> None:
@@ -44,8 +45,12 @@ class Upkeep:
     # --- retention -------------------------------------------------------------------------------
 
     def sweep(self) -> int:
-        """Drops answers and events that are too old. An `online:` model is first saved with what they taught."""
-        now = time.time()
+        """Drops answers and events that are too old, one sweep at a time. An `online:` model is first saved with what
+        they taught."""
+        with self._sweeping:
+            return self._sweep(time.time())
+
+    def _sweep(self, now: float) -> int:
         self.store.purge_shown(now - max(self.config.click_window, SWEEP))
         if not self.config.keep:
             return 0
