@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 import clickbridge
+from clickbridge.evaluate import single
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,7 +41,7 @@ SHOWN_ELSEWHERE = {"read_run", "Evaluation", "Comparison", "Client", "ServedRank
 @pytest.mark.parametrize("name", [name for name in clickbridge.__all__ if name != "__version__"])
 def test_every_public_name_has_an_example_that_runs(name: str) -> None:
     """They run in test_doc_examples."""
-    found = clickbridge.evaluate.single.evaluate if name == "evaluate" else getattr(clickbridge, name)  # type: ignore[attr-defined]
+    found = single.evaluate if name == "evaluate" else getattr(clickbridge, name)
     if name not in SHOWN_ELSEWHERE and not (inspect.isclass(found) and issubclass(found, Exception)):
         assert ">>> " in (inspect.getdoc(found) or "")
 
