@@ -97,8 +97,9 @@ def demo(
 def _end_on_page(folder: Path, serve: bool) -> None:
     """Serves three models where someone looks at a terminal; else says how."""
     named = [f"{name}={folder / name}" for name in (TAUGHT, AFTER, BEFORE)]
-    if not (serve and find_spec("fastapi") and sys.stdout.isatty() and sys.stdin.isatty()):
-        first = "" if find_spec("fastapi") else "pip install 'clickbridge[serve]', then "
+    installed = find_spec("fastapi") is not None
+    if not (serve and installed and sys.stdout.isatty() and sys.stdin.isatty()):
+        first = "" if installed else "pip install 'clickbridge[serve]', then "
         say(f"the search page: {first}clickbridge serve {' '.join(named)} --min-users 1")
         return
     from clickbridge.cli.serving import serve as serve_models

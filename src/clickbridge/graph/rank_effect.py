@@ -33,9 +33,9 @@ def longest_page(pages: Impressions) -> int:
     return int(np.diff(pages.indptr).max(initial=1))
 
 
-def position_model(pages: Impressions) -> PositionBased:
-    """The position-based model of a log's pages."""
-    return position_based(pages.indptr, pages.clicked.astype(bool), shown_pairs(pages), longest_page(pages))
+def position_model(pages: Impressions, pairs: Array) -> PositionBased:
+    """The position-based model of a log's pages; `pairs` are those of `shown_pairs`."""
+    return position_based(pages.indptr, pages.clicked.astype(bool), pairs, longest_page(pages))
 
 
 def rank_effect(pages: Impressions | None) -> RankEffect | None:
@@ -45,5 +45,5 @@ def rank_effect(pages: Impressions | None) -> RankEffect | None:
     if len(pages) > PAGES:
         pages = pages.take(np.arange(len(pages)) >= len(pages) - PAGES)
     rates = rank_rates(pages.indptr, pages.clicked, longest_page(pages))
-    examined = position_model(pages).examined
+    examined = position_model(pages, shown_pairs(pages)).examined
     return RankEffect(rates[:RANKS].tolist(), examined[:RANKS].tolist(), len(pages))

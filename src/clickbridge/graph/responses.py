@@ -152,7 +152,8 @@ def unbiased_clicks(graph: ClickGraph, response: str, half_life: float = 0.0) ->
     pages = graph.impressions
     assert pages is not None
     clicked, indptr = pages.clicked.astype(bool), pages.indptr
-    key, longest, model = shown_pairs(pages), longest_page(pages), position_model(pages)
+    key, longest = shown_pairs(pages), longest_page(pages)
+    model = position_model(pages, key)
     if response == "ips":
         worth = np.where(clicked, 1.0 / np.maximum(model.examined, LEAST_EXAMINED)[ranks(indptr)], 0.0)
     elif response == "pbm":
