@@ -99,6 +99,7 @@ def test_a_ubi_event() -> None:
     event["event_attributes"]["object"]["internal_id"] = 17
     assert read_ubi(event) == Action("click", "q1", "b", "pizza", "c1", SECONDS, 2, "17")
     assert read_ubi(click(7)) == Action("click", "q1", "7", "", "c1", SECONDS)
+    assert read_ubi(placed(0)) == Action("click", "q1", None, "", "c1", SECONDS, 0)
     assert read_ubi(click(action_name="page_exit", event_attributes=None)) is None
 
 

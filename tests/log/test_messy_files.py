@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,35 @@ def test_a_mistyped_key_is_refused(tmp_path: Path) -> None:
 def test_refused_options(options: dict[str, str]) -> None:
     with pytest.raises(SettingError, match="--"):
         read_log("x", **options)  # type: ignore[arg-type]
+
+
+def test_a_delimiter_is_taken_at_its_word(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("query;doc_id,x,y\na;1,2,3\nb;2,3,4\n")
+    columns = {"doc_id": "doc_id,x,y"}
+    assert [r.doc_id for r in read_log(str(path), delimiter=";", columns=columns)] == ["1,2,3", "2,3,4"]  # type: ignore[union-attr]
+
+
+def test_columns_without_a_name_at_the_end_are_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("query,doc_id,clicks,,\na,1,2,,\nb,2,3,,\n")
+    assert [r.clicks for r in read_log(str(path))] == [2, 3]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("one", "other"), [(7, 8), (7.0, 8.0)])
+def test_whole_numbers_are_ids_under_any_name(tmp_path: Path, one: float, other: float) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [{"query": "a", "product": one, "price": 1.5}, {"query": "b", "product": other, "price": 2.5}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    log = read_log(str(path))
+    assert [r.doc_id for r in log] == ["7", "8"]  # type: ignore[union-attr]
+    assert log.layouts[str(path)].columns["doc_id"] == "product"
+
+
+def test_a_page_that_begins_with_its_results_is_one_record(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"results": [{"doc_id": "a", "clicked": 1}, {"doc_id": "b"}], "query": "x"}\n' * 2)
+    assert list(read_log(str(path))) == [Impression("x", ["a", "b"], ["a"])] * 2
 
 
 def test_a_time_format_is_taken_at_its_word(tmp_path: Path) -> None:
