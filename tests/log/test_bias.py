@@ -73,5 +73,12 @@ def test_it_ends_where_nothing_changes_any_more(monkeypatch: pytest.MonkeyPatch)
     assert (position_based(*pages, 4).examined != found.examined).any()
 
 
+def test_what_stands_lower_counts_for_the_last_place() -> None:
+    found = position_based(*examined_pages(shuffled=True), 2)
+    assert found.examined[0] == 1.0
+    assert 0.4 < found.examined[1] < 0.6  # .7, .5 and .3, each as often
+    assert len(found.examined) == 2
+
+
 def test_nobody_clicked() -> None:
     assert position_based(np.array([0, 2]), np.zeros(2, dtype=bool), np.arange(2), 2).examined.tolist() == [1.0, 1.0]

@@ -90,6 +90,28 @@ def test_shown_results_with_the_id_of_their_search(tmp_path: Path) -> None:
     assert list(read_log(str(path))) == [Impression("a", ["1", "2", "3"], ["1"]), Impression("b", ["9"], ["9"])]
 
 
+def test_shown_results_of_another_time_are_another_page(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("query,doc_id,clicked,user,time\na,1,0,u,10\na,2,1,u,10\na,3,1,u,20\n")
+    assert [(page.results, page.clicks) for page in read_log(str(path))] == [(["1", "2"], ["2"]), (["3"], ["3"])]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("kinds", "format"), [(("search", "click"), "events"), (("book", "film"), "triples")])
+def test_a_column_is_one_of_events_by_its_values(tmp_path: Path, kinds: tuple[str, str], format: str) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(f"type,query,doc_id,session\n{kinds[0]},a,1,s\n{kinds[1]},a,2,s\n")
+    log = read_log(str(path), rejects=RejectLog(1.0))
+    list(log)
+    assert log.layouts[str(path)].format == format
+
+
+@pytest.mark.parametrize("first", ['"n"', '""'])
+def test_quotes_in_a_table_with_tabs(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "log.tsv"
+    path.write_text(f'{first}\t"query"\t"doc_id"\n"1"\t"a b"\t"7"\n')
+    assert list(read_log(str(path))) == [PairCount("a b", "7", 1)]
+
+
 def test_repeated_records(home: Path) -> None:
     log = read_log(str(home / "repeated.csv"))
     assert (len(list(log)), log.repeated) == (40, 20)
@@ -182,15 +204,18 @@ def test_refused_options(options: dict[str, str]) -> None:
 
 
 def test_a_delimiter_is_taken_at_its_word(tmp_path: Path) -> None:
+    """Commas would cut the same lines into more columns."""
     path = tmp_path / "log.csv"
-    path.write_text("query;doc_id,x,y\na;1,2,3\nb;2,3,4\n")
-    columns = {"doc_id": "doc_id,x,y"}
-    assert [r.doc_id for r in read_log(str(path), delimiter=";", columns=columns)] == ["1,2,3", "2,3,4"]  # type: ignore[union-attr]
+    path.write_text("query;doc_id;a,b,c,d,e\nx;1;1,2,3,4,5\ny;2;1,2,3,4,5\n")
+    assert list(read_log(str(path), delimiter=";")) == [PairCount("x", "1", 1), PairCount("y", "2", 1)]
+    assert list(read_log(str(path), delimiter="semicolon")) == [PairCount("x", "1", 1), PairCount("y", "2", 1)]
+    with pytest.raises(InputError, match="query"):
+        list(read_log(str(path)))
 
 
 def test_columns_without_a_name_at_the_end_are_dropped(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
-    path.write_text("query,doc_id,clicks,,\na,1,2,,\nb,2,3,,\n")
+    path.write_text("query,doc_id,clicks,,\na,1,2,,\nb,2,3\n")
     assert [r.clicks for r in read_log(str(path))] == [2, 3]  # type: ignore[union-attr]
 
 
