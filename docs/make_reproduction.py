@@ -24,6 +24,8 @@ PAPERS = {
     "09": "09, re-ranking by clicks",
 }
 WORDS = ("holds", "fails", "not significant")
+RUNS = ("week", "tenth", "real", "small-11", "small-13", "small-rest")
+"""Folders of docs/reproduction, the largest data first: the first that has a claim on a kind of data counts."""
 
 
 class Row(NamedTuple):
@@ -36,20 +38,29 @@ class Row(NamedTuple):
     ours_figures: str
 
     @property
+    def kind(self) -> str:
+        """The data without what a run did with it, as `one-week, 300 against 100`."""
+        return self.data.partition(",")[0]
+
+    @property
     def paper(self) -> str:
         return self.claim.split()[0]
 
 
 def rows() -> Iterator[Row]:
-    """Every claim of every run, those of one claim together."""
-    found: dict[str, list[Row]] = {}
-    for path in sorted(DOCS.glob("reproduction/*/claims.csv")):
+    """Every claim on every kind of data, by the largest run that has it; those of one claim together."""
+    found: dict[str, dict[str, Row]] = {}
+    for run in RUNS:
+        path = DOCS / "reproduction" / run / "claims.csv"
+        if not path.is_file():
+            continue
         with path.open(newline="", encoding="utf8") as file:
             _, *lines = csv.reader(file)
         for claim, *cells in lines:
-            found.setdefault(claim, []).append(Row(claim, path.parent.name, *cells))
+            row = Row(claim, run, *cells)
+            found.setdefault(claim, {}).setdefault(row.kind, row)
     for own in found.values():
-        yield from own
+        yield from own.values()
 
 
 def table() -> str:
