@@ -115,7 +115,7 @@ def _meilisearch(page: dict[str, Any], number: int) -> str:
 
 def _typesense(page: dict[str, Any], number: int) -> str:
     data = {"q": page["query"], "doc_id": page["results"][0], "user_id": page["user"]}
-    return _lines({"name": "clicks", "event_type": "click", "timestamp": 1769853600 + number, "data": data})
+    return _lines({"name": "clicks", "type": "click", "timestamp": 1769853600000 + number, "data": data})
 
 
 def _events(page: dict[str, Any], number: int) -> str:
@@ -191,7 +191,7 @@ SAMPLES = {
     "run": Sample(_run, suffix=".txt"),
     "qrels": Sample(_qrels, suffix=".txt"),
     "letor": Sample(_letor, suffix=".txt"),
-    "svdfeature": Sample(lambda _, n: f"1 0 2 1 {n % 997}:1 {n % 89}:0.5 {n % 503}:1", suffix=".txt"),
+    "svdfeature": Sample(lambda _, n: f"1 0 2 1 {n % 997}:1 {997 + n % 89}:0.5 {n % 503}:1", suffix=".txt"),
 }
 WITH_REJECTS = ("sessions", "triples.csv", "ubi", "metarank", "documents")
 
