@@ -35,4 +35,4 @@ def test_every_messy_file_is_on_the_page() -> None:
     shown = {word for command, _ in COMMANDS for word in shlex.split(command)}
     assert {*LOGS, *FAULTY, "products.csv"} <= shown
     for name, (_, options) in LOGS.items():
-        assert not options or f"    guessed, as these options would say it: {name}: {options}\n" in PAGE
+        assert not options or f"    guessed, written as options: {name}: {options}\n" in PAGE

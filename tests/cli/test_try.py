@@ -53,6 +53,19 @@ def test_from_pages_to_a_model_a_report_and_insights(command: Run, tmp_path: Pat
     assert again.json["model"] in {row["model"] for row in again.json["compared"]["models"]} | {again.json["model"]}
 
 
+def test_an_order_that_cannot_be_improved_is_not_called_beaten(command: Run, tmp_path: Path) -> None:
+    write_pages(tmp_path)
+    pages = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    for page in pages:  # what people want is always shown first
+        page["results"].sort(key=lambda d: d not in page["clicks"])
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages))
+    done = command("try", "log.jsonl", "--docs", "docs.jsonl", "--out", "out", "--budget", "5s", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "the order that people were shown reaches nDCG@5 1.000" in done.out
+    assert "no model gains on it; the one learned: " in done.out
+    assert "the best model" not in done.out
+
+
 def test_clicks_without_pages_and_text_are_held_against_popularity(command: Run, tmp_path: Path) -> None:
     rows = [f"q{i * 7 % 30};p{i * 7 % 30 % 9}" for i in range(900)]
     (tmp_path / "clicks.csv").write_text("search_term;sku\n" + "\n".join(rows) + "\n")
@@ -68,7 +81,7 @@ def test_too_small_a_log_is_told_so(command: Run, tmp_path: Path, n: int) -> Non
     (tmp_path / "tiny.csv").write_text("query,doc_id\n" + "".join(f"word{i},d{i % 3}\n" for i in range(n)))
     done = command("try", "tiny.csv", "--out", "out", cwd=tmp_path)
     assert done.code == 1
-    assert done.err.startswith(f"clickbridge: the log has {n} clicks; 50 are needed")
+    assert done.err.startswith(f"clickbridge: the log has {n} clicks; learning needs 50")
     assert done.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
 

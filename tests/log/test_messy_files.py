@@ -44,7 +44,7 @@ def test_what_is_guessed_is_what_the_options_say(home: Path, name: str) -> None:
     log = read_log(path)
     records = list(log)
     line = guessed_line(log)
-    assert line.removeprefix(f"guessed, as these options would say it: {path}: ") == options
+    assert line.removeprefix(f"guessed, written as options: {path}: ") == options
     again = read_log(path, **said(options))
     assert list(again) == records
     assert guessed_line(again) == ""

@@ -147,7 +147,7 @@ def guessed_line(*readers: LogReader | DocumentReader) -> str:
             words = [f"{name} {shlex.quote(value)}" for name, value in options.items() if name not in UNSHARED - common]
             own = f" ({', '.join(found)})" if found else ""
             parts.append(f"{files}{own}" + (f": {' '.join(words)}" if words else ""))
-    return f"guessed, as these options would say it: {'; '.join(parts)}" if parts else ""
+    return f"guessed, written as options: {'; '.join(parts)}" if parts else ""
 
 
 def tell_about(graph: ClickGraph | None, log: LogReader, documents: DocumentReader, rejects: Path | str | None) -> None:

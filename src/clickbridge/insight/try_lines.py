@@ -69,14 +69,15 @@ def _quality_lines(tried: Tried) -> list[str]:
     name = {"given": "the order that people were shown" if tried.shown else "the most clicked first"}
     current = f"{name.get(base.spec, base.spec)} reaches {found.main} {_mean(base, found)}"
     no_order = "" if tried.shown or base.spec == "given" else "; the log does not say what was shown"
-    out = [f"judged on {held}, {count_of(len(found.counted), 'query')}: {current}{no_order}"]
+    out = [f"measured on {held}, {count_of(len(found.counted), 'query')}: {current}{no_order}"]
     own = best.paired.get(found.main)
     gain = "" if own is None else f", {own.difference:+.3f} (95% interval {own.low:+.3f} to {own.high:+.3f})"
     if own is not None and own.low <= 0 <= own.high:
         gain += ", which may be chance"
     others = [m for m in found.models if m not in (base, best)]
     rest = "".join(f"; {m.spec} {_mean(m, found)}" for m in others)
-    return [*out, f"the best model: {best.spec} reaches {_mean(best, found)}{gain}{rest}"]
+    head = "no model gains on it; the one learned" if own is not None and own.difference <= 0 else "the best model"
+    return [*out, f"{head}: {best.spec} reaches {_mean(best, found)}{gain}{rest}"]
 
 
 def _mean(model: ModelResult, found: Comparison) -> str:
@@ -103,7 +104,7 @@ def _example_lines(tried: Tried, min_users: int) -> list[str]:
         after, i = _first_wanted(best, number[query_id], result.labels or [])
         title = found.titles.get(result.results[i], result.results[i])
         name = redacted(result.query or result.query_id)
-        out.append(f"  {name}: {title}, from place {_place(base, number[query_id], i)} to {after}")
+        out.append(f"  {name}: {title}, from rank {_place(base, number[query_id], i)} to {after}")
     return out
 
 
@@ -129,7 +130,7 @@ def _insight_line(tried: Tried) -> str:
         f"{len(found.synonyms):,} synonyms{f' ({few})' if few else ''}",
         f"{len(found.dead):,} dead searches",
         f"{len(found.buried):,} buried documents",
-        f"{len(found.needs):,} needs put in several ways",
+        f"{len(found.needs):,} needs typed in several ways",
     ]
     return f"insights: {', '.join(counts)}: {tried.out}/insights/insights.html"
 

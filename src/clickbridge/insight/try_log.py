@@ -78,10 +78,9 @@ def check_size(counts: LogCounts) -> None:
     """Refuses a log that nothing can be learned from, with what can be done."""
     if counts.clicks < FEW_CLICKS:
         raise InputError(
-            f"the log has {count_of(counts.clicks, 'click')}; {FEW_CLICKS} are needed to learn from, and some "
-            "thousands to see what was gained: collect more, or search the documents by their words meanwhile "
-            "(clickbridge ingest LOG --docs DOCS --out graph, fit graph --model bm25 --out model, serve model), which "
-            "logs clicks too"
+            f"the log has {count_of(counts.clicks, 'click')}; learning needs {FEW_CLICKS}, and measuring what it gains "
+            "some thousands: collect more. Until then, search the documents by their words (clickbridge ingest LOG "
+            "--docs DOCS --out graph, fit graph --model bm25 --out model, serve model); the service logs clicks too"
         )
 
 

@@ -165,7 +165,7 @@ def positions(c: LogCounts) -> Check:
     name, costs = "positions", "without the shown order a click's place cannot be accounted for (--response pbm, ips)"
     total = sum(c.positions.values())
     if not total:
-        return Check(name, WARN, "no clicks with a known place on a page", 0, c.clicks, costs)
+        return Check(name, WARN, "no click has a known position", 0, c.clicks, costs)
     last = next(place for place in sorted(c.positions) if _up_to(c, place) >= 0.99 * total)
     shares = ", ".join(f"{p}: {c.positions[p] / total:.0%}" for p in range(1, min(last, 10) + 1))
     first = c.positions[1] / total
