@@ -10,7 +10,7 @@ only what is said here: `base` stands below numerics, the engines themselves abo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
@@ -60,6 +60,18 @@ class Engine(Protocol):
 
     def combined(self, block: Any, matrix: Array) -> Any:
         """block times a small matrix. May overwrite the block."""
+        ...
+
+    def cross(self, blocks: Sequence[Any], block: Any) -> Array:
+        """The products b' block of all blocks, one below the other, in float64."""
+        ...
+
+    def joined(self, blocks: Sequence[Any]) -> Any:
+        """The columns of all blocks beside each other."""
+        ...
+
+    def mixed(self, blocks: Sequence[Any], matrices: Sequence[Array]) -> Any:
+        """Blocks times small matrices, added up."""
         ...
 
     def scaled(self, block: Any, factors: Array | float) -> Any:
