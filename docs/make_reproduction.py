@@ -1,13 +1,15 @@
-"""Puts the papers' claims at the head of docs/reproduction.md, from the claims.csv of each run under docs/reproduction.
+"""Puts the papers' claims at the head of docs/reproduction.md, and its runs with their times at the end, from what
+each run wrote under docs/reproduction.
 
     python docs/make_reproduction.py
 
-No figure of that table is written by hand: a test compares the page with what this makes.
+No figure of those tables is written by hand: a test compares the page with what this makes.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,11 @@ from typing import NamedTuple
 
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "reproduction.md"
-BEGIN, END = "<!-- claims: made by docs/make_reproduction.py -->", "<!-- end of claims -->"
+MARKS = {
+    "claims": ("<!-- claims: made by docs/make_reproduction.py -->", "<!-- end of claims -->"),
+    "runs": ("<!-- runs: made by docs/make_reproduction.py -->", "<!-- end of runs -->"),
+}
+MADE, TIME = re.compile(r"Made by `(.+?)`"), re.compile(r"(\d+) tables in (\d+) s of processor time, on (.+)\.")
 PAPERS = {
     "13": "13, bilinear matching (PLS, RMLS)",
     "12": "12, RMLS",
@@ -24,6 +30,8 @@ PAPERS = {
     "09": "09, re-ranking by clicks",
 }
 WORDS = ("holds", "fails", "not significant")
+RUNS = ("small-11", "small-13", "small-rest")
+"""Folders of docs/reproduction, the largest data first: the first that has a claim on a kind of data counts."""
 
 
 class Row(NamedTuple):
@@ -36,23 +44,32 @@ class Row(NamedTuple):
     ours_figures: str
 
     @property
+    def kind(self) -> str:
+        """The data without what a run did with it, as `one-week, 300 against 100`."""
+        return self.data.partition(",")[0]
+
+    @property
     def paper(self) -> str:
         return self.claim.split()[0]
 
 
 def rows() -> Iterator[Row]:
-    """Every claim of every run, those of one claim together."""
-    found: dict[str, list[Row]] = {}
-    for path in sorted(DOCS.glob("reproduction/*/claims.csv")):
+    """Every claim on every kind of data, by the largest run that has it; those of one claim together."""
+    found: dict[str, dict[str, Row]] = {}
+    for run in RUNS:
+        path = DOCS / "reproduction" / run / "claims.csv"
+        if not path.is_file():
+            continue
         with path.open(newline="", encoding="utf8") as file:
             _, *lines = csv.reader(file)
         for claim, *cells in lines:
-            found.setdefault(claim, []).append(Row(claim, path.parent.name, *cells))
+            row = Row(claim, run, *cells)
+            found.setdefault(claim, {}).setdefault(row.kind, row)
     for own in found.values():
-        yield from own
+        yield from own.values()
 
 
-def table() -> str:
+def claims() -> str:
     """Counts, then the claims of each paper."""
     every = list(rows())
     lines = ["| verdicts | " + " | ".join(WORDS) + " |", "|---|" + "---:|" * len(WORDS)]
@@ -77,10 +94,28 @@ def _verdict(word: str, figures: str) -> str:
     return f"**{word}**: {figures}" if word in WORDS else word
 
 
+def runs() -> str:
+    """Each run with its command, how many tables it made and how long that took."""
+    lines = ["| run | command | tables | processor time, s | on |", "|---|---|---:|---:|---|"]
+    for run in RUNS:
+        path = DOCS / "reproduction" / run / "tables.md"
+        if path.is_file():
+            text = path.read_text(encoding="utf8")
+            made, took = MADE.search(text), TIME.search(text)
+            if made is None or took is None:
+                raise SystemExit(f"{path} does not say how it was made, or how long it took: run reproduce again")
+            n, seconds, where = took.groups()
+            lines.append(f"| [{run}](reproduction/{run}/tables.md) | `{made[1]}` | {n} | {int(seconds):,} | {where} |")
+    return "\n".join(lines)
+
+
 def page(text: str) -> str:
-    """The page with the claims between its two marks."""
-    head, _, rest = text.partition(BEGIN)
-    return f"{head}{BEGIN}\n\n{table()}\n\n{END}{rest.partition(END)[2]}"
+    """The page with claims and runs, each between its two marks."""
+    for name, make in (("claims", claims), ("runs", runs)):
+        begin, end = MARKS[name]
+        head, _, rest = text.partition(begin)
+        text = f"{head}{begin}\n\n{make()}\n\n{end}{rest.partition(end)[2]}"
+    return text
 
 
 if __name__ == "__main__":

@@ -91,14 +91,14 @@ class Child:
         """Sends a signal once the child has computed so long: at the same place of its work on a machine that is busy
         and on one that is not. One that has ended before gets none."""
         clock = (~self.pid << 3) | 2  # the kernel's number of the CPU clock of a process
-        while not self._ended() and time.clock_gettime(clock) < cpu:
+        while not self.ended() and time.clock_gettime(clock) < cpu:
             time.sleep(0.0005)
         self.signal(number)
 
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)
 
-    def _ended(self) -> bool:
+    def ended(self) -> bool:
         """Without reaping it, so that its number stays its own."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 

@@ -4,8 +4,8 @@
     PYTHONPATH=tests python -P -m campaigns.mutants graph log --count 150 --seed 1
 
 Compilation is off. Coverage says first which tests come to a line; a change is then tried on those alone, the quickest
-first, in a forked process over a copy of the sources. What survives is a test that is missing, or a change that means
-the same.
+first, in a forked process over a copy of the sources. A change that makes them compute or wait for ever is noticed.
+What survives is a test that is missing, or a change that means the same.
 """
 
 from __future__ import annotations
@@ -13,22 +13,24 @@ from __future__ import annotations
 import argparse
 import ast
 import compileall
-import copy
 import gc
 import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from campaigns.children import Child
+from campaigns.children import Child, Ended
+from campaigns.mutations import mutant, places
 from campaigns.tally import Tally
 
 SHORT, LONG = 4, 600
@@ -47,64 +49,12 @@ LEFT_OUT = ("reproduction", "browser")
 """Minutes each without compiled loops: the papers' tables, and reports in a browser."""
 QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
 """A plugin that the parent has imported stays as it is."""
-SPARE_CPU = 60
-"""Seconds of computing for one change beyond twice those of all sound tests: what loops for ever is noticed, what is
-slow is not."""
-
-SWAPS: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Lt: ast.LtE, ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.And: ast.Or, ast.Or: ast.And,
-    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
-}  # fmt: skip
-
-
-def places(tree: ast.Module) -> list[tuple[ast.AST, str]]:
-    """Nodes that can be changed; not in annotations, docstrings or raised messages."""
-    out: list[tuple[ast.AST, str]] = []
-
-    def visit(node: ast.AST) -> None:
-        if isinstance(node, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom):
-            return
-        if isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in SWAPS:
-            out.append((node, "op"))
-        if isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
-            out.append((node, "ops"))
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float, bool):
-            out.append((node, "value"))
-        if isinstance(node, ast.Return) and not (node.value is None or ast.unparse(node.value) == "None"):
-            out.append((node, "return"))
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
-            out.append((node, "unary"))
-        skipped = {"annotation", "returns", "decorator_list"}
-        for name, value in ast.iter_fields(node):
-            if name not in skipped:
-                for child in value if isinstance(value, list) else [value]:
-                    if isinstance(child, ast.AST):
-                        visit(child)
-
-    visit(tree)
-    return out
-
-
-def mutant(tree: ast.Module, number: int) -> tuple[ast.Module, str]:
-    changed = copy.deepcopy(tree)
-    node, how = places(changed)[number]
-    before = ast.unparse(node)
-    if how == "op":
-        node.op = SWAPS[type(node.op)]()  # type: ignore[attr-defined]
-    elif how == "ops":
-        node.ops[0] = SWAPS[type(node.ops[0])]()  # type: ignore[attr-defined]
-    elif how == "value":
-        value = node.value  # type: ignore[attr-defined]
-        node.value = (not value) if isinstance(value, bool) else value + 1  # type: ignore[attr-defined]
-    elif how == "return":
-        node.value = ast.Constant(None)  # type: ignore[attr-defined]
-    else:
-        node.op = ast.UAdd() if isinstance(node.op, ast.USub) else ast.Not()  # type: ignore[attr-defined]
-        if isinstance(node.op, ast.Not):
-            node.operand = ast.UnaryOp(ast.Not(), node.operand)  # type: ignore[attr-defined]
-    line = getattr(node, "lineno", 0)
-    return ast.fix_missing_locations(changed), f"line {line}: {before[:90]} -> {ast.unparse(node)[:90]}"
+SPARE_CPU = 30
+"""Seconds of computing beyond three times those of the sound tests, after which a change does not end."""
+MOST_IDLE = 300.0
+"""Seconds in which a change computes nothing, after which it does not end: a machine may be busy with other work."""
+MOST_MEMORY = 8 << 30
+NOTICED, SURVIVED, ENDLESS = "noticed", "survived", "does not end"
 
 
 class Room(NamedTuple):
@@ -114,21 +64,22 @@ class Room(NamedTuple):
     tests: dict[str, dict[int, list[str]]]
     seconds: dict[str, float]
 
-    @property
-    def most_cpu(self) -> int:
-        return SPARE_CPU + int(2 * sum(self.seconds.values()))
+    def most_cpu(self, tests: Iterable[str]) -> int:
+        return SPARE_CPU + int(3 * sum(self.seconds.get(test, 0.0) for test in tests))
 
     def of(self, file: Path, node: ast.AST) -> list[str]:
-        """Tests that come to a node, the quickest first; what runs on import, all of them come to."""
+        """Tests that come to a node, the quickest first. Of what runs on import they are all that come to the file."""
         lines = self.tests.get(str(file), {})
         end = getattr(node, "end_lineno", None) or node.lineno  # type: ignore[attr-defined]
         found = {test for line in range(node.lineno, end + 1) for test in lines.get(line, ())}  # type: ignore[attr-defined]
-        names = self.seconds if "" in found else found
-        return sorted(names, key=lambda test: (self.seconds.get(test, 0.0), test))
+        names = {test for tests in lines.values() for test in tests} if "" in found else found
+        return sorted(names & self.seconds.keys(), key=lambda test: (self.seconds[test], test))
 
 
 PLUGIN = """
 import json, os, pytest
+from campaigns.mutants import as_always
+as_always()
 seconds = {}
 def pytest_runtest_logreport(report):
     if report.skipped or report.failed:
@@ -191,12 +142,23 @@ def _environment(home: Path, root: Path) -> dict[str, str]:
     return {**os.environ, **own, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
+def as_always() -> None:
+    """Examples that hypothesis draws are the same each time, and one that fails is not made smaller, which would take
+    minutes."""
+    from hypothesis import Phase, settings
+
+    settings.register_profile("mutants", phases=(Phase.explicit, Phase.generate), derandomize=True, database=None)
+    settings.load_profile("mutants")
+
+
 def _tried(home: Path, root: Path, tests: Sequence[str], most_cpu: int) -> None:
     """In the child: the tests over the copy, which holds the change. It writes no bytecode, which the next change of
     the same size in the same second would be taken for."""
+    os.setpgrp()
     os.dup2(2, 1)
     gc.freeze()  # what the parent has imported is not gone through again
     resource.setrlimit(resource.RLIMIT_CPU, (most_cpu, most_cpu))
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
     os.environ.update(_environment(home, root), PYTHONDONTWRITEBYTECODE="1")
     sys.dont_write_bytecode = True
     os.chdir(root)
@@ -205,24 +167,56 @@ def _tried(home: Path, root: Path, tests: Sequence[str], most_cpu: int) -> None:
         del sys.modules[module]
     import pytest
 
+    as_always()
     raise SystemExit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *QUIET, *tests])))
 
 
-def tried(room: Room, home: Path, root: Path, file: Path, number: int) -> str:
-    """What survives, told; nothing where a test notices."""
+def ended(child: Child, most_idle: float = MOST_IDLE) -> Ended:
+    """Waits for a child, and ends it with its own children where all of them wait for something that never comes."""
+    computed, since = -1.0, time.monotonic()
+    while not child.ended():
+        time.sleep(0.02)
+        if time.monotonic() - since > most_idle:
+            before, computed = computed, _computed(child.pid)
+            if computed == before:
+                break
+            since = time.monotonic()
+    with suppress(ProcessLookupError):  # it ended before it had a group
+        os.killpg(child.pid, signal.SIGKILL)
+    return child.wait()
+
+
+def _computed(group: int) -> float:
+    """Ticks that the processes of a group have computed; one that somebody has stopped is not at rest."""
+    ticks = 0.0
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, number, *rest = file.read_text().rpartition(")")[2].split()
+            if int(number) == group:
+                ticks += time.monotonic() if state in "Tt" else sum(map(int, rest[8:12]))
+    return ticks
+
+
+def tried(room: Room, home: Path, root: Path, file: Path, number: int) -> tuple[str, str]:
+    """The change, and how it ended: noticed, survived, or does not end, which is noticed too."""
     target = home / "src" / file.relative_to(root / "src")
     tree = ast.parse(file.read_text())
     changed, what = mutant(tree, number)
+    what = f"{room.name}/{file.name} {what}"
     tests = room.of(target, places(tree)[number][0])
     if not tests:
-        return f"{file.name} {what}: no test comes here"
+        return f"{what}: no test comes here", SURVIVED
     sound = target.read_bytes()
     try:
         target.write_text(ast.unparse(changed))
-        ended = Child(lambda: _tried(home, root, tests, room.most_cpu), home / "err").wait()
-        return f"{file.name} {what} ({len(tests)} tests)" if ended.code == 0 else ""
+        end = ended(Child(lambda: _tried(home, root, tests, room.most_cpu(tests)), home / "err"))
     finally:
         target.write_bytes(sound)
+    return f"{what} ({len(tests)} tests, {end.cpu:.1f} s)", how(end)
+
+
+def how(end: Ended) -> str:
+    return SURVIVED if end.code == 0 else ENDLESS if end.code in (-signal.SIGKILL, -signal.SIGXCPU) else NOTICED
 
 
 def strike(name: str, count: int, seed: int, tally: Tally, only: Sequence[str] = ()) -> None:
@@ -239,16 +233,18 @@ def strike(name: str, count: int, seed: int, tally: Tally, only: Sequence[str] =
         shutil.copytree(root / "src", home / "src")
         compileall.compile_dir(str(home / "src"), quiet=2)
         room = surveyed(name, home, root)
-        sound = Child(lambda: _tried(home, root, sorted(room.seconds), room.most_cpu), home / "err").wait()
+        every = sorted(room.seconds)
+        sound = ended(Child(lambda: _tried(home, root, every, room.most_cpu(every)), home / "err"))
         if sound.code:
             raise RuntimeError(f"the tests of {name} fail in a fork without any change: {sound.err[-500:]}")
         for file, number in chosen[:count]:
-            told = tried(room, home, root, file, number)
+            what, outcome = tried(room, home, root, file, number)
             tally.tried += 1
-            tally.hit += not told
-            if told:
-                tally.fault(f"{name}/{told}")
-                print(f"survived: {name}/{told}", flush=True)
+            tally.hit += outcome != SURVIVED
+            if outcome == SURVIVED:
+                tally.fault(what)
+            if outcome != NOTICED:
+                print(f"{outcome}: {what}", flush=True)
             if tally.tried % 10 == 0:
                 print(tally.line("so far"), file=sys.stderr, flush=True)
     print(f"{name}: {min(count, total)} of {total} places", flush=True)

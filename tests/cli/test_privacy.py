@@ -4,6 +4,7 @@ printed or answered."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ import pytest
 
 from clickbridge import ClickGraph, build_model, load
 from clickbridge.errors import NotSupported
+from clickbridge.export.targets import TARGETS
 from clickbridge.graph.forget import forget_user
 from clickbridge.io.secret import Secret
 from clickbridge.online.journal import Journal
-from clickbridge.types import Impression
+from clickbridge.types import Document, Impression
 from contract.specs import SPECS
 
 Run = Callable[..., Any]
@@ -181,6 +183,48 @@ def test_what_names_a_person_is_not_even_learned(with_mail: Callable[[str], Path
     place = with_mail("learned")
     assert found_in(place, MAIL, "jo.doe") == []
     assert "thing for [e-mail]" in ClickGraph.open(place).query_keys
+
+
+@pytest.fixture(scope="module")
+def slips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log in which people mistype, paste an address, and one of them asks more often than all others."""
+    folder = tmp_path_factory.mktemp("slips")
+    foods = ["pizza", "pasta", "salad", "soup", "bread", "cheese", "sushi", "bagel", "olives", "fish", "rice", "tea"]
+    docs = [Document(f"d{i}", {"title": f"{food} of rome"}) for i, food in enumerate(foods)]
+    shown = [doc.doc_id for doc in docs]
+    asked = [(f"{food} rome", doc, f"u{n % 9}") for n in range(90) for food, doc in zip(foods, shown, strict=True)]
+    for slip in ("pizzza", "pizzza rome", "pizzza jo.doe@example.org"):
+        asked += [(slip, "d0", f"u{n % 9}") for n in range(18)]
+    asked += [(f"pizza {ALONE}", "d0", PERSON)] * 100
+    pages = [Impression(text, shown, [doc], user=user) for text, doc, user in asked]
+    graph = ClickGraph.build(pages, docs, out=folder / "graph")
+    build_model("bm25+pls", {"dim": 2}).fit(graph).save(folder / "model")
+    build_model("cos-click").fit(graph).save(folder / "clicks")
+    return folder
+
+
+def test_insights_name_no_person(slips: Path, call: Run, tmp_path: Path) -> None:
+    for name in ("graph", "model"):
+        assert call("insights", slips / name, "--out", tmp_path / name).code == 0
+        assert found_in(tmp_path / name, "jo.doe", "example.org") == []
+        assert found_in(tmp_path / name, PERSON, ALONE) == []
+    assert "pizzza,pizza" in (tmp_path / "graph" / "synonyms.csv").read_text()
+    pairs = (tmp_path / "model" / "word_pairs.csv").read_text()
+    assert "pizzza" in pairs
+    assert not {"doe", "example", *ALONE.split()} & {*re.findall(r"\w+", pairs)}
+
+
+@pytest.mark.parametrize("model", ["model", "clicks"])
+@pytest.mark.parametrize("target", sorted({*TARGETS} - {"faiss"}))
+def test_an_export_hands_on_nothing_of_one_person(
+    slips: Path, call: Run, tmp_path: Path, target: str, model: str
+) -> None:
+    for number, words in enumerate([["--graph", slips / "graph"], []]):
+        done = call("export", slips / model, "--to", target, "--out", tmp_path / str(number), *words)
+        if words:
+            assert done.code == 0, done.err
+        if done.code == 0:
+            assert found_in(tmp_path / str(number), "jo.doe", "example.org", ALONE, PERSON) == []
 
 
 def test_redact_is_one_of_three(call: Run, home: Path, tmp_path: Path) -> None:

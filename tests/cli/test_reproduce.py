@@ -34,6 +34,7 @@ def test_tables_and_files(call: Run, tmp_path: Path) -> None:
     assert "| 0.6380 | 0.6660 | 0.6770 |" in page
     assert "## claims: Claims of the papers" in page
     assert re.search(r"4 tables in \d+ s of processor time, on \d+ cores", page)
+    assert re.search(r"Seconds by key: 13-3 \d+, 11M-F3 \d+\.", page)
     assert page.count("as printed") >= 4
     assert "p vs BM25" in page
     assert (made / "11M-F3.svg").read_text().startswith("<svg")

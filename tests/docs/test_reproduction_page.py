@@ -30,3 +30,10 @@ def test_claims_are_of_the_papers(maker: ModuleType) -> None:
     found = list(maker.rows())
     assert {row.paper for row in found} <= set(maker.PAPERS)
     assert {row.printed for row in found} <= {*maker.WORDS, "not tested"}
+
+
+def test_every_run_counts_and_one_row_stands_for_a_claim_on_a_kind_of_data(maker: ModuleType) -> None:
+    folders = {path.parent.name for path in DOCS.glob("reproduction/*/claims.csv")}
+    assert folders <= {*maker.RUNS}
+    found = [(row.claim, row.kind) for row in maker.rows()]
+    assert len(found) == len({*found})

@@ -20,7 +20,7 @@ from scipy.stats import ttest_1samp
 from clickbridge import ClickGraph
 from clickbridge.errors import InputError, SettingError
 from clickbridge.evaluate.reproduction import claims, paper09, paper11m, paper13, rmls_runs, verdicts
-from clickbridge.evaluate.reproduction.bench import NO_SCORE, NOT_HERE, Data, taken
+from clickbridge.evaluate.reproduction.bench import KEPT_FITS, NO_SCORE, NOT_HERE, Data, Trial, taken
 from clickbridge.evaluate.reproduction.claims import CLAIMS
 from clickbridge.evaluate.reproduction.lab import Lab, clicks_up_to
 from clickbridge.evaluate.reproduction.paper_table import Table, TableRow
@@ -28,6 +28,7 @@ from clickbridge.evaluate.reproduction.parts import Part, Parts
 from clickbridge.evaluate.reproduction.relevance_rows import Line, bins_table, relevance_table, sign_on, t_on
 from clickbridge.evaluate.reproduction.run import TABLES, chosen, reproduce
 from clickbridge.evaluate.reproduction.run_folder import Files, escaped, markdown
+from clickbridge.evaluate.reproduction.shelf import Shelf
 from clickbridge.models.specs import parse_spec
 from clickbridge.online.groups import rank_groups
 from clickbridge.types import Impression, ResultList
@@ -82,13 +83,13 @@ def test_files(tmp_path: Path) -> None:
 def test_parts_come_back_to_the_same_run_alone(tmp_path: Path) -> None:
     table = replace(example(), notes=["a note"], svg="<svg/>")
     part = Part([table], [TableRow("13 Table 2: a claim", ("one-week", "holds", ".8 against .7", "", ""))], 2.5)
-    assert Parts(tmp_path / "parts", {"dim": 3}).read("13-2") is None
-    first = Parts(tmp_path / "parts", {"dim": 3, "real": ("msrd",)})
+    assert Parts(Shelf(tmp_path / "parts", {"dim": 3})).read("13-2") is None
+    first = Parts(Shelf(tmp_path / "parts", {"dim": 3, "real": ("msrd",)}))
     first.add("13-2", part)
-    again = Parts(tmp_path / "parts", {"dim": 3, "real": ("msrd",)})
+    again = Parts(Shelf(tmp_path / "parts", {"dim": 3, "real": ("msrd",)}))
     assert again.read("13-2") == part
-    assert first.seconds == again.seconds == 2.5
-    assert Parts(tmp_path / "parts", {"dim": 4, "real": ("msrd",)}).read("13-2") is None
+    assert first.seconds == again.seconds == {"13-2": 2.5}
+    assert Parts(Shelf(tmp_path / "parts", {"dim": 4, "real": ("msrd",)})).read("13-2") is None
     assert Parts().read("13-2") is None
     (tmp_path / "parts" / "13-2.json").write_text("{")
     with pytest.raises(InputError, match=r"13-2\.json is not a part .* remove it"):
@@ -113,7 +114,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
     for fails in (True, False):
         monkeypatch.setitem(TABLES, "13-2", one("13-2", False))
         monkeypatch.setitem(TABLES, "13-6", one("13-6", fails))
-        found = reproduce(["13-2", "13-6"], lab, Parts(tmp_path / "parts", lab.run))
+        found = reproduce(["13-2", "13-6"], lab, Parts(Shelf(tmp_path / "parts", lab.run)))
         if fails:
             with pytest.raises(KeyboardInterrupt):
                 list(found)
@@ -225,6 +226,28 @@ def test_a_model_is_fitted_once(small_graph: ClickGraph) -> None:
     assert "text" in Data("bare", "", no_text, {}).fit("bm25").why
 
 
+def test_models_go_and_what_they_measured_stays(
+    small_graph: ClickGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that goes on reads the figures of the models it had; another run, of other settings, does not."""
+
+    def data(**run: object) -> Data:
+        return replace(small_data(small_graph), shelf=Shelf(tmp_path, run))
+
+    first = data(dim=2)
+    found = first.trial("bm25", {})
+    for spec in ("vsm", "given", "lmir"):
+        first.trial(spec)
+    assert len(first._fits) == KEPT_FITS
+    assert first.trial("nosuch").why == first.values("nosuch") == NOT_HERE
+    monkeypatch.setattr(Data, "_fit", lambda *_: pytest.fail("fitted again"))
+    assert first.trial("bm25") is found
+    assert data(dim=2).trial("bm25") == found
+    assert data(dim=2).values("nosuch") == NOT_HERE
+    with pytest.raises(pytest.fail.Exception, match="fitted again"):
+        data(dim=3).trial("bm25")
+
+
 def test_settings_go_where_they_fit() -> None:
     wanted = {"dim": 5, "pls.views": "word", "rmls.views": "word", "weights": "1,2", "nonsense": 1}
     assert taken(parse_spec("bm25"), wanted) == {}
@@ -327,7 +350,7 @@ def a_week(values: dict[str, list[float]]) -> Data:
     lists = [ResultList(str(n), str(n), ["a"], [1.0]) for n in range(max(map(len, values.values())))]
     data = Data("made up", "", ClickGraph.build([Impression("q", ["a", "b"], ["a"])]), {"seen": lists, "unseen": lists})
     for spec, own in values.items():
-        data._values[spec, "[]", "seen"] = {"nDCG@5": {str(n): value for n, value in enumerate(own)}}
+        data._trials[spec, "[]"] = Trial(0.0, {"seen": {"nDCG@5": {str(n): value for n, value in enumerate(own)}}})
     return data
 
 

@@ -75,6 +75,19 @@ def test_by_time_nothing_learns_from_its_future() -> None:
     assert ends == [(25, 15), (40, 15), (55, 15), (70, 15), (85, 15)]
 
 
+def test_what_has_no_time_teaches_every_fold() -> None:
+    timed = [Impression(f"q{i}", ["a", "b"], ["b"], time=float(i)) for i in range(40)]
+    graph = ClickGraph.build([Impression("at no time", ["a", "b"], ["a"]), *timed])
+    held = list(folds(graph, 4, by="time"))
+    assert len(held) == 4
+    number = graph.query_keys.index("at no time")
+    for fold in held:
+        assert fold.graph.impressions is not None
+        assert fold.shown is not None
+        assert number in fold.graph.impressions.query
+        assert number not in fold.shown.query
+
+
 def test_coarse_times_give_fewer_folds() -> None:
     docs = [Document("a", {"title": "x"}), Document("b", {"title": "y"})]
     log = [PairCount(f"q{i}", "ab"[i % 2], 1, time=float(i // 10)) for i in range(20)]

@@ -359,6 +359,22 @@ def test_a_list_of_one_kind_of_document_says_nothing() -> None:
     assert [(result.query, result.results, result.labels) for result in found] == [("q", ["a", "x"], [1.0, 0.0])]
 
 
+def test_how_often_a_list_was_asked_for() -> None:
+    """A page once; of clicks all; of counts, where one search may have clicked many, the most on one document."""
+    clicked = ["a", "a", "a", "b", "b"]
+    clicks = [Impression("q", None, [doc], time=1.0) for doc in clicked] + [Impression("r", None, ["b"], time=2.0)]
+    asked = {}
+    for name, log in {
+        "pages": [Impression("q", ["a", "b"], ["a"])] * 3,
+        "clicks": clicks,
+        "counts": [PairCount("q", "a", 3), PairCount("q", "b", 2), PairCount("r", "b", 1)],
+    }.items():
+        graph = ClickGraph.build(log)
+        held = HoldBack(graph, "click", graph.impressions, None if graph.impressions is not None else graph.pairs)
+        asked[name] = held.times_asked(held.searches()).tolist()
+    assert asked == {"pages": [1.0], "clicks": [5.0, 1.0], "counts": [3.0, 1.0]}
+
+
 @pytest.mark.parametrize("new_queries", [0.0, 0.5, 1.0])
 def test_the_fraction_holds_whatever_part_of_it_is_whole_queries(new_queries: float) -> None:
     graph = ClickGraph.build([PairCount(f"q{i}", f"d{i % 7}", 40) for i in range(500)])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clickbridge.log import bias
 from clickbridge.log.bias import click_rates, expected_clicks, falling, position_based
 
 
@@ -61,6 +62,22 @@ def test_one_order_only_stays_near_the_rates_by_rank() -> None:
     indptr, clicked, pair = examined_pages(shuffled=False)
     rates = clicked.reshape(-1, 4).mean(axis=0)
     np.testing.assert_allclose(position_based(indptr, clicked, pair, 4).examined, rates / rates[0], atol=0.1)
+
+
+def test_it_ends_where_nothing_changes_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = examined_pages(shuffled=True)
+    found = position_based(*pages, 4)
+    monkeypatch.setattr(bias, "MOST_ROUNDS", 2 * bias.MOST_ROUNDS)
+    np.testing.assert_array_equal(position_based(*pages, 4).examined, found.examined)
+    monkeypatch.setattr(bias, "LEAST_CHANGE", 0.0)
+    assert (position_based(*pages, 4).examined != found.examined).any()
+
+
+def test_what_stands_lower_counts_for_the_last_place() -> None:
+    found = position_based(*examined_pages(shuffled=True), 2)
+    assert found.examined[0] == 1.0
+    assert 0.4 < found.examined[1] < 0.6  # .7, .5 and .3, each as often
+    assert len(found.examined) == 2
 
 
 def test_nobody_clicked() -> None:

@@ -144,7 +144,9 @@ def test_of_documents_with_one_id_the_first_counts(tmp_path: Path) -> None:
 
 
 def test_no_file_is_no_documents() -> None:
-    assert list(read_docs()) == []
+    documents = read_docs()
+    assert documents.with_html == 0
+    assert list(documents) == []
 
 
 @given(st.lists(st.text()))

@@ -99,6 +99,7 @@ def test_a_ubi_event() -> None:
     event["event_attributes"]["object"]["internal_id"] = 17
     assert read_ubi(event) == Action("click", "q1", "b", "pizza", "c1", SECONDS, 2, "17")
     assert read_ubi(click(7)) == Action("click", "q1", "7", "", "c1", SECONDS)
+    assert read_ubi(placed(0)) == Action("click", "q1", None, "", "c1", SECONDS, 0)
     assert read_ubi(click(action_name="page_exit", event_attributes=None)) is None
 
 
@@ -131,15 +132,17 @@ def test_metarank_events() -> None:
         "fields": [{"name": "query", "value": "NY Pizza"}, {"name": "source", "value": "search"}],
     }  # fmt: skip
     assert read_metarank(ranking) == Search("e", "ny pizza", ["a", "b"], "u", SECONDS, until=SECONDS + 1800)
+    in_words = ranking | {"fields": [{"name": "query", "value": ["NY", "Pizza"]}]}
+    assert read_metarank(in_words) == read_metarank(ranking)
     clicked = {"event": "interaction", **when, "ranking": "r", "type": "click", "item": "b", "session": "s"}
     assert read_metarank(clicked) == Action("click", "r", "b", "", "s", SECONDS)
     assert read_metarank(clicked | {"type": "hover"}) is None
     item = {
         "event": "item", **when, "item": "b",
         "fields": [{"name": "Title", "value": "Pizza"}, {"name": "tags", "value": ["hot", "thin"]},
-                   {"name": "price", "value": 7.5}],
+                   {"name": "price", "value": 7.5}, {"name": "Tags", "value": "large"}],
     }  # fmt: skip
-    assert read_metarank(item) == Document("b", {"title": "Pizza", "tags": "hot\nthin"})
+    assert read_metarank(item) == Document("b", {"title": "Pizza", "tags": "hot\nthin\nlarge"})
     assert read_metarank({"event": "user", **when, "user": "u", "fields": []}) is None
     for record in (ranking, clicked, item):
         assert event_format([record]) == "metarank"
@@ -251,7 +254,9 @@ WRAPPED = {
 @pytest.mark.parametrize("name", ["x.ndjson", "x.json", "x"])
 def test_whatever_wraps_the_events(tmp_path: Path, wrap: Any, name: str) -> None:
     (tmp_path / name).write_text(wrap([query(), click()]))
-    assert [page.clicks for page in read_log(str(tmp_path / name))] == [["b"]]
+    log = read_log(str(tmp_path / name))
+    assert list(log) == [Impression("ny pizza", ["a", "b", "c"], ["b"], user="c1", time=SECONDS)]
+    assert log.rejects.count == 0
 
 
 def test_other_json_is_no_event_log(tmp_path: Path) -> None:

@@ -56,6 +56,16 @@ def test_events_and_their_searches(tmp_path: Path, records: list[Any], pages: li
     assert list(read_log(str(path))) == pages
 
 
+@pytest.mark.parametrize("records", [ALGOLIA, MEILISEARCH], ids=["algolia", "meilisearch"])
+def test_events_that_say_nothing_about_a_result_are_left_out(tmp_path: Path, records: list[Any]) -> None:
+    path = tmp_path / "log.ndjson"
+    other = {**records[-1].get("events", records)[-1], "eventType": "hover"}
+    path.write_text("".join(json.dumps(r) + "\n" for r in (*records, other)))
+    log = read_log(str(path))
+    assert [page.clicks for page in log] == [[records[-1].get("objectId") or "b"]]  # type: ignore[union-attr]
+    assert log.rejects.count == 0
+
+
 def test_a_click_without_its_search_is_a_reject(tmp_path: Path) -> None:
     path = tmp_path / "log.ndjson"
     path.write_text(json.dumps(ALGOLIA[1]) + "\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,28 @@ def test_shown_results_with_the_id_of_their_search(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("search_id,query,doc_id,rank,is_click\ns1,a,3,3,0\ns2,b,9,1,1\ns1,,1,1,1\ns1,a,2,2,0\n")
     assert list(read_log(str(path))) == [Impression("a", ["1", "2", "3"], ["1"]), Impression("b", ["9"], ["9"])]
+
+
+def test_shown_results_of_another_time_are_another_page(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("query,doc_id,clicked,user,time\na,1,0,u,10\na,2,1,u,10\na,3,1,u,20\n")
+    assert [(page.results, page.clicks) for page in read_log(str(path))] == [(["1", "2"], ["2"]), (["3"], ["3"])]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("kinds", "format"), [(("search", "click"), "events"), (("book", "film"), "triples")])
+def test_a_column_is_one_of_events_by_its_values(tmp_path: Path, kinds: tuple[str, str], format: str) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(f"type,query,doc_id,session\n{kinds[0]},a,1,s\n{kinds[1]},a,2,s\n")
+    log = read_log(str(path), rejects=RejectLog(1.0))
+    list(log)
+    assert log.layouts[str(path)].format == format
+
+
+@pytest.mark.parametrize("first", ['"n"', '""'])
+def test_quotes_in_a_table_with_tabs(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "log.tsv"
+    path.write_text(f'{first}\t"query"\t"doc_id"\n"1"\t"a b"\t"7"\n')
+    assert list(read_log(str(path))) == [PairCount("a b", "7", 1)]
 
 
 def test_repeated_records(home: Path) -> None:
@@ -178,6 +201,38 @@ def test_a_mistyped_key_is_refused(tmp_path: Path) -> None:
 def test_refused_options(options: dict[str, str]) -> None:
     with pytest.raises(SettingError, match="--"):
         read_log("x", **options)  # type: ignore[arg-type]
+
+
+def test_a_delimiter_is_taken_at_its_word(tmp_path: Path) -> None:
+    """Commas would cut the same lines into more columns."""
+    path = tmp_path / "log.csv"
+    path.write_text("query;doc_id;a,b,c,d,e\nx;1;1,2,3,4,5\ny;2;1,2,3,4,5\n")
+    assert list(read_log(str(path), delimiter=";")) == [PairCount("x", "1", 1), PairCount("y", "2", 1)]
+    assert list(read_log(str(path), delimiter="semicolon")) == [PairCount("x", "1", 1), PairCount("y", "2", 1)]
+    with pytest.raises(InputError, match="query"):
+        list(read_log(str(path)))
+
+
+def test_columns_without_a_name_at_the_end_are_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("query,doc_id,clicks,,\na,1,2,,\nb,2,3\n")
+    assert [r.clicks for r in read_log(str(path))] == [2, 3]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("one", "other"), [(7, 8), (7.0, 8.0)])
+def test_whole_numbers_are_ids_under_any_name(tmp_path: Path, one: float, other: float) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [{"query": "a", "product": one, "price": 1.5}, {"query": "b", "product": other, "price": 2.5}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    log = read_log(str(path))
+    assert [r.doc_id for r in log] == ["7", "8"]  # type: ignore[union-attr]
+    assert log.layouts[str(path)].columns["doc_id"] == "product"
+
+
+def test_a_page_that_begins_with_its_results_is_one_record(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"results": [{"doc_id": "a", "clicked": 1}, {"doc_id": "b"}], "query": "x"}\n' * 2)
+    assert list(read_log(str(path))) == [Impression("x", ["a", "b"], ["a"])] * 2
 
 
 def test_a_time_format_is_taken_at_its_word(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from clickbridge.log.personal import looks_personal, redacted
         ("call +49 171 1234567", "call [phone]"),
         ("0171/1234567", "[phone]"),
         ("(030) 123456", "[phone]"),
+        ("01 23456", "[phone]"),
         ("555-867-5309", "[phone]"),
         ("0044 20 7946 0958", "[phone]"),
         ("order 123456789", "order [number]"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,9 @@ def test_counts_need_no_pages() -> None:
     found = preferences(graph.impressions, graph.pairs)
     assert found.rule == "counts"
     assert named(graph, found) == {("q", "a", "b"): 3, ("q", "a", "c"): 3}
+    others = SimpleNamespace(query=np.array([1, 1, 3, 3]), doc=np.array([0, 1, 0, 1]), clicks=np.array([2, 1, 0, 4]))
+    found = preferences(None, others)
+    assert list(zip(found.query, found.better, found.worse, strict=True)) == [(1, 0, 1), (3, 1, 0)]
     with pytest.raises(MissingPart, match=r"preference clicked needs result pages.*use counts"):
         preferences(graph.impressions, graph.pairs, "clicked")
     with pytest.raises(SettingError, match="preference must be auto, skip-above"):
@@ -122,4 +126,6 @@ def test_against_judgments() -> None:
     grades = {(0, ids["a"]): 2.0, (0, ids["b"]): 0.0, (0, ids["c"]): 1.0}
     share = contradicted(found, grades)
     assert share == {"judged": 2, "agree": 1, "tie": 0, "contradict": 1, "share": 0.5}
+    share = contradicted(found, {**grades, (0, ids["d"]): 2.0})
+    assert share == {"judged": 3, "agree": 1, "tie": 1, "contradict": 1, "share": 0.5}
     assert np.isnan(contradicted(found, {})["share"])

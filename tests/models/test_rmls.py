@@ -15,11 +15,13 @@ from clickbridge import ClickGraph
 from clickbridge.engines.local import Local
 from clickbridge.errors import NotSupported, SettingError
 from clickbridge.models import latent as module
-from clickbridge.models.candidates import Labelled
+from clickbridge.models.candidates import Candidates, Labelled, Query
 from clickbridge.models.latent import document_images
 from clickbridge.models.lexical import BM25
-from clickbridge.models.rmls import RMLS, FittedRMLS
+from clickbridge.models.rmls import RMLS, FittedRMLS, scores_of_rows
 from clickbridge.models.rmls_plan import PLANS, Rates, Sizes, choose, plans
+from clickbridge.numerics.ragged import Ragged
+from clickbridge.numerics.row import as_matrix
 from clickbridge.numerics.rows import SparseRows
 from clickbridge.types import Document, PairCount
 from oracles.arrays import dense
@@ -118,6 +120,22 @@ def test_early_stop_takes_the_best_held_back_iteration(monkeypatch: pytest.Monke
     model = RMLS(dim=20, iterations=4, early_stop=True, tolerance=0, fields="good,noise", views="word").fit(graph)
     assert len(model.trace_) == 2
     assert any("stops after 2 of 4" in note for note in model.notes_)
+
+
+@pytest.mark.parametrize("density", [0.1, 1.0])
+def test_many_lists_are_scored_at_once(density: float) -> None:
+    """Sparse images and dense ones; a new query, one of unknown words, an unknown document."""
+    fitted = RMLS(dim=20, density=density, fields="good,noise", views="word").fit(noisy_field_graph(200)).fitted
+    keys, n = [*fitted.queries.keys[:20], f"{fitted.queries.keys[0]} again", "xyzzy"], len(fitted.doc_ids)
+    items = np.arange(5 * len(keys)) % (n + 1) - 1
+    candidates = Candidates([Query(key) for key in keys], Ragged.of_lengths([5] * len(keys)), items)
+    rows = as_matrix([fitted.query_row(query) for query in candidates.queries], fitted.q_views.width)
+    expected = fitted.scores(candidates)
+    assert np.isfinite(expected).sum() > 50
+    assert np.isneginf(expected).sum() >= 6
+    np.testing.assert_allclose(
+        scores_of_rows(fitted, rows, candidates, Local(threads=1)), expected, rtol=1e-4, atol=1e-6
+    )
 
 
 def test_early_stop_needs_lists() -> None:

@@ -96,6 +96,21 @@ def test_while_a_service_uses_the_store(serve: Callable[..., Running], store_url
     assert live.feedback({"event_id": "3", **page, "user": "another"})["accepted"] == 1
 
 
+@pytest.mark.parametrize("spec", ["bm25+pls", "online:bm25+pls"])
+def test_what_was_learned_names_no_person(serve: Callable[..., Running], tmp_path: Path, spec: str) -> None:
+    """Neither a query of one person, however often it was asked, nor one with an address shows in pairs of words."""
+    titles = [Document("a", {"title": "pizza of rome"}), Document("b", {"title": "bagels of york"})]
+    asked = [("pizzza", f"u{n}") for n in range(9)] + [("pie jo.doe@example.org", f"u{n}") for n in range(9)]
+    asked += [(f"snack {ALONE}", PERSON)] * 30
+    pages = [Impression(text, ["a", "b"], ["a"], user=user) for text, user in asked]
+    settings = {"dim": 2} | ({"blend": "1,8,4"} if spec.startswith("online") else {})
+    build_model(spec, settings).fit(ClickGraph.build(pages, titles)).save(tmp_path / "m")
+    said = serve(tmp_path / "m").get("/learned").text
+    assert "pizzza" in said
+    for planted in (PERSON, "jo.doe", "doe", "snack", "private"):
+        assert planted not in said
+
+
 def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     code, _, err = run(f"sqlite:///{tmp_path}/typo.db", "--user", PERSON)
     assert (code, err) == (1, f"no store at {tmp_path}/typo.db: check the URL")

@@ -64,9 +64,10 @@ def reproduce(
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
         lab = Lab(
             Path(scratch), share, dim or int(sizes["dim"]), clicks, seed,
-            None if quick and not given else data, quick, lambda line: report(line, 0),
+            None if quick and not given else data, quick, None if folder is None else folder / "parts",
+            lambda line: report(line, 0),
         )  # fmt: skip
-        parts = Parts(None if folder is None else folder / "parts", lab.run)
+        parts = Parts(lab.shelf)
         for found in tables_of(table, lab, parts):
             made.append(found)
             if files is not None:
@@ -79,8 +80,10 @@ def reproduce(
                 out.print()
     if files is not None:
         cores, version = len(os.sched_getaffinity(0)), f"Python {platform.python_version()}"
-        spent = f"{parts.seconds:.0f} s of processor time"
+        spent = f"{sum(parts.seconds.values()):.0f} s of processor time"
+        by_key = ", ".join(f"{key} {seconds:.0f}" for key, seconds in parts.seconds.items())
         files.end(f"{len(made)} tables in {spent}, on {cores} cores, {version}, {date.today().isoformat()}.")
+        files.end(f"Seconds by key: {by_key}. A log or a fit counts where it is first asked for.")
     if json:
         print_json([found.as_dict() for found in made])
     done = f"{count_of(len(made), 'table')} in {time.perf_counter() - start:.0f} s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from clickbridge.errors import MissingPart
 from clickbridge.export.folder import write_json
 from clickbridge.export.maps import Maps
 from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.people import names_a_person
 from clickbridge.models.fitted import Array, Fitted
 from clickbridge.types import text_of_key
 
@@ -50,7 +52,7 @@ class Source:
 
     @cached_property
     def shown_queries(self) -> Array:
-        """Numbers of the GRAPH's queries that have text and that enough people asked and clicked on."""
+        """Numbers of the GRAPH's queries with text that name nobody and that enough people asked and clicked on."""
         graph = self.log
         clicked = np.bincount(graph.pairs.query, graph.pairs.clicks, minlength=graph.n_queries) > 0
         if graph.pairs.users is not None and self.min_users > 1:
@@ -58,22 +60,31 @@ class Source:
             np.maximum.at(most, graph.pairs.query, graph.pairs.users)
             clicked &= most >= self.min_users
         has_text = np.array([bool(text) for text in graph.query_texts], dtype=bool)
-        return np.flatnonzero(clicked & has_text)
+        return np.flatnonzero(clicked & has_text & ~names_a_person(graph))
 
     @cached_property
     def samples(self) -> list[str]:
-        """The most clicked queries that the model answers; with a GRAPH, of those that may be shown."""
+        """The most clicked queries that others may see and the model answers; where they are too few, titles."""
         known = self.fitted.queries
         order = np.argsort(-np.asarray(known.clicks), kind="stable")
-        allowed = None if self.graph is None else {self.graph.query_texts[i] for i in self.shown_queries}
-        texts = (text_of_key(known.keys[i]) for i in order.tolist())
+        shown = known.may_be_shown()
+        queries = (known.keys[i] for i in order.tolist() if shown[i])
+        texts = (text_of_key(key) for key in queries if not self._hides(key))
         out: list[str] = []
-        for text in texts:
-            if text and (allowed is None or text in allowed) and len(self.fitted.rank(text, 1)):
+        for text in chain(texts, self.fitted.catalogue.titles):
+            if text and text not in out and len(self.fitted.rank(text, 1)):
                 out.append(text)
             if len(out) == SAMPLES:
                 break
         return out
+
+    @cached_property
+    def _hides(self) -> Callable[[str], bool]:
+        """Whether a query is not to be written, as the GRAPH says or, without one, the MODEL."""
+        if self.graph is None:
+            return self.fitted.display.hides(self.min_users)
+        allowed = {self.graph.query_keys[i] for i in self.shown_queries}
+        return lambda key: key not in allowed
 
     def write_samples(self, folder: Path, ask: Callable[[str], Request], query_file: bool = True) -> list[Request]:
         """`expected.json`, the samples with what to send and what should come back; `query.json`, the first of them."""

@@ -1,4 +1,5 @@
-"""How many people stand behind a query: nothing that too few typed is shown to others."""
+"""How many people stand behind a query, and whether it names one: what too few typed, or what names a person, is not
+shown to others."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import numpy as np
 
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.parts import Array
+from clickbridge.log.personal import looks_personal
 
 
 def has_users(graph: ClickGraph) -> bool:
@@ -23,6 +25,14 @@ def users_by_query(graph: ClickGraph) -> Array:
         return np.zeros(graph.n_queries, dtype=np.int64)
     both = np.unique(np.concatenate(pairs), axis=0)
     return np.bincount(both[both[:, 1] != 0, 0].astype(np.int64), minlength=graph.n_queries)
+
+
+def names_a_person(graph: ClickGraph) -> Array:
+    """Which queries hold an e-mail address, a phone number or the like that is hidden from others; none where the log
+    was taken in with `redact=off`."""
+    if graph.redact == "off":
+        return np.zeros(graph.n_queries, dtype=bool)
+    return np.fromiter(map(looks_personal, graph.query_texts), dtype=bool, count=graph.n_queries)
 
 
 def people_by_query(graph: ClickGraph) -> Array:

@@ -79,7 +79,7 @@ def find_insights(
 
 def insights_of_model(fitted: Fitted, *, min_users: int = 2) -> Insights:
     """What a MODEL tells by itself: the pairs of words that it learned. The rest takes the GRAPH."""
-    pairs = word_pairs(fitted, min_clicks=min_users)
+    pairs = word_pairs(fitted, min_users=min_users)
     notes = ["A MODEL keeps words, not the log: give the GRAPH for synonyms, dead searches and buried documents."]
     if not pairs:
         notes.append(f"{fitted.spec} learned no pairs of different words.")

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.people import names_a_person
 from clickbridge.graph.sums import pair_keys
 from clickbridge.insight.word_relations import NUMBER_WORDS, relation
 from clickbridge.models.catalogue import heading_of
@@ -111,8 +112,9 @@ class _Learner:
         self.stop_words = STOP_WORDS.get(language, frozenset())
         self.analyzer = Analyzer(language)
         self.stems: dict[str, str] = {}
-        order = np.argsort(-graph.pairs.clicks, kind="stable")[:MOST_PAIRS]
-        self.chosen = order[graph.pairs.clicks[order] > 0]
+        told = (graph.pairs.clicks > 0) & ~names_a_person(graph)[graph.pairs.query]
+        order = np.argsort(-graph.pairs.clicks, kind="stable")
+        self.chosen = order[told[order]][:MOST_PAIRS]
         self.query_words = [tuple(dict.fromkeys(words_of(text))) for text in graph.query_texts]
         self.evidence: dict[tuple[str, str], _Evidence] = defaultdict(_Evidence)
         self.asked = self._clicks_by_word()

@@ -41,13 +41,14 @@ class WordPair:
     """The most clicked ones that have it."""
 
 
-def word_pairs(fitted: Fitted, *, min_clicks: int = 2, most: int = 50) -> list[WordPair]:
-    """The strongest pairs of different words; none where no part of the model has maps."""
+def word_pairs(fitted: Fitted, *, min_users: int = 2, most: int = 50) -> list[WordPair]:
+    """The strongest pairs of different words; none where no part of the model has maps. Queries of fewer people tell
+    nothing; where the log has no users, those of fewer clicks."""
     part = part_with_maps(fitted)
     if part is None:
         return []
     language = getattr(part.settings, "language", "english")
-    typed, examples = _typed_words(fitted, min_clicks)
+    typed, examples = _typed_words(fitted, min_users)
     met = _title_words(fitted)
     if not typed or not met:
         return []
@@ -68,16 +69,17 @@ def part_with_maps(fitted: Fitted) -> Any | None:
     return next(iter(learned or candidates), None)
 
 
-def _typed_words(fitted: Fitted, min_clicks: int) -> tuple[dict[str, float], dict[str, list[str]]]:
-    """The most clicked words of known queries, and queries that have each; a query of too few clicks shows nothing."""
+def _typed_words(fitted: Fitted, min_users: int) -> tuple[dict[str, float], dict[str, list[str]]]:
+    """The most clicked words of queries that others may see, and queries that have each."""
     small = frozenset().union(*STOP_WORDS.values())
     counts: Counter[str] = Counter()
     examples: dict[str, list[str]] = defaultdict(list)
     queries = fitted.queries
+    shown, hides = queries.may_be_shown(min_users), fitted.display.hides(min_users)
     order = np.argsort(-np.asarray(queries.clicks), kind="stable")
-    for number in order.tolist():
+    for number in order[shown[order]].tolist():
         key, clicks = queries.keys[number], float(queries.clicks[number])
-        if clicks < min_clicks or key.startswith(OPAQUE):
+        if key.startswith(OPAQUE) or hides(key):
             continue
         for word in dict.fromkeys(tokens_of(key)):
             if word not in small and len(word) > 1:

@@ -11,7 +11,7 @@ files, a batch at a time. All workers see the files of the log and the folder of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -53,13 +53,13 @@ class Staged:
     """What came of a partition, in names and counts."""
 
     layout: Layout
-    batches: list[str] = field(default_factory=list)
-    summary: Summary = field(default_factory=Summary)
-    has_clicks: bool = False
-    has_stated_impressions: bool = False
-    lines: int = 0
-    repeated: int = 0
-    notes: list[str] = field(default_factory=list)
+    batches: list[str]
+    summary: Summary
+    has_clicks: bool
+    has_stated_impressions: bool
+    lines: int
+    repeated: int
+    notes: list[str]
 
 
 def aggregate(log: LogReader, aggregator: LogAggregator, engine: Engine, hide_names: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from clickbridge.errors import InputError, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
-from clickbridge.graph.people import users_by_query
+from clickbridge.graph.people import has_users, users_by_query
 from clickbridge.io.values import stored
 from clickbridge.log.plain_text import BREAK
 from clickbridge.models.change import Change
@@ -43,13 +43,15 @@ class Display:
     """Keys of queries that several people typed."""
     people: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """How many did."""
+    knows_people: bool = False
+    """Whether the log told one person from another."""
 
     @classmethod
     def of(cls, graph: ClickGraph) -> Display:
         text = next((name for name in graph.field_names if name not in HEADINGS), None)
         snippets = [] if text is None else [snippet(value) for value in graph.field(text)]
         queries, people = typed_by(graph)
-        return cls(snippets, {}, queries, people)
+        return cls(snippets, {}, queries, people, has_users(graph))
 
     def with_fields(self, graph: ClickGraph, names: Sequence[str]) -> Display:
         """With fields of the documents to filter by."""
@@ -61,6 +63,13 @@ class Display:
         columns = [self.snippets, *self.fields.values()]
         if any(len(column) not in (0, n_docs) for column in columns) or len(self.queries) != len(self.people):
             raise ValueError("what is shown of documents does not fit their number")
+
+    def hides(self, min_users: int) -> Callable[[str], bool]:
+        """Whether a query is one of fewer people; none is where the log does not know people."""
+        if min_users <= 1 or not self.knows_people:
+            return lambda key: False
+        people = dict(zip(self.queries, self.people.tolist(), strict=True))
+        return lambda key: people.get(key, 1) < min_users
 
     def snippet(self, number: int) -> str:
         return self.snippets[number] if number < len(self.snippets) else ""
@@ -78,7 +87,7 @@ class Display:
             return out
 
         fields = {name: column(values, lambda d, n=name: d.fields.get(n, "")) for name, values in self.fields.items()}
-        return Display(column(self.snippets, document_snippet), fields, self.queries, self.people)
+        return replace(self, snippets=column(self.snippets, document_snippet), fields=fields)
 
     # --- filters ---------------------------------------------------------------------------------
 

@@ -20,4 +20,5 @@ def learned_again(fitted: Fitted, log: KeptLog, change: Change, engine: Engine) 
     after = model_class(fitted.model).from_fitted(fitted).learned(Study(graph, engine), fitted.choices)
     # Who typed a query is not in the log that is kept; the counts of the first fit stay.
     display = Display.of(graph).with_fields(graph, list(shown.fields))
-    return after._with(display=replace(display, queries=shown.queries, people=shown.people), log=log)
+    display = replace(display, queries=shown.queries, people=shown.people, knows_people=shown.knows_people)
+    return after._with(display=display, log=log)

@@ -14,20 +14,23 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 
 from clickbridge.engines.base import Engine
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import labelled, ranker_of
-from clickbridge.models.candidates import Labelled, without_gaps
+from clickbridge.models.candidates import Candidates, Labelled, without_gaps
 from clickbridge.models.change import Change
-from clickbridge.models.fitted import Choices, Fitted
-from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Space
+from clickbridge.models.fitted import Array, Choices, Fitted
+from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Space, mapped
 from clickbridge.models.latent_features import check_updatable, updated_features
 from clickbridge.models.pls import LatentModel, dim_note, with_spaces
 from clickbridge.models.rmls_passes import Pass, Problem, RMLSSettings, map_density, passes
 from clickbridge.models.rmls_plan import choose, plans
 from clickbridge.models.study import Known, Study, silent
+from clickbridge.numerics.row import as_matrix
+from clickbridge.numerics.topk import paired_dots
 
 COLLAPSED = 0.5
 """Cosine of the rows to one direction from which on the maps have collapsed."""
@@ -111,16 +114,18 @@ class RMLS(LatentModel):
         weights, said = self.choose_fields(rest)
         choices = RMLSChoices(field_weights=weights, groups=groups, iterations=s.iterations)
         lists: Labelled | None = None
+        rows: sparse.csr_array | None = None
         found: list[float] = []
         for fitted in self.each_pass(rest, choices):
-            if lists is None:
+            if lists is None or rows is None:
                 lists = labelled(study, held.lists([ranker_of(fitted)]))
+                rows = as_matrix([fitted.query_row(q) for q in lists.candidates.queries], fitted.q_views.width)
             if len(lists) < MIN_USABLE:
                 few = f"{few_held(len(lists))} to stop early"
                 return RMLSChoices(
                     field_weights=weights, groups=groups, iterations=s.iterations, notes=(*said, f"{self.name}: {few}")
                 )
-            found.append(lists.ndcg(without_gaps(fitted.scores(lists.candidates))))
+            found.append(lists.ndcg(without_gaps(scores_of_rows(fitted, rows, lists.candidates, study.engine))))
         best = int(np.argmax(found)) + 1
         values = ", ".join(f"{value:.3f}" for value in found)
         note = f"{self.name}: stops after {best} of {s.iterations} iterations (held-back nDCG@5 {values})"
@@ -174,6 +179,19 @@ class RMLS(LatentModel):
         chosen = choose(sizes, limits[0], s.plan, limits[1])
         rest = [plan for plan in plans(sizes, *limits) if plan.name != chosen.name]
         return [asdict(plan) for plan in (chosen, *rest)]
+
+
+def scores_of_rows(fitted: FittedLatent, rows: sparse.csr_array, candidates: Candidates, engine: Engine) -> Array:
+    """As `fitted.scores`, up to rounding, for lists whose queries' features are known: the same lists are scored after
+    every pass, and one product for all of them takes a tenth of the time."""
+    images, items = mapped(rows, fitted.spaces, "q_columns", "l_x", sparse.issparse(fitted.images)), candidates.items
+    known = items >= 0
+    known[known] = fitted.scorable[items[known]]
+    docs, place = np.unique(np.where(known, items, 0), return_inverse=True)
+    one, two = (sparse.csr_array(matrix) for matrix in (images, fitted.images[docs]))
+    known &= (np.diff(one.indptr) > 0)[candidates.lists.owner]
+    found = paired_dots(one, two, candidates.lists.indptr, place, engine)
+    return np.where(known, found, -np.inf)
 
 
 def last_of(made: Iterable[Pass], watch: Callable[[str], None] = silent) -> Pass:

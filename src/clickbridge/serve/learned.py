@@ -16,6 +16,7 @@ from clickbridge.insight.reasons import Reason, reasons
 from clickbridge.insight.synonyms import learn_synonyms
 from clickbridge.insight.word_pairs import word_pairs
 from clickbridge.log.personal import looks_personal
+from clickbridge.models.display import Display
 from clickbridge.models.fitted import Fitted
 from clickbridge.models.known_words import language_of
 from clickbridge.serve.bodies import reply
@@ -65,7 +66,7 @@ def _as_json(reason: Reason) -> dict[str, Any]:
 def what_was_learned(service: Service, served: Served) -> dict[str, Any]:
     least, last = service.config.min_users, service.store.last()
     events = latest_events(service, last)
-    pairs = _pairs(served.fitted if not served.learns else _still(served), least)
+    pairs = _pairs(served.fitted if not served.learns else _still(served), served.fitted.display, least)
     return {
         "model": served.name,
         "version": served.version,
@@ -79,8 +80,9 @@ def what_was_learned(service: Service, served: Served) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=8)
-def _pairs(fitted: Fitted, min_clicks: int) -> list[Any]:
-    return word_pairs(fitted, min_clicks=min_clicks)
+def _pairs(fitted: Fitted, display: Display, min_users: int) -> list[Any]:
+    """A part of a model does not know who typed what; `display` of the whole does."""
+    return word_pairs(fitted._with(display=display), min_users=min_users)
 
 
 def _still(served: Served) -> Fitted:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from clickbridge.errors import ClickbridgeError, SettingError
 from clickbridge.evaluate.reproduction.paper_table import Cell, missing
+from clickbridge.evaluate.reproduction.shelf import Shelf
 from clickbridge.evaluate.similar import Judgments, answers_of
 from clickbridge.fusion.mart import Mart, choose_together
 from clickbridge.graph.clickgraph import ClickGraph
@@ -28,6 +30,7 @@ Answer = TypeVar("Answer")
 NOT_HERE = "not in this version"
 NO_SCORE = "no score"
 NDCG = ("nDCG@1", "nDCG@3", "nDCG@5")
+KEPT_FITS = 3
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,22 @@ class Fit:
     why: str = ""
 
 
+@dataclass(frozen=True)
+class Trial:
+    """What is left of a fit when the model is gone: its time and, per kind of lists, per measure, the value of each
+    judged query or why there is none; without values, why there is no model."""
+
+    seconds: float
+    values: dict[str, dict[str, dict[str, float]] | str]
+    why: str = ""
+
+
 @dataclass
 class Data:
-    """A log as a GRAPH with judged lists by kind (seen, unseen), and which queries are truly alike."""
+    """A log as a GRAPH with judged lists by kind (seen, unseen), and which queries are truly alike.
+
+    Trials are kept, on the shelf too; of the models only the last few, since one can take a gigabyte.
+    """
 
     name: str
     about: str
@@ -53,10 +69,11 @@ class Data:
     """From which grade on a document is relevant for MAP: 3 is Excellent where 4 is Perfect."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """For every model, as dim."""
+    shelf: Shelf = field(default_factory=Shelf)
 
     _fits: dict[tuple[str, str], Fit] = field(default_factory=dict, repr=False)
+    _trials: dict[tuple[str, str], Trial] = field(default_factory=dict, repr=False)
     _answers: dict[tuple[str, str], dict[str, list[str]]] = field(default_factory=dict, repr=False)
-    _values: dict[tuple[str, str, str], dict[str, dict[str, float]] | str] = field(default_factory=dict, repr=False)
     _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def once(self, key: Hashable, make: Callable[[], Answer]) -> Answer:
@@ -82,12 +99,14 @@ class Data:
         return Study(self.graph)
 
     def fit(self, spec: str, settings: Mapping[str, Any] | None = None) -> Fit:
-        """Fitted once. A model this version does not have, or that cannot learn from this data, is a Fit
-        with the reason, which the tables show."""
+        """A model this version does not have, or that cannot learn from this data, is a Fit with the reason, which the
+        tables show."""
         wanted = {**self.settings, **(settings or {})}
         key = _key(spec, wanted)
-        if key not in self._fits:
-            self._fits[key] = self._fit(spec, wanted)
+        found = self._fits.pop(key, None)
+        while found is None and len(self._fits) >= KEPT_FITS:
+            del self._fits[next(iter(self._fits))]  # the one not asked for the longest
+        self._fits[key] = self._fit(spec, wanted) if found is None else found
         return self._fits[key]
 
     def _fit(self, spec: str, wanted: Mapping[str, Any]) -> Fit:
@@ -102,10 +121,43 @@ class Data:
             return Fit(None, why=str(error))
         return Fit(model, time.process_time() - start)
 
-    def fit_forests(self, specs: Sequence[str], settings: Mapping[str, Any]) -> None:
+    def trial(self, spec: str, settings: Mapping[str, Any] | None = None) -> Trial:
+        """Fitted and measured once."""
+        key = _key(spec, {**self.settings, **(settings or {})})
+        return self._known(key) or self._tried(key, self.fit(spec, settings))
+
+    def _known(self, key: tuple[str, str]) -> Trial | None:
+        if key not in self._trials:
+            kept = self.shelf.read(self._place(key))
+            if kept is None:
+                return None
+            self._trials[key] = Trial(kept["seconds"], kept["values"], kept["why"])
+        return self._trials[key]
+
+    def _tried(self, key: tuple[str, str], fitted: Fit) -> Trial:
+        """The trial of a model; lists that go by two names are measured once."""
+        values: dict[int, dict[str, dict[str, float]] | str] = {}
+        if fitted.model is not None:
+            for lists in self.lists.values():
+                if id(lists) not in values:
+                    values[id(lists)] = self.measure(fitted.model, lists)
+        by_kind = {kind: values[id(lists)] for kind, lists in self.lists.items() if id(lists) in values}
+        trial = Trial(fitted.seconds, by_kind, fitted.why)
+        self._trials[key] = trial
+        self.shelf.add(self._place(key), asdict(trial))
+        return trial
+
+    def _place(self, key: tuple[str, str]) -> str:
+        digest = hashlib.sha256("\n".join(key).encode()).hexdigest()[:16]
+        return f"{self.name}/{key[0].replace(':', '-')[:40]}-{digest}"
+
+    def try_forests(self, specs: Sequence[str], settings: Mapping[str, Any]) -> None:
         """Boosted trees over overlapping models: what these have in common is fitted once. Seconds are of all
         together, shared out evenly."""
         wanted = {**self.settings, **settings}
+        keys = [_key(spec, wanted) for spec in specs]
+        if all(self._known(key) is not None for key in keys):
+            return
         parsed = [parse_spec(spec) for spec in specs]
         marts = [build_model(spec, taken(spec, wanted)) for spec in parsed]
         start, why = time.process_time(), ""
@@ -117,31 +169,29 @@ class Data:
         except ClickbridgeError as error:
             why = str(error)
         seconds = (time.process_time() - start) / len(marts)
-        for spec, mart in zip(specs, marts, strict=True):
-            self._fits[_key(spec, wanted)] = Fit(None if why else mart, seconds, why)
+        for key, mart in zip(keys, marts, strict=True):
+            self._tried(key, Fit(None if why else mart, seconds, why))
 
     def answers(self, spec: str, settings: Mapping[str, Any], queries: Sequence[str]) -> dict[str, list[str]] | None:
         """The three most similar queries of each, looked up once; None where the model is not there."""
-        fitted = self.fit(spec, settings)
-        if fitted.model is None:
-            return None
         known = self._answers.setdefault(_key(spec, settings), {})
-        known |= answers_of(fitted.model, [query for query in queries if query not in known])
+        new = [query for query in queries if query not in known]
+        if new:
+            fitted = self.fit(spec, settings)
+            if fitted.model is None:
+                return None
+            known |= answers_of(fitted.model, new)
         return {query: known[query] for query in queries}
 
     def values(
         self, spec: str, settings: Mapping[str, Any] | None = None, kind: str = "seen"
     ) -> dict[str, dict[str, float]] | str:
         """Per measure the value of each judged query; or why there is none."""
-        key = *_key(spec, settings or {}), kind
-        if key not in self._values:
-            fitted = self.fit(spec, settings)
-            self._values[key] = fitted.why if fitted.model is None else self.measure(fitted.model, kind)
-        return self._values[key]
+        trial = self.trial(spec, settings)
+        return trial.values.get(kind, trial.why)
 
-    def measure(self, model: Model | Fitted, kind: str = "seen") -> dict[str, dict[str, float]] | str:
+    def measure(self, model: Model | Fitted, lists: Sequence[ResultList]) -> dict[str, dict[str, float]] | str:
         """Per measure the value of each judged query under a fitted model."""
-        lists = self.lists[kind]
         rankings = model.rerank_lists(lists)
         if not any(np.isfinite(hit.score) for ranking in rankings for hit in ranking):
             return NO_SCORE

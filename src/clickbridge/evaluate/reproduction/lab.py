@@ -11,6 +11,7 @@ from typing import Any
 
 from clickbridge import __version__
 from clickbridge.evaluate.reproduction.bench import Data
+from clickbridge.evaluate.reproduction.shelf import Shelf
 from clickbridge.evaluate.similar import Judgments, read_judgments
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.lists import read_lists
@@ -51,6 +52,8 @@ class Lab:
     seed: int = 0
     real: Path | None = None
     quick: bool = False
+    keep: Path | None = None
+    """Where parts of the run are kept for the next go."""
     say: Callable[[str], None] = lambda line: None
 
     def simulated(self, scale: str) -> Data:
@@ -83,7 +86,7 @@ class Lab:
             "judged"
         )
         sizes = self.sizes | {"min_clicks": MIN_CLICKS}
-        return Data(scale, about, graph, lists, read_judgments(str(out / "intents.jsonl")), 3, sizes)
+        return Data(scale, about, graph, lists, read_judgments(str(out / "intents.jsonl")), 3, sizes, self.shelf)
 
     @property
     def sizes(self) -> dict[str, Any]:
@@ -116,7 +119,11 @@ class Lab:
         )
         # Five hundred intents need as many dimensions, however small the other data is.
         sizes = replace(self, dim=max(self.dim, 600)).sizes
-        return Data("demo", about, graph, lists, Judgments.of_groups(intent_of), 2, sizes)
+        return Data("demo", about, graph, lists, Judgments.of_groups(intent_of), 2, sizes, self.shelf)
+
+    @property
+    def shelf(self) -> Shelf:
+        return Shelf(self.keep, self.run)
 
     @property
     def run(self) -> dict[str, Any]:
@@ -144,7 +151,7 @@ class Lab:
         graph = ClickGraph.build(read_log(str(home / "train.log.jsonl.gz")), read_docs(str(home / "docs.jsonl.gz")))
         judged = read_lists(str(home / "dev.lists.jsonl.gz"))
         about = f"msrd: real searches and marks; {graph.n_queries:,} queries; {len(judged):,} others judged"
-        return Data("msrd", about, graph, {"seen": judged, "unseen": judged}, None, 1, self.sizes)
+        return Data("msrd", about, graph, {"seen": judged, "unseen": judged}, None, 1, self.sizes, self.shelf)
 
     @cached_property
     def bestbuy(self) -> Data | None:

@@ -193,9 +193,13 @@ def figure_4(lab: Lab) -> Iterator[Table]:
 
 def dimensions(lab: Lab, data: Data) -> list[int]:
     """Dimensions to try: up to three times the usual, as far as the log has queries."""
-    known = data.fit("mpls", COM).model
-    most = min(max(DIMS), 3 * lab.dim, 1 if known is None else len(known.fitted.queries))
+    most = min(max(DIMS), 3 * lab.dim, data.once("known queries", lambda: _known_queries(data)))
     return [*(d for d in DIMS if d < most), most]
+
+
+def _known_queries(data: Data) -> int:
+    known = data.fit("mpls", COM).model
+    return 1 if known is None else len(known.fitted.queries)
 
 
 def _dimensions(lab: Lab, key: str, scale: str) -> Table:
@@ -260,12 +264,10 @@ def compare_similar(
     """M-PLS_Com against every baseline and combination, all as printed or all ours: preferences, how many queries, and
     what failed."""
     own = {} if ours else COM
-    fitted = data.fit("mpls", own)
-    if fitted.model is None or data.alike is None:
-        return [], 0, {"M-PLS_Com": fitted.why}
-    known = {*fitted.model.fitted.queries.keys}
-    queries = sample_queries([q for q in data.alike.queries if q in known], seed=seed)
-    queries = tail_of(fitted.model, queries) if tail else queries
+    sampled = data.once(("sampled", ours, seed), lambda: _sampled(data, own, seed))
+    if isinstance(sampled, str) or data.alike is None:
+        return [], 0, {"M-PLS_Com": str(sampled)}
+    queries = sampled[tail]
     answers = data.answers("mpls", own, queries) or {}
     out, failed = [], {}
     for label, (spec, settings) in RIVALS.items():
@@ -276,3 +278,13 @@ def compare_similar(
         else:
             out.append(prefer(("M-PLS_Com", label), answers, theirs, data.alike))
     return out, len(queries), failed
+
+
+def _sampled(data: Data, own: Mapping[str, Any], seed: int) -> tuple[list[str], list[str]] | str:
+    """Queries that M-PLS_Com knows, and those of them with few clicks; or why there is no such model."""
+    fitted = data.fit("mpls", own)
+    if fitted.model is None or data.alike is None:
+        return fitted.why
+    known = {*fitted.model.fitted.queries.keys}
+    queries = sample_queries([q for q in data.alike.queries if q in known], seed=seed)
+    return queries, tail_of(fitted.model, queries)

@@ -106,4 +106,5 @@ def lambda_of(lam: float) -> dict[str, Any]:
 def some_judged(data: Data) -> Data:
     """The same data with a few of its judged queries, the same each time."""
     few = {kind: lists[:MOST_JUDGED] for kind, lists in data.lists.items()}
-    return data.once("few judged", lambda: replace(data, lists=few, _values={}, _kept={}))
+    name = f"{data.name}-few"
+    return data.once("few judged", lambda: replace(data, name=name, lists=few, _trials={}, _kept={}))

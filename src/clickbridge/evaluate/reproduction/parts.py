@@ -1,21 +1,12 @@
-"""Parts of a run that are done: what a key such as 13-2 gave, kept in a folder as JSON.
-
-A run of hours that was killed goes on where it stood: the same run in the same folder reads its parts. What is part of
-another run, of other data or dimensions, is made again.
-"""
+"""Parts of a run that are done: what a key such as 13-2 gave, kept on a shelf."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
-import orjson
-
-from clickbridge.errors import InputError
 from clickbridge.evaluate.reproduction.paper_table import Table, TableRow
-from clickbridge.io.files import written_aside
+from clickbridge.evaluate.reproduction.shelf import Shelf
 
 
 @dataclass(frozen=True)
@@ -29,39 +20,27 @@ class Part:
 
 @dataclass
 class Parts:
-    """`run` is all that the figures depend on. Without a folder nothing is kept."""
+    """The parts on a shelf, by key."""
 
-    folder: Path | None = None
-    run: Mapping[str, Any] = field(default_factory=dict)
-    seconds: float = 0.0
-    """Of all parts of the run so far, those that were read too."""
+    shelf: Shelf = field(default_factory=Shelf)
+    seconds: dict[str, float] = field(default_factory=dict)
+    """By key, of the parts of the run so far, those that were read too."""
 
     def read(self, key: str) -> Part | None:
         """None where there is none, or one of another run."""
-        path = self._path(key)
-        if path is None or not path.is_file():
+        kept = self.shelf.read(key)
+        if kept is None:
             return None
         try:
-            kept = orjson.loads(path.read_bytes())
-            if kept["run"] != orjson.loads(orjson.dumps(self.run)):
-                return None
             part = Part([_table(own) for own in kept["tables"]], [_row(own) for own in kept["claims"]], kept["seconds"])
-        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-            raise InputError(f"{path} is not a part that reproduce wrote: remove it to make it again") from error
-        self.seconds += part.seconds
+        except (KeyError, TypeError) as error:
+            raise self.shelf.unreadable(key) from error
+        self.seconds[key] = part.seconds
         return part
 
     def add(self, key: str, part: Part) -> None:
-        self.seconds += part.seconds
-        path = self._path(key)
-        if path is None:
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with written_aside(path) as file:
-            file.write(orjson.dumps({"run": self.run, **asdict(part)}, option=orjson.OPT_SERIALIZE_NUMPY))
-
-    def _path(self, key: str) -> Path | None:
-        return None if self.folder is None else self.folder / f"{key}.json"
+        self.seconds[key] = part.seconds
+        self.shelf.add(key, asdict(part))
 
 
 def _table(kept: dict[str, Any]) -> Table:

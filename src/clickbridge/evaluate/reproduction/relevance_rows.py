@@ -60,8 +60,8 @@ def relevance_table(
         ours = data.means(line.spec, measures, line.settings)
         if apart:
             ours = (*ours, *data.means(line.spec, (NDCG[-1],), line.settings, "unseen"))
-        fitted = data.fit(line.spec, line.settings)
-        ours = (*ours, differs.get(line.label), round(fitted.seconds, 2) if fitted.model is not None else None)
+        trial = data.trial(line.spec, line.settings)
+        ours = (*ours, differs.get(line.label), round(trial.seconds, 2) if trial.values else None)
         rows.append(TableRow(line.label, ours, line.paper))
     columns = (*columns, *((f"unseen {NDCG[-1]}",) if apart else ()), f"p vs {base.label}", "fit CPU s")
     table = Table(key, title, data.about, columns, rows)

@@ -91,7 +91,7 @@ def _run_passes(data: Data, settings: Mapping[str, Any]) -> tuple[dict[int, tupl
     choices = model.choose(data.study)
     out: dict[int, tuple[Cell, ...]] = {}
     for number, fitted in enumerate(model.each_pass(data.study, replace(choices, iterations=PASSES)), 1):
-        values = data.measure(fitted)
+        values = data.measure(fitted, data.lists["seen"])
         means = ("no score",) if isinstance(values, str) else tuple(float(np.mean([*values[m].values()])) for m in NDCG)
         assert isinstance(fitted, FittedRMLS)
         report = fitted.trace[-1]
