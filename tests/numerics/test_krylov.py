@@ -102,11 +102,14 @@ def test_a_basis_is_orthonormal_and_its_projection_is_that_of_the_operator() -> 
     basis = Basis(operator.engine, lambda block: operator.forward(operator.adjoint(block)), np.float64)
     rng = np.random.default_rng(0)
     basis.begin(rng.standard_normal((ROWS, 7)))
-    for _ in range(14):
-        basis.grow(basis.step()[0])
-    basis.step()
-    basis.begin(rng.standard_normal((ROWS, 3)))
-    basis.grow(basis.step(new=True)[0])
+    for new in [False] * 14 + [True]:
+        more = basis.step(new)
+        assert more is not None
+        if new:
+            assert basis.begin(rng.standard_normal((ROWS, 3)))
+            more = basis.step(new)
+            assert more is not None
+        basis.grow(more[0])
     basis.step(new=True)
     q = np.hstack(basis.blocks)
     assert q.shape[1] == basis.width == 7 * 15 + 3 * 2

@@ -26,6 +26,8 @@ class Engine(Protocol):
     name: str
     threads: int
     memory: int
+    narrow: bool
+    """Whether a few columns at a time go through the products about as fast, each, as many do."""
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """`work` on every item, several at once; results in the order of the items. Work is done as results are

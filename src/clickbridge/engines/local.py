@@ -55,6 +55,7 @@ class Local:
     """
 
     name = "local"
+    narrow = True
 
     def __init__(self, threads: int = 0, memory: int = 0) -> None:
         if threads < 0 or memory < 0:

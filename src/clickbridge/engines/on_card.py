@@ -44,6 +44,7 @@ class OnCard:
     """`store` is how RMLS keeps maps and what lies between them, float32 or bfloat16; sums are float32 in any case."""
 
     name = "gpu"
+    narrow = False
 
     def __init__(self, threads: int = 0, memory: int = 0, *, store: str = "float32", card: Any) -> None:
         if store not in STORES:

@@ -56,6 +56,7 @@ class Ray:
     (its client port), where each node is a worker with all its cores. `memory` is for working arrays, of a worker."""
 
     name = "ray"
+    narrow = True
 
     def __init__(self, threads: int = 0, memory: int = 0, address: str = "") -> None:
         here = Local(threads, memory)

@@ -28,8 +28,11 @@ with narrow ones are slow."""
 FIRST, MOST, MOST_BLOCKS = 2.0, 2.5, 16
 """Columns for each eigenvector that is looked for, at the first look at the residual and at the last, with so many
 blocks beside them: a few eigenvectors need more steps, not more columns."""
-LOOK = 0.07
+ROUNDING = 30.0
+"""What is so many times the precision of a number, beside what it is left of, is rounding."""
+LOOK = 0.1
 """Between two looks the basis grows by this share."""
+TINY = 1e-300
 PROBE, PROBE_STEPS = 8, 6
 """New directions, and how far they are followed. One that was missed grows by its eigenvalue over the largest of what
 is left, at each step: six make up for a start of one in a million."""
@@ -63,22 +66,31 @@ class Basis:
     def width(self) -> int:
         return self.ends[-1]
 
-    def begin(self, block: Any) -> None:
-        """A block of any columns, made orthonormal to what is there."""
+    def begin(self, block: Any) -> bool:
+        """A block of any columns, made orthonormal to what is there; False where nothing of it is left."""
+        size = self._size(block)
         for _ in range(2 if self.blocks else 0):
             block = self._without(block, 0)[0]
-        self._add(at_equal_lengths(self.engine, block)[0])
+        left = self._size(block) > ROUNDING * np.finfo(self.dtype).eps * size
+        if left:
+            self._add(at_equal_lengths(self.engine, block)[0])
+        return left
 
-    def step(self, new: bool = False) -> tuple[Any, Array]:
-        """The last block through the operator: what it adds to the space, and its triangular factor. Unless it began
-        anew, the image has nothing of blocks before the last two but for rounding, which a second pass over all of
-        them takes out."""
+    def step(self, new: bool = False) -> tuple[Any, Array] | None:
+        """The last block through the operator: what it adds to the space, and its triangular factor; None where that
+        is rounding alone. Unless it began anew, the image has nothing of blocks before the last two but for rounding,
+        which a second pass over all of them takes out."""
         first = 0 if new else max(len(self.blocks) - NEAR, 0)
-        rest, inner = self._without(self.operator(self.blocks[-1]), first)
+        image = self.operator(self.blocks[-1])
+        size = self._size(image)
+        rest, inner = self._without(image, first)
         a, b = self.ends[first], self.ends[-2]
         self.projected[a:, b:] = inner
         self.projected[b:, a:] = inner.T
-        return at_equal_lengths(self.engine, self._without(rest, 0)[0])
+        rest = self._without(rest, 0)[0]
+        if self._size(rest) <= ROUNDING * np.finfo(self.dtype).eps * size:
+            return None
+        return at_equal_lengths(self.engine, rest)
 
     def grow(self, block: Any) -> None:
         self._add(block)
@@ -92,6 +104,9 @@ class Basis:
     def space(self, vectors: Array) -> Any:
         parts = [vectors[a:b].astype(self.dtype) for a, b in pairwise(self.ends)]
         return self.engine.mixed(self.blocks, parts)
+
+    def _size(self, block: Any) -> float:
+        return float(self.engine.lengths(block).max(initial=0.0))
 
     def _without(self, block: Any, first: int) -> tuple[Any, Array]:
         """A block less what it has of those from the first on, and how much that was."""
@@ -131,32 +146,33 @@ def leading_space(
     residual |G q - l q|, over the root of l and of the largest eigenvalue, is above the tolerance."""
     basis = Basis(engine, operator, dtype)
     basis.begin(first)
-    look, most = FIRST * rank, _most(rank)
+    look, most, off = FIRST * rank, _most(rank), 0.0
     while True:
-        block, r = basis.step()
+        more = basis.step()
         if watch is not None:
             watch(f"decomposition: {basis.width} columns")
-        if not block.shape[1] or basis.width >= most:
+        if more is None or basis.width >= most:
             break
+        block, r = more
         if basis.width >= look:
             look = basis.width * (1 + LOOK)
             values, vectors = basis.leading(rank)
-            short = np.linalg.norm(r @ vectors[-r.shape[1] :], axis=0)
-            if (short <= tolerance * _roots(values) * _roots(values[:1])).all():
+            rests = np.linalg.norm(r @ vectors[-r.shape[1] :], axis=0)
+            off = float((rests / np.maximum(_roots(values) * _roots(values[:1]), TINY)).max())
+            if off <= tolerance:
                 break
         basis.grow(block)
-    found, _ = basis.leading(rank)
-    basis.begin(probe)
+    known, (found, _) = basis.width, basis.leading(rank)
+    more = basis.step(new=True) if basis.begin(probe) else None
     for _ in range(PROBE_STEPS):
-        block, _ = basis.step(new=True)
-        if not block.shape[1]:
+        if more is None:
             break
-        basis.grow(block)
-    else:
-        basis.step(new=True)
+        basis.grow(more[0])
+        more = basis.step(new=True)
     values, vectors = basis.leading(rank)
-    # One that was missed moves all after it by a place: each may move little, their sum does not.
-    if _roots(values).sum() - _roots(found).sum() > tolerance * _roots(found[:1]).sum():
+    # One that was missed lies in the new directions alone. What is near the last one may still be on its way.
+    clear = _roots(values) > _roots(found[-1:]) + max(tolerance, off) * _roots(found[:1])
+    if np.square(vectors[known:, clear]).sum() > 0.5:
         return None
     return basis.space(vectors)
 

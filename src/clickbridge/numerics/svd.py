@@ -25,6 +25,8 @@ POWER_STEPS = 4
 TOLERANCE = 1e-3
 LARGE = 50_000
 """Rows of the smaller side from which on an operator is large."""
+NARROW = 400
+"""Singular vectors up to which a basis pays: for more, the eigenvectors of what it projects to are most of the work."""
 FEWEST_COLUMNS = 16
 """Of a tile: with fewer, the numbers of a matrix are read too often."""
 
@@ -127,7 +129,7 @@ def basis_memory(shape: tuple[int, int], inner: int, nnz: int, rank: int, size: 
 def basis_pays(shape: tuple[int, int], inner: int, nnz: int, rank: int, most: int, size: int, memory: float) -> bool:
     """Whether the leading space is taken from a basis that is kept: for large operators of far more dimensions than
     are looked for. Small ones take no time either way."""
-    large = min(shape) >= LARGE and most >= 2 * basis_columns(rank, min(shape))
+    large = min(shape) >= LARGE and rank <= NARROW and most >= 2 * basis_columns(rank, min(shape))
     return large and basis_memory(shape, inner, nnz, rank, size) <= memory
 
 
@@ -172,7 +174,8 @@ def randomised_svd(
     wide = n <= m
     to_small, to_large = (operator.forward, operator.adjoint) if wide else (operator.adjoint, operator.forward)
     small = None
-    if power_steps is None and start is None and keeper is None and basis_pays(*sizes, rank, most, size, engine.memory):
+    cold = power_steps is None and start is None and keeper is None
+    if cold and engine.narrow and basis_pays(*sizes, rank, most, size, engine.memory):
         small = _by_basis(engine, to_small, to_large, max(n, m), rank, seed, dtype, tolerance, watch)
     if small is None:
         first = _random(seed, m, width, dtype, engine)
