@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -15,6 +16,7 @@ import pytest
 import clickbridge
 from clickbridge import ClickGraph, Given
 from clickbridge.engines.local import Local
+from clickbridge.evaluate import trial
 from clickbridge.evaluate.trial import perform
 from clickbridge.io.lists import write_lists
 from clickbridge.models.study import Study
@@ -82,3 +84,10 @@ def test_the_child_has_the_limits_of_the_engine(data: Path, monkeypatch: pytest.
     monkeypatch.setattr(Given, "fit", lambda self, graph, engine: seen.append(engine) or self.fit_on(Study(graph)))
     perform(jobs[0] | {"lists": str(data / "lists.jsonl"), "out": str(data / "out")})
     assert [(engine.threads, engine.memory) for engine in seen] == [(1, 1 << 30)]
+
+
+def test_the_time_of_a_query_is_the_middle_one_in_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.25, 1.0, 1.5, 2.0, 3.0])
+    monkeypatch.setattr(trial, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    lists = [ResultList(str(n), "q", ["a", "b"]) for n in range(3)]
+    assert trial.query_milliseconds(SimpleNamespace(rerank_lists=list), lists) == 500.0  # type: ignore[arg-type]
