@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 
@@ -91,3 +92,8 @@ def test_the_time_of_a_query_is_the_middle_one_in_milliseconds(monkeypatch: pyte
     monkeypatch.setattr(trial, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     lists = [ResultList(str(n), "q", ["a", "b"]) for n in range(3)]
     assert trial.query_milliseconds(SimpleNamespace(rerank_lists=list), lists) == 500.0  # type: ignore[arg-type]
+
+
+def test_the_peak_is_in_megabytes() -> None:
+    held = np.ones(8 << 20)  # 64 MB
+    assert held.nbytes / 2**20 < trial.peak_mb() < 64_000
