@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 from clickbridge.engines.base import Engine
+from clickbridge.numerics import krylov, svd
 from clickbridge.numerics.rmls import ABSOLUTE, FactoredRows, FormedRows, Shrinkage
 from clickbridge.numerics.rows import SparseRows, sparse_rows
 from oracles.rmls import decorrelated, soft_row
@@ -159,6 +160,44 @@ def test_gram(engine: Engine, shape: tuple[int, int], dtype: Any) -> None:
     found = engine.gram(block)
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, block.T.astype(np.float64) @ block, rtol=1e-4, atol=1e-4)
+
+
+# --- several blocks ------------------------------------------------------------------------------
+
+
+@PRECISIONS
+@pytest.mark.parametrize("n_rows", [300, 2, 1])
+def test_blocks_beside_each_other(engine: Engine, n_rows: int, dtype: Any) -> None:
+    blocks = [normal(i, n_rows, width, dtype=dtype) for i, width in enumerate((4, 1, 7))]
+    block, together = normal(9, n_rows, 3, dtype=dtype), np.hstack(blocks)
+    held = [engine.hold(one.copy()) for one in blocks]
+    crossed = engine.cross(held, engine.hold(block.copy()))
+    assert crossed.dtype == np.float64
+    np.testing.assert_allclose(crossed, together.T.astype(np.float64) @ block, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(engine.fetch(engine.joined(held)), together)
+    matrices = [normal(20 + i, one.shape[1], 5, dtype=dtype) for i, one in enumerate(blocks)]
+    mixed = engine.fetch(engine.mixed(held, matrices))
+    assert mixed.dtype == dtype
+    np.testing.assert_allclose(mixed, together @ np.vstack(matrices), rtol=1e-4, atol=1e-4)
+    for one, left in zip(blocks, held, strict=True):
+        np.testing.assert_array_equal(engine.fetch(left), one)
+
+
+def test_a_basis_that_is_kept_gives_what_power_steps_give(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "narrow", True, raising=False)  # it works on a card, where wide blocks are faster
+    monkeypatch.setattr(svd, "LARGE", 1)
+    monkeypatch.setattr(krylov, "BLOCK", 8)
+    monkeypatch.setattr(svd, "BLOCK", 8)
+    rng = np.random.default_rng(0)
+    matrix = sparse.csr_array((rng.random((900, 1000)) < 0.02) * rng.standard_normal((900, 1000)), dtype=np.float32)
+    matrix *= np.sort(rng.random(900))[:, None] ** 3
+    operator = svd.MatrixOperator(sparse.csr_array(matrix), np.float32, engine)
+    said: list[str] = []
+    kept = svd.randomised_svd(operator, 10, tolerance=1e-4, watch=said.append)
+    assert said
+    assert all(words.endswith("columns") for words in said)
+    np.testing.assert_allclose(kept.s, np.linalg.svd(matrix.toarray(), compute_uv=False)[:10], rtol=1e-5)
+    assert kept.residual < 1e-4
 
 
 # --- orthonormal columns -------------------------------------------------------------------------

@@ -232,6 +232,13 @@ def test_a_plan_without_learning(model: PLS) -> None:
         model.plans(graph, engine=Local(memory=100))
 
 
+def test_a_plan_of_a_large_matrix_is_that_of_a_basis_where_one_fits() -> None:
+    week = Factors(170_545, 195_926, 94_022 + 111_631, 1_200_045, 200, 94_022)
+    kept, stepped = svd_plan([week], 4), svd_plan([week], 4, budget=1 << 30)
+    assert kept.memory > 1 << 30 > stepped.memory
+    assert kept.operations < stepped.operations
+
+
 def test_a_plan_grows_as_the_arithmetic_does() -> None:
     week = Factors(170_545, 195_926, 94_022 + 111_631, 1_200_045, 1000, 94_022)
     one, two = svd_plan([week], 4), svd_plan([week, week], 4)

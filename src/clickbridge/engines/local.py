@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from functools import cache
@@ -55,6 +55,7 @@ class Local:
     """
 
     name = "local"
+    narrow = True
 
     def __init__(self, threads: int = 0, memory: int = 0) -> None:
         if threads < 0 or memory < 0:
@@ -134,6 +135,15 @@ class Local:
 
     def combined(self, block: Array, matrix: Array) -> Array:
         return qr.turned(block, matrix)
+
+    def cross(self, blocks: Sequence[Array], block: Array) -> Array:
+        return qr.cross(blocks, block, self)
+
+    def joined(self, blocks: Sequence[Array]) -> Array:
+        return np.hstack(blocks)
+
+    def mixed(self, blocks: Sequence[Array], matrices: Sequence[Array]) -> Array:
+        return qr.mixed(blocks, matrices, self)
 
     def scaled(self, block: Any, factors: Array | float) -> Any:
         return scaled_block(block, factors)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
@@ -44,6 +44,7 @@ class OnCard:
     """`store` is how RMLS keeps maps and what lies between them, float32 or bfloat16; sums are float32 in any case."""
 
     name = "gpu"
+    narrow = False
 
     def __init__(self, threads: int = 0, memory: int = 0, *, store: str = "float32", card: Any) -> None:
         if store not in STORES:
@@ -187,6 +188,27 @@ class OnCard:
     def combined(self, block: Any, matrix: Array) -> Held:
         held = self.hold(block)
         return self._times_small(held, self._card.put(np.ascontiguousarray(matrix)), held.array.dtype)
+
+    def cross(self, blocks: Sequence[Any], block: Any) -> Array:
+        array, others = self.hold(block).array, [self.hold(one).array for one in blocks]
+        total = np.zeros((sum(other.shape[1] for other in others), array.shape[1]))
+        for rows in self._chunks(len(array), 8 * array.shape[1]):
+            part = self._xp.asarray(array[rows])
+            found = [self._xp.asarray(other[rows]).T @ part for other in others]
+            total += np.concatenate([self._card.get(one) for one in found])
+        return total
+
+    def joined(self, blocks: Sequence[Any]) -> Held:
+        return Held(self._xp.concatenate([self._xp.asarray(self.hold(one).array) for one in blocks], axis=1))
+
+    def mixed(self, blocks: Sequence[Any], matrices: Sequence[Array]) -> Held:
+        arrays, small = [self.hold(one).array for one in blocks], [self._card.put(matrix) for matrix in matrices]
+        out = self._xp.empty((len(arrays[0]), matrices[0].shape[1]), arrays[0].dtype)
+        for rows in self._chunks(len(out), 8 * out.shape[1]):
+            for number, (array, matrix) in enumerate(zip(arrays, small, strict=True)):
+                made = self._xp.asarray(array[rows]) @ matrix
+                out[rows] = made if not number else out[rows] + made
+        return Held(out)
 
     def scaled(self, block: Any, factors: Array | float) -> Held:
         array = self.hold(block).array

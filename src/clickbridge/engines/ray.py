@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import reduce
@@ -56,6 +56,7 @@ class Ray:
     (its client port), where each node is a worker with all its cores. `memory` is for working arrays, of a worker."""
 
     name = "ray"
+    narrow = True
 
     def __init__(self, threads: int = 0, memory: int = 0, address: str = "") -> None:
         here = Local(threads, memory)
@@ -207,6 +208,24 @@ class Ray:
     def combined(self, block: Any, matrix: Array) -> Sharded:
         held = self.hold(block)
         return Sharded(self._each(shards.combined, held, self._cluster().put(matrix)), held.bounds, matrix.shape[1])
+
+    def cross(self, blocks: Sequence[Any], block: Any) -> Array:
+        _, parts = self._beside(shards.cross, [block, *blocks])
+        return reduce(add, self._get(parts))
+
+    def joined(self, blocks: Sequence[Any]) -> Sharded:
+        bounds, parts = self._beside(shards.side_by_side, blocks)
+        return Sharded(parts, bounds, sum(block.shape[1] for block in blocks))
+
+    def mixed(self, blocks: Sequence[Any], matrices: Sequence[Array]) -> Sharded:
+        bounds, parts = self._beside(shards.mixed, blocks, self._cluster().put(list(matrices)))
+        return Sharded(parts, bounds, matrices[0].shape[1])
+
+    def _beside(self, work: Callable[..., Any], blocks: Sequence[Any], *given: Any) -> tuple[list[int], list[Any]]:
+        """Work on the same rows of several blocks."""
+        held = [self.hold(block) for block in blocks]
+        rows = zip(*(block.parts for block in held), strict=True)
+        return held[0].bounds, [self._run(work, i, *given, *parts) for i, parts in enumerate(rows)]
 
     def scaled(self, block: Any, factors: Array | float) -> Sharded:
         held = self.hold(block)

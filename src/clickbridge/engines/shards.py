@@ -105,6 +105,20 @@ def combined(threads: int, part: Array, matrix: Array) -> Array:
         return part @ matrix
 
 
+def cross(threads: int, part: Array, *others: Array) -> Array:
+    with Local(threads) as engine, engine.at_work():
+        return qr.cross(others, part, engine)
+
+
+def side_by_side(threads: int, *parts: Array) -> Array:
+    return np.hstack(parts)
+
+
+def mixed(threads: int, matrices: list[Array], *parts: Array) -> Array:
+    with Local(threads) as engine, engine.at_work():
+        return qr.mixed(parts, matrices, engine)
+
+
 def scaled(threads: int, part: Maps, factors: Array | float) -> Maps:
     return scaled_block(part if isinstance(part, SparseRows) else part.copy(), factors)
 

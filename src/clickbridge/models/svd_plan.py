@@ -1,7 +1,8 @@
 """What a block SVD of W = X' R Y would cost, before it is begun: operations, bytes, memory and time.
 
 Blocks of d + 50 columns go through the factors and back, as many columns at once as memory allows, and the smaller side
-is made orthonormal at every step (numerics/svd.py). Seconds are estimates from the nominal rates of rmls_plan.py.
+is made orthonormal at every step; large matrices get a basis of narrow blocks where it fits (numerics/svd.py). Seconds
+are estimates from the nominal rates of rmls_plan.py.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from scipy import sparse
 
 from clickbridge.errors import SettingError
 from clickbridge.models.rmls_plan import GIB, INDEX, NOMINAL, Plan, Rates
-from clickbridge.numerics.svd import OVERSAMPLE, POWER_STEPS, tile_width
+from clickbridge.numerics.krylov import BLOCK, columns_kept
+from clickbridge.numerics.svd import OVERSAMPLE, POWER_STEPS, basis_memory, basis_pays, tile_width
 
 DOUBLE = 8
 
@@ -58,7 +60,15 @@ def svd_plan(spaces: Sequence[Factors], size: int, budget: float = inf, rates: R
     tiles = []
     for s in spaces:
         rows, small = s.n_x + s.n_y + s.inner, min(s.n_x, s.n_y)
-        tiles.append(tile_width((s.n_x, s.n_y), s.inner, s.nnz, s.width, size, budget))
+        sizes, rank = ((s.n_x, s.n_y), s.inner, s.nnz), min(s.dim, s.most)
+        if basis_pays(*sizes, rank, s.most, size, budget):
+            columns = columns_kept(rank)
+            operations += 4.0 * s.nnz * (columns + rank) + 4.0 * small * columns**2 + 20.0 * columns**3
+            moved += 2.0 * (s.nnz + rows) * (columns + rank) * size + columns**2 / BLOCK * small * size
+            memory = max(memory, basis_memory(*sizes, rank, size))
+            tiles.append(s.width)
+            continue
+        tiles.append(tile_width(*sizes, s.width, size, budget))
         chains = 2 * (POWER_STEPS + 1) + 3  # there and back at every step, the image, and the residual
         orthonormal = POWER_STEPS + 2
         operations += chains * 2.0 * s.nnz * s.width + orthonormal * 4.0 * small * s.width**2 + 20.0 * s.width**3

@@ -5,6 +5,7 @@ the threads of an engine share.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from clickbridge.engines.base import Engine, default_engine
 
 Array = np.ndarray[Any, Any]
 MOST_PASSES, SAFETY, SMALL = 4, 10.0, 2e10
+WELL_CONDITIONED = 0.1
+"""Least over largest diagonal of a triangular factor from which on one pass of Cholesky QR leaves rounding alone."""
 ROWS = 8192
 """Rows of a block: large enough for BLAS to be at its best, and the same whatever the number of threads."""
 
@@ -27,6 +30,33 @@ def gram(block: Array, engine: Engine | None = None) -> Array:
         for part in (engine or default_engine()).map(lambda rows: syrk(1.0, block[rows].T), _slices(block)):
             upper += part
     return mirrored(upper)
+
+
+def cross(blocks: Sequence[Array], block: Array, engine: Engine | None = None) -> Array:
+    """The products b' block of all blocks, one below the other, summed as in `gram`."""
+    total = np.zeros((sum(b.shape[1] for b in blocks), block.shape[1]))
+
+    def part(rows: slice) -> Array:
+        return np.concatenate([b[rows].T @ block[rows] for b in blocks])
+
+    if blocks:
+        for one in (engine or default_engine()).map(part, _slices(block)):
+            total += one
+    return total
+
+
+def mixed(blocks: Sequence[Array], matrices: Sequence[Array], engine: Engine | None = None) -> Array:
+    """Blocks times small matrices, added up."""
+    out = np.empty((len(blocks[0]), matrices[0].shape[1]), blocks[0].dtype)
+
+    def part(rows: slice) -> None:
+        np.matmul(blocks[0][rows], matrices[0], out=out[rows])
+        for block, matrix in zip(blocks[1:], matrices[1:], strict=True):
+            out[rows] += block[rows] @ matrix
+
+    for _ in (engine or default_engine()).map(part, _slices(out)):
+        pass
+    return out
 
 
 def squares(block: Array, minus: Array | None = None, factors: Array | float = 1.0) -> Array:
@@ -146,3 +176,16 @@ def _independent(r: Array) -> tuple[Array, float]:
     diagonal = np.abs(np.diag(r))
     least = float(diagonal.max()) * 100 * float(np.finfo(r.dtype).eps)
     return diagonal > least, least
+
+
+def at_equal_lengths(engine: Engine, block: Any) -> tuple[Any, Array]:
+    """(q, r) with q r = block. A product leaves columns as long as the squares of their singular values: at equal
+    lengths one pass of Cholesky QR in single precision is mostly enough. May overwrite the block."""
+    lengths = engine.lengths(block)
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    q, r = engine.orthonormal(engine.scaled(block, 1 / lengths))
+    diagonal = np.abs(np.diag(r))
+    if len(diagonal) and diagonal.min() < WELL_CONDITIONED * diagonal.max():
+        q, again = engine.orthonormal(q)
+        r = again @ r
+    return q, (r * lengths).astype(r.dtype)

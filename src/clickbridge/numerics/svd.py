@@ -16,15 +16,17 @@ import scipy
 from scipy import sparse
 
 from clickbridge.engines.base import Engine, default_engine
-from clickbridge.numerics.qr import ROWS
+from clickbridge.numerics.krylov import BLOCK, PROBE, basis_columns, leading_space
+from clickbridge.numerics.qr import ROWS, at_equal_lengths
 
 Array = np.ndarray[Any, Any]
 OVERSAMPLE = 50
 POWER_STEPS = 4
-WELL_CONDITIONED = 0.1
-"""Least over largest diagonal of a triangular factor from which on one pass of Cholesky QR leaves rounding alone."""
-
-
+TOLERANCE = 1e-3
+LARGE = 50_000
+"""Rows of the smaller side from which on an operator is large."""
+NARROW = 400
+"""Singular vectors up to which a basis pays: for more, the eigenvectors of what it projects to are most of the work."""
 FEWEST_COLUMNS = 16
 """Of a tile: with fewer, the numbers of a matrix are read too often."""
 
@@ -117,6 +119,20 @@ def tile_width(shape: tuple[int, int], inner: int, nnz: int, width: int, size: i
     return int(min(max(left // max(column, 1), FEWEST_COLUMNS), width))
 
 
+def basis_memory(shape: tuple[int, int], inner: int, nnz: int, rank: int, size: int) -> float:
+    """Bytes for the matrices with their transposes, a basis of the smaller side with what is taken from it, and one
+    block on its way."""
+    columns = basis_columns(rank, min(shape)) + rank
+    return 2 * nnz * (size + 4) + size * (columns * min(shape) + max(BLOCK, rank) * (max(shape) + inner))
+
+
+def basis_pays(shape: tuple[int, int], inner: int, nnz: int, rank: int, most: int, size: int, memory: float) -> bool:
+    """Whether the leading space is taken from a basis that is kept: for large operators of far more dimensions than
+    are looked for. Small ones take no time either way."""
+    large = min(shape) >= LARGE and rank <= NARROW and most >= 2 * basis_columns(rank, min(shape))
+    return large and basis_memory(shape, inner, nnz, rank, size) <= memory
+
+
 @dataclass(frozen=True)
 class SVD:
     """u diag(s) v'; `residual` is the largest ||A v_i - s_i u_i||, or ||A' u_i - s_i v_i||, over s_1."""
@@ -133,41 +149,41 @@ def randomised_svd(
     *,
     seed: int = 0,
     dtype: Any = np.float32,
-    power_steps: int = POWER_STEPS,
+    power_steps: int | None = None,
     oversample: int = OVERSAMPLE,
+    tolerance: float = TOLERANCE,
     start: Array | None = None,
     keeper: Keeper | None = None,
     watch: Callable[[str], None] | None = None,
 ) -> SVD:
     """The first `rank` singular triplets. `start` is a block of right vectors to begin from (a warm start);
     directions with no singular value left are dropped, so fewer triplets may come back. With a `keeper` the block is
-    kept after every step, and what is kept there already is gone on with; `watch` is told of every step."""
+    kept after every step, and what is kept there already is gone on with; `watch` is told of every step.
+
+    A large operator is decomposed to the `tolerance` by a basis of narrow blocks, where it fits in memory and no
+    singular value is repeated too often; any other, and one that is begun warm or kept, by `power_steps`."""
     n, m = operator.shape
     most = min(n, m, getattr(operator, "most_rank", n))
     rank, width = min(rank, most), min(rank + oversample, most)
     if width == 0:
         return SVD(np.zeros((n, 0), dtype), np.zeros(0, dtype), np.zeros((m, 0), dtype), 0.0)
-    engine = operator.engine
-    tile = tile_width(operator.shape, operator.inner, operator.nnz, width, np.dtype(dtype).itemsize, engine.memory)
+    engine, size = operator.engine, np.dtype(dtype).itemsize
+    sizes = operator.shape, operator.inner, operator.nnz
+    tile = tile_width(*sizes, width, size, engine.memory)
     # Both sides span the same space; only the smaller one is made orthonormal at every step, which is most of the work.
     wide = n <= m
     to_small, to_large = (operator.forward, operator.adjoint) if wide else (operator.adjoint, operator.forward)
-    done, small = (0, None) if keeper is None else _kept(keeper, engine)
+    small = None
+    cold = power_steps is None and start is None and keeper is None
+    if cold and engine.narrow and basis_pays(*sizes, rank, most, size, engine.memory):
+        small = _by_basis(engine, to_small, to_large, max(n, m), rank, seed, dtype, tolerance, watch)
     if small is None:
         first = _random(seed, m, width, dtype, engine)
         if start is not None:
             first[:, : min(start.shape[1], width)] = start[:, :width]
-        block = engine.hold(first)
+        steps = POWER_STEPS if power_steps is None else power_steps
+        small = _by_steps(engine, to_small, to_large, engine.hold(first), n if wide else 0, steps, tile, keeper, watch)
         del first
-        small = _orthonormal(engine, _through(to_small, block, n, tile) if wide else block)[0]
-        del block
-    steps = power_steps if wide else power_steps + 1
-    for step in range(done, steps):
-        small = _orthonormal(engine, _there_and_back(to_large, to_small, small, tile))[0]
-        if watch is not None:
-            watch(f"decomposition: step {step + 1} of {steps}")
-        if keeper is not None:
-            keeper.write((step + 1, engine.fetch(small)))
     left, s, right = _triplets(engine, small, _through(to_large, small, max(n, m), tile), rank, dtype)
     del small
     residual = _residual(engine, to_small, left, s, right, tile)
@@ -175,6 +191,54 @@ def randomised_svd(
     del left, right
     u, v = (engine.fetch(side) for side in fix_signs(u, v, engine))
     return SVD(u, s, v, residual)
+
+
+def _by_basis(
+    engine: Engine,
+    to_small: Product,
+    to_large: Product,
+    n_large: int,
+    rank: int,
+    seed: int,
+    dtype: Any,
+    tolerance: float,
+    watch: Callable[[str], None] | None,
+) -> Any:
+    """The leading space of the smaller side from a basis of narrow blocks; None where singular values are repeated."""
+    drawn = _random(seed, n_large, BLOCK + PROBE, dtype, engine)
+    first, probe = (to_small(engine.hold(np.ascontiguousarray(part))) for part in np.split(drawn, [BLOCK], axis=1))
+    del drawn
+    return leading_space(
+        engine, lambda block: to_small(to_large(block)), first, probe, rank, tolerance=tolerance, dtype=dtype,
+        watch=watch,
+    )  # fmt: skip
+
+
+def _by_steps(
+    engine: Engine,
+    to_small: Product,
+    to_large: Product,
+    block: Any,
+    n_small: int,
+    steps: int,
+    tile: int,
+    keeper: Keeper | None,
+    watch: Callable[[str], None] | None,
+) -> Any:
+    """The leading space of the smaller side by power steps. The block to begin from is of right vectors; `n_small` is
+    0 where the right side is the smaller one."""
+    done, small = (0, None) if keeper is None else _kept(keeper, engine)
+    if small is None:
+        small = at_equal_lengths(engine, _through(to_small, block, n_small, tile) if n_small else block)[0]
+    del block
+    steps = steps if n_small else steps + 1
+    for step in range(done, steps):
+        small = at_equal_lengths(engine, _there_and_back(to_large, to_small, small, tile))[0]
+        if watch is not None:
+            watch(f"decomposition: step {step + 1} of {steps}")
+        if keeper is not None:
+            keeper.write((step + 1, engine.fetch(small)))
+    return small
 
 
 def _kept(keeper: Keeper, engine: Engine) -> tuple[int, Any]:
@@ -227,25 +291,12 @@ def _random(seed: int, n_rows: int, width: int, dtype: Any, engine: Engine) -> A
 
 def _triplets(engine: Engine, small: Any, image: Any, rank: int, dtype: Any) -> tuple[Any, Array, Any]:
     """image = v r, and the little r gives the rest: A ~ small (v r)' = small r' v'."""
-    large, r = _orthonormal(engine, image)
+    large, r = at_equal_lengths(engine, image)
     left, s, right = scipy.linalg.svd(r.T.astype(np.float64))
     kept = int(np.count_nonzero(s > s[0] * _TINY[np.dtype(dtype)])) if len(s) and s[0] > 0 else 0
     k = min(rank, kept)
     turned = engine.combined(small, left[:, :k].astype(dtype)), engine.combined(large, right[:k].T.astype(dtype))
     return turned[0], s[:k].astype(dtype), turned[1]
-
-
-def _orthonormal(engine: Engine, block: Any) -> tuple[Any, Array]:
-    """(q, r) with q r = block. A product leaves columns as long as the squares of their singular values: at equal
-    lengths one pass of Cholesky QR in single precision is mostly enough. May overwrite the block."""
-    lengths = engine.lengths(block)
-    lengths = np.where(lengths > 0, lengths, 1.0)
-    q, r = engine.orthonormal(engine.scaled(block, 1 / lengths))
-    diagonal = np.abs(np.diag(r))
-    if len(diagonal) and diagonal.min() < WELL_CONDITIONED * diagonal.max():
-        q, again = engine.orthonormal(q)
-        r = again @ r
-    return q, (r * lengths).astype(r.dtype)
 
 
 _TINY = {np.dtype(np.float32): 2e-6, np.dtype(np.float64): 1e-13}

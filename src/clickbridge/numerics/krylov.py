@@ -1,0 +1,183 @@
+"""The leading space of a large symmetric operator by block Lanczos with full reorthogonalisation.
+
+Power steps throw away every block but the last. Kept, some twenty narrow blocks span more of the leading space than one
+wide block after ten steps, for a third of the products and of the orthonormalisation (docs/benchmarks.md). A block of p
+columns finds no eigenvalue more than p times, however long it goes on. So at the end a few new random directions,
+orthogonal to all that was found, are followed for some steps: if they lead to an eigenvalue that belongs among the
+first, there are repeated ones, and the caller is told to go another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy
+
+from clickbridge.engines.base import Engine
+from clickbridge.numerics.qr import at_equal_lengths
+
+Array = np.ndarray[Any, Any]
+BLOCK = 32
+"""Columns that go through the operator at once."""
+NEAR, JOINED = 2, 8
+"""Blocks that the image of the last one lies in, and how many of those before are joined into a wide one: products
+with narrow ones are slow."""
+FIRST, MOST, MOST_BLOCKS = 2.0, 2.5, 16
+"""Columns for each eigenvector that is looked for, at the first look at the residual and at the last, with so many
+blocks beside them: a few eigenvectors need more steps, not more columns."""
+ROUNDING = 30.0
+"""What is so many times the precision of a number, beside what it is left of, is rounding."""
+LOOK = 0.1
+"""Between two looks the basis grows by this share."""
+TINY = 1e-300
+PROBE, PROBE_STEPS = 8, 6
+"""New directions, and how far they are followed. One that was missed grows by its eigenvalue over the largest of what
+is left, at each step: six make up for a start of one in a million."""
+
+
+def basis_columns(rank: int, n_rows: int) -> int:
+    """The most columns of a basis for so many eigenvectors."""
+    return min(_most(rank) + BLOCK + (PROBE_STEPS + 1) * PROBE, n_rows)
+
+
+def columns_kept(rank: int) -> int:
+    """About so many columns a basis has in the end; graphs of clicks take 2.2 to 2.6 for each eigenvector."""
+    return int(2.4 * rank) + PROBE_STEPS * PROBE
+
+
+def _most(rank: int) -> int:
+    return int(MOST * rank) + MOST_BLOCKS * BLOCK
+
+
+class Basis:
+    """Orthonormal blocks, and the operator between them: `projected` is Q'GQ."""
+
+    def __init__(self, engine: Engine, operator: Callable[[Any], Any], dtype: Any) -> None:
+        self.engine, self.operator, self.dtype = engine, operator, dtype
+        self.blocks: list[Any] = []
+        self.ends = [0]
+        self.narrow = 1
+        self.projected = np.zeros((0, 0))
+
+    @property
+    def width(self) -> int:
+        return self.ends[-1]
+
+    def begin(self, block: Any) -> bool:
+        """A block of any columns, made orthonormal to what is there; False where nothing of it is left."""
+        size = self._size(block)
+        for _ in range(2 if self.blocks else 0):
+            block = self._without(block, 0)[0]
+        left = self._size(block) > ROUNDING * np.finfo(self.dtype).eps * size
+        if left:
+            self._add(at_equal_lengths(self.engine, block)[0])
+        return left
+
+    def step(self, new: bool = False) -> tuple[Any, Array] | None:
+        """The last block through the operator: what it adds to the space, and its triangular factor; None where that
+        is rounding alone. Unless it began anew, the image has nothing of blocks before the last two but for rounding,
+        which a second pass over all of them takes out."""
+        first = 0 if new else max(len(self.blocks) - NEAR, 0)
+        image = self.operator(self.blocks[-1])
+        size = self._size(image)
+        rest, inner = self._without(image, first)
+        a, b = self.ends[first], self.ends[-2]
+        self.projected[a:, b:] = inner
+        self.projected[b:, a:] = inner.T
+        rest = self._without(rest, 0)[0]
+        if self._size(rest) <= ROUNDING * np.finfo(self.dtype).eps * size:
+            return None
+        return at_equal_lengths(self.engine, rest)
+
+    def grow(self, block: Any) -> None:
+        self._add(block)
+
+    def leading(self, rank: int) -> tuple[Array, Array]:
+        """The largest eigenvalues of the projected operator, and their vectors in the basis."""
+        n = self.width
+        values, vectors = scipy.linalg.eigh(self.projected, subset_by_index=(max(n - rank, 0), n - 1))
+        return values[::-1], np.ascontiguousarray(vectors[:, ::-1])
+
+    def space(self, vectors: Array) -> Any:
+        parts = [vectors[a:b].astype(self.dtype) for a, b in pairwise(self.ends)]
+        return self.engine.mixed(self.blocks, parts)
+
+    def _size(self, block: Any) -> float:
+        return float(self.engine.lengths(block).max(initial=0.0))
+
+    def _without(self, block: Any, first: int) -> tuple[Any, Array]:
+        """A block less what it has of those from the first on, and how much that was."""
+        others = self.blocks[first:]
+        inner = self.engine.cross(others, block)
+        cuts = np.array(self.ends[first + 1 : -1]) - self.ends[first]
+        parts = [np.eye(block.shape[1]), *(-part for part in np.split(inner, cuts))]
+        return self.engine.mixed([block, *others], [part.astype(self.dtype) for part in parts]), inner
+
+    def _add(self, block: Any) -> None:
+        self.blocks.append(block)
+        self.ends.append(self.ends[-1] + block.shape[1])
+        if self.narrow == JOINED + NEAR:
+            first = len(self.blocks) - self.narrow
+            self.blocks[first:-NEAR] = [self.engine.joined(self.blocks[first:-NEAR])]
+            del self.ends[first + 1 : -1 - NEAR]
+            self.narrow = NEAR
+        self.narrow += 1
+        grown = np.zeros((self.width, self.width))
+        grown[: len(self.projected), : len(self.projected)] = self.projected
+        self.projected = grown
+
+
+def leading_space(
+    engine: Engine,
+    operator: Callable[[Any], Any],
+    first: Any,
+    probe: Any,
+    rank: int,
+    *,
+    tolerance: float,
+    dtype: Any,
+    watch: Callable[[str], None] | None = None,
+) -> Any:
+    """Orthonormal columns that span the first `rank` eigenvectors of a positive semi-definite operator, and a few more;
+    None where eigenvalues among the first are repeated. `first` and `probe` are random blocks. It ends where no
+    residual |G q - l q|, over the root of l and of the largest eigenvalue, is above the tolerance."""
+    basis = Basis(engine, operator, dtype)
+    basis.begin(first)
+    look, most, off = FIRST * rank, _most(rank), 0.0
+    while True:
+        more = basis.step()
+        if watch is not None:
+            watch(f"decomposition: {basis.width} columns")
+        if more is None or basis.width >= most:
+            break
+        block, r = more
+        if basis.width >= look:
+            look = basis.width * (1 + LOOK)
+            values, vectors = basis.leading(rank)
+            rests = np.linalg.norm(r @ vectors[-r.shape[1] :], axis=0)
+            off = float((rests / np.maximum(_roots(values) * _roots(values[:1]), TINY)).max())
+            if off <= tolerance:
+                break
+        basis.grow(block)
+    known, (found, _) = basis.width, basis.leading(rank)
+    more = basis.step(new=True) if basis.begin(probe) else None
+    for _ in range(PROBE_STEPS):
+        if more is None:
+            break
+        basis.grow(more[0])
+        more = basis.step(new=True)
+    values, vectors = basis.leading(rank)
+    # One that was missed lies in the new directions alone. What is near the last one may still be on its way.
+    clear = _roots(values) > _roots(found[-1:]) + max(tolerance, off) * _roots(found[:1])
+    if np.square(vectors[known:, clear]).sum() > 0.5:
+        return None
+    return basis.space(vectors)
+
+
+def _roots(values: Array) -> Array:
+    """Singular values; rounding may leave a zero below zero."""
+    roots: Array = np.sqrt(np.maximum(values, 0))
+    return roots
