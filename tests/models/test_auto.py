@@ -150,6 +150,18 @@ def test_never_worse_than_the_given_order(jury: Jury) -> None:
     assert contest(jury, given=0.3, bm25=0.3, pls=0.4).best().spec == "pls"
 
 
+def test_without_text_the_given_order_stays_unless_something_is_surely_better() -> None:
+    pages = [Impression(f"q{n % 50}", ["a", "b", "c"], ["a"], time=float(n)) for n in range(600)]
+    found = contest(Jury(Study(ClickGraph.build(pages, []))), given=0.3)
+    noise = np.random.default_rng(1).standard_normal(len(found.jury)) + 0.02
+    for spec, gained in (("given+cos-click", noise), ("online:given", 0.0 * noise + 0.002)):
+        values = found.trials["given"].values + gained
+        found.trials[spec] = Trial(Candidate(spec, 1.0), values, found.jury.mean(values), True)
+    assert found.best().spec == "online:given"
+    del found.trials["online:given"]
+    assert found.best().spec == "given"
+
+
 def test_the_jury_pairs_searches(jury: Jury, graph: ClickGraph) -> None:
     bm25 = jury.values(build_model("bm25").fit_on(jury.rest).fitted)
     given = jury.values(build_model("given").fit_on(jury.rest).fitted)

@@ -247,12 +247,18 @@ class Contest:
 
     def best(self) -> Trial:
         """The simplest of those within CLOSE of the best mean; never one that is worse than the given order by more
-        than chance."""
+        than chance. Without text there is nothing to search by, and the given order stays, as it is or with the learner
+        on top, unless something is better by more than chance."""
         if not self.trials:
             raise SettingError(f"auto could try nothing: {'; '.join(f'{s}: {why}' for s, why in self.left.items())}")
         allowed = [trial for trial in self.trials.values() if not self._below_given(trial)]
-        # A model that cannot search is of no use where others can: it is measured, and taken only by itself.
-        searching = [trial for trial in allowed if trial.searches] or allowed
+        given = self.trials.get("given")
+        if given is not None and not self.jury.has_text:
+            better = [t for t in allowed if self.jury.gain(t.values, given.values).bounds(SURE)[0] > 0]
+            searching = better or [t for t in allowed if t.spec in ("given", "online:given")]
+        else:
+            # A model that cannot search is of no use where others can: it is measured, and taken only by itself.
+            searching = [trial for trial in allowed if trial.searches] or allowed
         most = max(trial.mean for trial in searching)
         return next(trial for trial in searching if trial.mean >= most - CLOSE)
 

@@ -45,6 +45,7 @@ class Jury:
         self.rest: Study
         self.held, self.rest = study.hold_back(seed=seed)
         self.pages = self.held.shown is not None
+        self.has_text = bool(study.graph.field_names) and any(study.graph.query_texts)
         self._lists: Labelled | None = None
         self._wanted: list[dict[int, float]] = []
         if self.pages:
