@@ -40,8 +40,10 @@ ROOMS = {
         "graph",
         "cli/test_privacy.py::test_forget_in_a_graph",
         "cli/test_privacy.py::test_what_cannot_be_forgotten",
+        "cli/test_trust.py::test_a_forged_graph_is_refused",
+        "frames/test_frames.py",
     ),
-    "log": ("log", "graph/test_build.py"),
+    "log": ("log", "graph/test_build.py", "graph/test_build_cases.py"),
     "evaluate": ("evaluate",),
 }
 """Sources, and the tests that are theirs."""

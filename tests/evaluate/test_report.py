@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -143,6 +144,9 @@ def test_what_is_close_is_said_to_be(made: Comparison) -> None:
     lines = verdict(replace(made, models=[*made.models, twin]))
     assert any(line.startswith("It is also better than pls") and "twin" not in line for line in lines)
     assert "It cannot be told apart from twin on these queries." in lines
+    twins = [replace(best, spec=name) for name in ("twin", "second", "third")]
+    lines = verdict(replace(made, models=[*made.models, *twins]))
+    assert "It cannot be told apart from twin, second and third on these queries." in lines
 
 
 def test_a_baseline_that_is_best_is_marked_as_both(made: Comparison) -> None:
@@ -203,18 +207,20 @@ def test_written_whole(made: Comparison, tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["r.html"]
 
 
-@pytest.mark.parametrize(
-    "picture",
-    [
-        plots.spans([("a & b", 0.5, 0.4, 0.6), ("<c>", 1.0, 1.0, 1.0)], "nDCG@5", 'alt "text" <here>'),
-        plots.spans([("a", 0.0, -1.0, 1.0)], "gain", "alt", zero=True),
-        plots.groups(["≤10"], [1], {"a": [Cell(1, 0.5)], "b": [Cell(1, None)]}, "alt"),
-        plots.curves({"a": {100: Cell(5, 0.5), 300: Cell(5, None)}}, "alt"),
-        plots.costs(["a"], {"seconds": [0.0], "ms": [1234.5]}, "alt"),
-        plots.preferences(SIMILAR, "alt"),
-    ],
-)
-def test_pictures_are_sound_and_take_the_page_s_colours(picture: str) -> None:
+PICTURES: dict[str, Callable[[], str]] = {
+    "spans": lambda: plots.spans([("a & b", 0.5, 0.4, 0.6), ("<c>", 1.0, 1.0, 1.0)], "nDCG@5", 'alt "text" <here>'),
+    "gains": lambda: plots.spans([("a", 0.0, -1.0, 1.0)], "gain", "alt", zero=True),
+    "groups": lambda: plots.groups(["≤10"], [1], {"a": [Cell(1, 0.5)], "b": [Cell(1, None)]}, "alt"),
+    "curves": lambda: plots.curves({"a": {100: Cell(5, 0.5), 300: Cell(5, None)}}, "alt"),
+    "by rank": lambda: plots.by_rank({"clicks": [0.5, 0.2], "looks": [1.0, 0.6]}, "alt"),
+    "costs": lambda: plots.costs(["a"], {"seconds": [0.0], "ms": [1234.5]}, "alt"),
+    "preferences": lambda: plots.preferences(SIMILAR, "alt"),
+}
+
+
+@pytest.mark.parametrize("draw", PICTURES.values(), ids=PICTURES)
+def test_pictures_are_sound_and_take_the_page_s_colours(draw: Callable[[], str]) -> None:
+    picture = draw()
     root = ET.fromstring(picture)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "viewBox" in root.attrib
@@ -237,6 +243,14 @@ def test_a_picture_can_stand_alone(title: str) -> None:
     assert {"cos-word", "pls against each", "40", "50", "10"} <= set(texts)
 
 
+def test_shares_stand_where_the_axis_says() -> None:
+    root = ET.fromstring(plots.preferences(SIMILAR[:1], "alt"))  # 40 better, 50 comparable, 10 worse
+    at = {node.text: float(node.attrib["x"]) for node in root.iter("{http://www.w3.org/2000/svg}text")}
+    left, right = at["0"], at["100% of the queries"]
+    places = [(at[text] - left) / (right - left) for text in ("50%", "40", "50", "10")]
+    assert places == pytest.approx([0.5, 0.2, 0.65, 0.95], abs=0.01)
+
+
 def test_names_on_a_logarithmic_axis_do_not_touch() -> None:
     assert plots.apart([25, 50, 100, 200, 400, 600, 800, 1000]) == [1000, 600, 400, 200, 100, 50, 25]
     assert plots.apart([100]) == [100]
@@ -248,7 +262,11 @@ def test_a_long_spec_is_folded_and_leaves_room() -> None:
     assert plots.folded(spec).split("\n") == ["mart:bm25+pls+rmls+", "cos-click+walk+mpls+", "lmir+svdfeature"]
     assert plots.folded("bm25") == "bm25"
     panels = {"fit, s": [1.0, 2.0], "list, ms": [1.0, 2.0], "peak, MB": [1.0, 2.0]}
-    ET.fromstring(plots.costs([spec, "bm25"], panels, "alt"))  # a picture squeezed to nothing would warn
+    folded, plain = (
+        float(ET.fromstring(plots.costs([name, "bm25"], panels, "alt")).attrib["viewBox"].split()[3])
+        for name in (spec, "pls")
+    )
+    assert folded > 1.3 * plain
 
 
 def test_numbers_in_words() -> None:

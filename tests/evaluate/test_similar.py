@@ -98,6 +98,7 @@ def test_sample_tail_and_answers(small_graph: ClickGraph) -> None:
     model = build_model("cos-click").fit(small_graph)
     assert isinstance(model.fitted, FittedSFunction)
     assert tail_of(model, ["ny pizza", "big apple"], below=2) == ["big apple"]
+    assert tail_of(model, ["big apple", "never asked"], below=1) == ["never asked"]
     assert answers_of(model, ["ny pizza"])["ny pizza"][0] in {"big apple", "pizza by the slice"}
     queries = [str(i) for i in range(100)]
     assert sample_queries(queries, 10, 1) == sample_queries(queries, 10, 1) != sample_queries(queries, 10, 2)

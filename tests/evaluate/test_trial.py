@@ -7,14 +7,17 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 
 import clickbridge
 from clickbridge import ClickGraph, Given
 from clickbridge.engines.local import Local
+from clickbridge.evaluate import trial
 from clickbridge.evaluate.trial import perform
 from clickbridge.io.lists import write_lists
 from clickbridge.models.study import Study
@@ -82,3 +85,15 @@ def test_the_child_has_the_limits_of_the_engine(data: Path, monkeypatch: pytest.
     monkeypatch.setattr(Given, "fit", lambda self, graph, engine: seen.append(engine) or self.fit_on(Study(graph)))
     perform(jobs[0] | {"lists": str(data / "lists.jsonl"), "out": str(data / "out")})
     assert [(engine.threads, engine.memory) for engine in seen] == [(1, 1 << 30)]
+
+
+def test_the_time_of_a_query_is_the_middle_one_in_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.25, 1.0, 1.5, 2.0, 3.0])
+    monkeypatch.setattr(trial, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    lists = [ResultList(str(n), "q", ["a", "b"]) for n in range(3)]
+    assert trial.query_milliseconds(SimpleNamespace(rerank_lists=list), lists) == 500.0  # type: ignore[arg-type]
+
+
+def test_the_peak_is_in_megabytes() -> None:
+    held = np.ones(8 << 20)  # 64 MB
+    assert held.nbytes / 2**20 < trial.peak_mb() < 64_000

@@ -113,7 +113,7 @@ def without_robots(graph: ClickGraph, max_clicks: int) -> tuple[ClickGraph, str]
     return graph.with_events(pages, singles), left_out
 
 
-def weighed_clicks(graph: ClickGraph, half_life: float = 0.0, worth: Array | None = None) -> Array:
+def weighed_clicks(graph: ClickGraph, half_life: float, worth: Array | None = None) -> Array:
     """For each pair, the sum over its clicks of 2^-(age in days / half_life), where the newest event has age 0. `worth`
     says what each shown result counts instead of its click."""
     events: list[tuple[Array, Array, Array]] = []
@@ -138,7 +138,7 @@ def weighed_clicks(graph: ClickGraph, half_life: float = 0.0, worth: Array | Non
     return np.bincount(place, weights=counts * np.exp2(-age / half_life), minlength=n_pairs)
 
 
-def unbiased_clicks(graph: ClickGraph, response: str, half_life: float = 0.0) -> tuple[Array, str]:
+def unbiased_clicks(graph: ClickGraph, response: str, half_life: float) -> tuple[Array, str]:
     """What the clicks of each pair are worth when the rank's part is taken out, and a line that shows the rank's part.
 
     - `coec`: clicks over expected clicks, the sum of what its ranks are clicked on average; one expected click more, so

@@ -165,7 +165,7 @@ def _flaw(kind: str, part: Mapping[str, Array | None], n_queries: int, n_docs: i
             return f"has {name} of another length"
     for name, limit in (("query", n_queries), ("doc", n_docs)):
         values = found[name]
-        if values.dtype.kind not in "iu" or (len(values) and not 0 <= values.min() <= values.max() < limit):
+        if len(values) and not 0 <= values.min() <= values.max() < limit:
             return f"has a {name} that is not there"
     if ends is None:
         return None
