@@ -226,7 +226,7 @@ class Fields(Text):
     """Text of documents with several fields."""
 
     fields: str = setting(
-        "auto", "field weights, as title:3,overview; equal gives each 1; auto learns them from held-back clicks"
+        "auto", "field weights, e.g. title:3,overview; equal gives each 1; auto learns them from held-back clicks"
     )
 
 

@@ -36,14 +36,14 @@ def compare(
     lists: Annotated[
         str, typer.Option(help="LISTS to re-rank and measure; with --queries, a TREC run.", show_default=False)
     ],
-    models: Annotated[str, typer.Option(help="Comma-separated specs, as bm25,pls,bm25+pls.", show_default=False)],
+    models: Annotated[str, typer.Option(help="Comma-separated specs, e.g. bm25,pls,bm25+pls.", show_default=False)],
     baseline: Annotated[str, typer.Option(help="Spec to compare the others with.")] = "given",
     measures: Annotated[str, typer.Option(help="Comma-separated: nDCG@5, AP, AP(rel=2), RR, P@5, R@10.")] = (
         "nDCG@1,nDCG@3,nDCG@5,AP"
     ),
     qrels: Annotated[str | None, typer.Option(help="TREC judgments, in place of the lists' labels.")] = None,
     queries: Queries = None,
-    dims: Annotated[str, typer.Option(help="Fit latent models at these dimensions as well, as 100,300,600.")] = "",
+    dims: Annotated[str, typer.Option(help="Fit latent models at these dimensions as well, e.g. 100,300,600.")] = "",
     report: Annotated[Path | None, typer.Option(help="HTML report to write.")] = None,
     csv: Annotated[Path | None, typer.Option(help="CSV to write: every query, model and measure.")] = None,
     save_dir: Annotated[Path | None, typer.Option(help="Folder that keeps results for later calls.")] = None,
@@ -59,7 +59,7 @@ def compare(
     memory: Memory = "0",
     json: Json = False,
 ) -> None:
-    """Learn several models, run them on the same lists, and say which is better and how sure that is."""
+    """Learn several models, run them on the same lists, and test which is better."""
     from clickbridge.evaluate.compare import compare as compare_models
     from clickbridge.io.topics import labelled_by
     from clickbridge.io.trec import read_qrels

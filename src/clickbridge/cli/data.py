@@ -77,7 +77,9 @@ def ingest(
     response: Response = None,
     redact: Redact = "shown",
     pulled: Pulled = None,
-    memory: Annotated[str, typer.Option(help="Memory for sorting and sums, as 4GiB; the rest goes to disk.")] = "1GiB",
+    memory: Annotated[
+        str, typer.Option(help="Memory for sorting and sums, e.g. 4GiB; the rest goes to disk.")
+    ] = "1GiB",
     engine: EngineName = "local",
     threads: Threads = 0,
     json: Json = False,

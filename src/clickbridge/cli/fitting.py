@@ -20,7 +20,7 @@ Response = Annotated[str | None, typer.Option(help=COUNTING["response"].help)]
 HalfLife = Annotated[float | None, typer.Option(help=COUNTING["half_life"].help)]
 EngineName = Annotated[str, typer.Option("--engine", help="Where to work: local, ray, ray://HOST:PORT or gpu.")]
 Threads = Annotated[int, typer.Option(min=0, max=1024, help="Threads; 0 is one for each core.")]
-Memory = Annotated[str, typer.Option(help="Memory for working arrays, as 12GiB; 0 is half of the machine's.")]
+Memory = Annotated[str, typer.Option(help="Memory for working arrays, e.g. 12GiB; 0 is half of the machine's.")]
 UNITS = {
     "": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40,
     "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 Logs = Annotated[list[str], typer.Argument(help="Log files; - is standard input.", show_default=False)]
 Docs = Annotated[list[str], typer.Option(help="Documents: JSON, CSV, TSV or Parquet with an id.")]
 Format = Annotated[str, typer.Option(help="auto, sessions, triples, shown, events, trec-session, ubi, metarank, …")]
-Columns = Annotated[list[str], typer.Option(help="The log's columns: ours=theirs, as time=click_time.")]
+Columns = Annotated[list[str], typer.Option(help="The log's columns: ours=theirs, e.g. time=click_time.")]
 DocColumns = Annotated[list[str], typer.Option(help="The documents' columns: doc_id=SKU,title=Product Name.")]
 TimeUnit = Annotated[str | None, typer.Option(help="Unit of numeric times: s, ms, us, ns.")]
-TimeFormat = Annotated[str | None, typer.Option(help="How times are written, as %d.%m.%Y %H:%M.")]
-Encoding = Annotated[str | None, typer.Option(help="Encoding of text files, as latin-1 or utf-16.")]
+TimeFormat = Annotated[str | None, typer.Option(help="How times are written, e.g. %d.%m.%Y %H:%M.")]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of text files, e.g. latin-1 or utf-16.")]
 Delimiter = Annotated[
     str | None, typer.Option(help="Character between columns: comma, semicolon, pipe, tab or another.")
 ]

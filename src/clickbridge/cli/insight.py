@@ -58,6 +58,10 @@ def insights(
     out: Annotated[Path, typer.Option(help="The folder to write.", show_default=False)],
     min_users: MinPeople = 2,
     language: Annotated[str, typer.Option(help="Language of the text; auto is that of the documents.")] = "auto",
+    strictness: Annotated[
+        float,
+        typer.Option(min=0.01, max=10, help="Evidence that a synonym needs; 0.5 is half, for more and less sure ones."),
+    ] = 1.0,
     json: Json = False,
 ) -> None:
     """Find synonyms, dead searches, buried documents and queries of one need: tables and one page."""
@@ -74,7 +78,8 @@ def insights(
     with progress() as report:
         report("reading", 0)
         if kind == KIND:
-            found = find_insights(ClickGraph.open(source), min_users=min_users, language=language)
+            graph = ClickGraph.open(source)
+            found = find_insights(graph, min_users=min_users, language=language, strictness=strictness)
         else:
             found = insights_of_model(load(source).fitted, min_users=min_users)
         write_insights(found, out, f"What {source.name} tells")

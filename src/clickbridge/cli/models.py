@@ -66,7 +66,7 @@ def models(
 
 def fit(
     graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)],
-    model: Annotated[str, typer.Option(help="A spec, as bm25 or bm25+lmir; auto tries several.")] = "auto",
+    model: Annotated[str, typer.Option(help="A spec, e.g. bm25 or bm25+lmir; auto tries several.")] = "auto",
     out: Annotated[Path | None, typer.Option(help="The MODEL folder to write.", show_default=False)] = None,
     dim: Dim = None,
     fields: Fields = None,
@@ -74,12 +74,14 @@ def fit(
     min_users: MinUsers = None,
     response: Response = None,
     half_life: HalfLife = None,
-    filter_fields: Annotated[str | None, typer.Option(help="Fields to filter searches by, as category,stock.")] = None,
+    filter_fields: Annotated[
+        str | None, typer.Option(help="Fields to filter searches by, e.g. category,stock.")
+    ] = None,
     set: Assignments = [],  # noqa: B006
-    budget: Annotated[str | None, typer.Option(help="How long auto may try models, as 90s, 10m, 2h.")] = None,
+    budget: Annotated[str | None, typer.Option(help="How long auto may try models, e.g. 90s, 10m, 2h.")] = None,
     tune: Annotated[bool, typer.Option("--tune", help="Search the settings' grids through hold_back first.")] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Say what learning would cost, and stop (rmls, pls, mpls, lsi).")
+        bool, typer.Option("--plan", help="Print what learning would cost, and stop (rmls, pls, mpls, lsi).")
     ] = False,
     checkpoint: Annotated[
         Path | None,

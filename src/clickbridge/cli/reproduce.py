@@ -21,7 +21,7 @@ from clickbridge.wording import count_of
 
 def reproduce(
     context: typer.Context,
-    table: Annotated[list[str], typer.Option(help="Only this table, as 13-2, or all of a paper, as 11M.")] = [],  # noqa: B006
+    table: Annotated[list[str], typer.Option(help="Only this table, e.g. 13-2, or all of a paper, e.g. 11M.")] = [],  # noqa: B006
     quick: Annotated[
         bool, typer.Option("--quick", help="A small part of everything; real data only where --data is given.")
     ] = False,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clickbridge.types import ResultList
 
 CHUNK = 4096
-Queries = Annotated[str | None, typer.Option(help="Topics with the text of a run's queries, as id, tab, text.")]
+Queries = Annotated[str | None, typer.Option(help="Topics with the text of a run's queries: id, tab, text.")]
 Grades = dict[str, dict[str, float]]
 Values = dict[str, dict[str, float]]
 
@@ -74,7 +74,7 @@ def lists_of(lists: str, queries: str | None) -> list[ResultList]:
 def evaluate(
     runs: Annotated[list[Path], typer.Argument(help="TREC runs; each is named by its file stem.", show_default=False)],
     qrels: Annotated[Path | None, typer.Option(help="TREC judgments.")] = None,
-    lists: Annotated[str | None, typer.Option(help="LISTS with labels, as judgments.")] = None,
+    lists: Annotated[str | None, typer.Option(help="LISTS with labels, used as judgments.")] = None,
     measures: Annotated[str, typer.Option(help="Comma-separated: nDCG@5, AP, AP(rel=2), RR, P@5, R@10.")] = (
         "nDCG@1,nDCG@3,nDCG@5,AP"
     ),

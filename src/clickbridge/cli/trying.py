@@ -22,7 +22,7 @@ def try_log(
     logs: Logs,
     docs: Docs = [],  # noqa: B006
     out_: Annotated[Path, typer.Option("--out", help="Folder for report, model, graph, insights.")] = Path("try-out"),
-    budget: Annotated[str, typer.Option(help="How long models may be tried and learned, as 90s, 10m, 2h.")] = "10m",
+    budget: Annotated[str, typer.Option(help="How long models may be tried and learned, e.g. 90s, 10m, 2h.")] = "10m",
     serve: Annotated[bool, typer.Option("--serve", help="End on the search page.")] = False,
     *,
     reading: Reading,

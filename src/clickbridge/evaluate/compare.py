@@ -89,7 +89,7 @@ def compare(
     progress: Progress | None = None,
     command: str = "clickbridge.compare(…)",
 ) -> Comparison:
-    """Learns every model, re-ranks the labelled lists with it, and says which is better and how sure that is.
+    """Learns every model, re-ranks the labelled lists with it, and tests which is better.
 
     `models` are specs ("bm25,pls" or a list of them), models of yours, fitted or not, or a dict of any of these by
     name. Specs are fitted in processes of their own, so that their cost is their own; models of yours run in this one,

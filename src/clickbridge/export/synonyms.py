@@ -7,7 +7,8 @@ from pathlib import Path
 from clickbridge.export.folder import write_json
 from clickbridge.export.recipe import Recipe
 from clickbridge.export.source import Source
-from clickbridge.insight.synonyms import learn_synonyms, solr_lines, write_csv
+from clickbridge.insight.synonym_files import solr_lines, write_csv
+from clickbridge.insight.synonyms import learn_synonyms
 from clickbridge.models.known_words import language_of
 from clickbridge.wording import count_of
 

@@ -17,7 +17,8 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.people import has_users
 from clickbridge.insight.failing_searches import BuriedDocument, DeadSearch, buried_documents, dead_searches
 from clickbridge.insight.same_need import SameNeed, same_need
-from clickbridge.insight.synonyms import Synonym, learn_synonyms, solr_lines, write_csv
+from clickbridge.insight.synonym_files import solr_lines, write_csv
+from clickbridge.insight.synonyms import Synonym, learn_synonyms
 from clickbridge.insight.word_pairs import WordPair, word_pairs
 from clickbridge.io.files import aside_name, plain_cell
 from clickbridge.models.fitted import Fitted
@@ -50,8 +51,11 @@ class Insights:
         }
 
 
-def find_insights(graph: ClickGraph, *, min_users: int = 2, language: str = AUTO_LANGUAGE) -> Insights:
-    """What a GRAPH tells. Nothing that fewer than `min_users` people showed is in it."""
+def find_insights(
+    graph: ClickGraph, *, min_users: int = 2, language: str = AUTO_LANGUAGE, strictness: float = 1.0
+) -> Insights:
+    """What a GRAPH tells. Nothing that fewer than `min_users` people showed is in it. `strictness` is that of
+    `learn_synonyms`."""
     notes = []
     if not has_users(graph):
         notes.append(f"The log has no users: {min_users} uses of a query stand for {min_users} people.")
@@ -59,8 +63,11 @@ def find_insights(graph: ClickGraph, *, min_users: int = 2, language: str = AUTO
         notes.append("The log does not say what was shown: dead searches and buried documents cannot be told.")
     if not graph.field_names:
         notes.append("The documents have no text: there are no words to learn synonyms from.")
+    synonyms = []
+    if graph.field_names:
+        synonyms = learn_synonyms(graph, min_users=min_users, language=language, strictness=strictness)
     return Insights(
-        learn_synonyms(graph, min_users=min_users, language=language) if graph.field_names else [],
+        synonyms,
         dead_searches(graph, min_users=min_users),
         buried_documents(graph, min_users=min_users),
         same_need(graph, min_users=min_users),

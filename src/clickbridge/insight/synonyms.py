@@ -8,13 +8,11 @@ other pair needs many, in different queries.
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,6 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.people import names_a_person
 from clickbridge.graph.sums import pair_keys
 from clickbridge.insight.word_relations import NUMBER_WORDS, relation
-from clickbridge.io.files import plain_cell
 from clickbridge.models.catalogue import heading_of
 from clickbridge.models.study import documents_language
 from clickbridge.settings import AUTO_LANGUAGE
@@ -59,6 +56,8 @@ LEAST_CLICKS = {"misspelling": 1, "run together": 1, "split apart": 1, "abbrevia
 LEAST_QUERIES = {"misspelling": 1, "run together": 1, "split apart": 1, "abbreviation": 1, "number": 3, "same use": 3}
 SURE = 0.6
 """Share that a slip needs which is a word of documents as well."""
+OWN_WORD = 2
+"""Documents that have a word from which on it is one of the collection's own."""
 LEAST_DOCUMENTS = 3
 """That pairs without a relation of letters need."""
 DOUBT = 1.0
@@ -92,18 +91,24 @@ class _Evidence:
 
 
 def learn_synonyms(
-    graph: ClickGraph, *, min_users: int = 2, language: str = AUTO_LANGUAGE, most: int = 1000
+    graph: ClickGraph,
+    *,
+    min_users: int = 2,
+    language: str = AUTO_LANGUAGE,
+    most: int = 1000,
+    strictness: float = 1.0,
 ) -> list[Synonym]:
-    """The surest pairs first. `min_users` different people must have shown a pair; where the log has no users, so many
-    clicks. `language` is that of stems and stop words."""
+    """The surest pairs first. `min_users` different people must have shown a pair; where the log has no users, this
+    many clicks. `language` is that of stems and stop words. `strictness` multiplies the other evidence that a pair
+    needs: below 1 there are more pairs, and more of them are wrong."""
     if language == AUTO_LANGUAGE:
         language = documents_language({name: graph.field(name) for name in graph.field_names})
-    return _Learner(graph, min_users, language).learned(most)
+    return _Learner(graph, min_users, language, strictness).learned(most)
 
 
 class _Learner:
-    def __init__(self, graph: ClickGraph, min_users: int, language: str) -> None:
-        self.graph, self.min_users = graph, min_users
+    def __init__(self, graph: ClickGraph, min_users: int, language: str, strictness: float) -> None:
+        self.graph, self.min_users, self.strictness = graph, min_users, strictness
         self.stop_words = STOP_WORDS.get(language, frozenset())
         self.analyzer = Analyzer(language)
         self.stems: dict[str, str] = {}
@@ -112,8 +117,10 @@ class _Learner:
         self.chosen = order[told[order]][:MOST_PAIRS]
         self.query_words = [tuple(dict.fromkeys(words_of(text))) for text in graph.query_texts]
         self.evidence: dict[tuple[str, str], _Evidence] = defaultdict(_Evidence)
-        self.asked: dict[str, float] = defaultdict(float)
-        """Clicks of all queries that have a word."""
+        self.asked = self._clicks_by_word()
+        """Clicks of all queries that have a word, or two neighbours that a document runs together."""
+        self.missed: dict[str, float] = defaultdict(float)
+        """Those of them on documents that do not have it."""
         self._phrases: dict[int, list[tuple[tuple[str, ...], frozenset[str]]]] = {}
 
     def learned(self, most: int) -> list[Synonym]:
@@ -124,6 +131,14 @@ class _Learner:
 
     # --- counting ------------------------------------------------------------------------------------
 
+    def _clicks_by_word(self) -> dict[str, float]:
+        pairs = self.graph.pairs
+        out: dict[str, float] = defaultdict(float)
+        for place in self.chosen.tolist():
+            for word in self.query_words[int(pairs.query[place])]:
+                out[word] += float(pairs.clicks[place])
+        return out
+
     def _count(self) -> None:
         pairs = self.graph.pairs
         for place in self.chosen.tolist():
@@ -131,8 +146,8 @@ class _Learner:
             words, known = self.query_words[query], self.doc_stems[doc]
             own = {self.stem(word) for word in words}
             lost = [word for word in words if self.stem(word) not in known]
-            for word in words:
-                self.asked[word] += clicks
+            for word in lost:
+                self.missed[word] += clicks
             if not lost:
                 continue
             phrases = [(phrase, stems) for phrase, stems in self.doc_phrases(doc) if not own & stems]
@@ -147,6 +162,8 @@ class _Learner:
                 for other in self.click_words.get(doc, ()):
                     if self.stem(other) not in own | known and relation(word, [other]):
                         self._add(word, other, query, place, clicks)
+                if apart := self._typed_apart(word, doc):
+                    self._add(word, apart, query, place, clicks)
             self._count_split(words, known, query, place, clicks)
 
     def _count_split(self, words: Sequence[str], known: frozenset[str], query: int, place: int, clicks: float) -> None:
@@ -218,6 +235,29 @@ class _Learner:
                 counts[int(pairs.doc[place])][word] += float(pairs.clicks[place])
         return {doc: sorted(own, key=lambda w: -own[w])[:MOST_CLICK_WORDS] for doc, own in counts.items()}
 
+    @cached_property
+    def _neighbours(self) -> tuple[dict[int, dict[str, str]], dict[str, float]]:
+        """For each document, neighbours in the queries that clicked it, by what they are when run together; and how
+        often two neighbours were clicked in all."""
+        pairs = self.graph.pairs
+        by_doc: dict[int, dict[str, str]] = defaultdict(dict)
+        clicks: dict[str, float] = defaultdict(float)
+        for place in self.chosen.tolist():
+            own = by_doc[int(pairs.doc[place])]
+            for one, two in pairwise(self.query_words[int(pairs.query[place])]):
+                own.setdefault(one + two, f"{one} {two}")
+                clicks[f"{one} {two}"] += float(pairs.clicks[place])
+        return by_doc, clicks
+
+    def _typed_apart(self, word: str, doc: int) -> str | None:
+        """The two words that more people typed for this document where someone ran them together: *place2*, place 2.
+        Not of a word that documents use, nor of two words that the document's name has, which are counted already."""
+        by_doc, clicks = self._neighbours
+        apart = by_doc.get(doc, {}).get(word)
+        if apart is None or clicks[apart] <= self.asked[word] or self._document_words.get(word, 0) >= OWN_WORD:
+            return None
+        return None if any(" ".join(phrase) == apart for phrase, _ in self.doc_phrases(doc)) else apart
+
     # --- judging -------------------------------------------------------------------------------------
 
     @cached_property
@@ -246,11 +286,12 @@ class _Learner:
         phrase = means.split()
         kind = "split apart" if " " in typed else relation(typed, phrase)
         kind = kind or ("same use" if self._may_be_used_alike(typed, phrase, evidence) else None)
-        if kind is None or evidence.clicks < LEAST_CLICKS[kind] or len(evidence.queries) < LEAST_QUERIES[kind]:
+        if kind is None or not self._is_enough(kind, evidence):
             return None
-        share = evidence.clicks / (self.asked[typed] + DOUBT)
+        # Documents that have the number as it was typed say nothing against the other way to write it.
+        share = evidence.clicks / ((self.missed if kind == "number" else self.asked)[typed] + DOUBT)
         chance = self._phrase_share.get(means, self.asked.get(means, 0.0) / max(self._total, 1.0))
-        if share < LEAST_SHARE[kind] or share < LEAST_LIFT[kind] * chance:
+        if share < self.strictness * LEAST_SHARE[kind] or share < self.strictness * LEAST_LIFT[kind] * chance:
             return None
         if kind == "misspelling" and not self._is_rarer(typed, means, share):
             return None
@@ -259,12 +300,18 @@ class _Learner:
             return None
         return Synonym(typed, means, kind, round(share, 4), int(evidence.clicks), users, self._examples(evidence))
 
+    def _is_enough(self, kind: str, evidence: _Evidence) -> bool:
+        return (
+            evidence.clicks >= self.strictness * LEAST_CLICKS[kind]
+            and len(evidence.queries) >= self.strictness * LEAST_QUERIES[kind]
+        )
+
     def _may_be_used_alike(self, typed: str, phrase: Sequence[str], evidence: _Evidence) -> bool:
         """Words without a relation of letters: a word of documents does not stand for another, numbers mean
         nothing, and what only one document shows is that document's."""
         docs = set(self.graph.pairs.doc[evidence.pairs].tolist())
         return (
-            len(docs) >= LEAST_DOCUMENTS
+            len(docs) >= self.strictness * LEAST_DOCUMENTS
             and len(typed) >= 3
             and not typed.isdigit()
             and not any(word.isdigit() or len(word) < 3 for word in phrase)
@@ -276,7 +323,7 @@ class _Learner:
         surer that people did not mean them."""
         own, others = self._document_words.get(typed, 0), self._document_words.get(means, 0)
         typed_less = self.asked[typed] < self.asked.get(means, 0.0) + 5 * others
-        return typed_less and 5 * own <= others and (own < 2 or share >= SURE)
+        return typed_less and 5 * own <= others and (own < OWN_WORD or share >= SURE)
 
     @cached_property
     def _total(self) -> float:
@@ -347,14 +394,19 @@ def _order(synonym: Synonym) -> float:
 
 
 def _resolved(synonyms: list[Synonym]) -> list[Synonym]:
-    """A slip of a slip is one of the word itself."""
+    """A slip of a slip is one of the word itself; a phrase with a slip is put right."""
     slips = {s.typed: s.means for s in reversed(synonyms) if s.kind == "misspelling"}
+
+    def put_right(word: str, typed: str) -> str:
+        seen = {typed}
+        while word in slips and word not in seen:
+            seen.add(word)
+            word = slips[word]
+        return word
+
     out = []
     for synonym in synonyms:
-        means, seen = synonym.means, {synonym.typed}
-        while means in slips and means not in seen:
-            seen.add(means)
-            means = slips[means]
+        means = " ".join(put_right(word, synonym.typed) for word in synonym.means.split())
         if means != synonym.typed:
             out.append(replace(synonym, means=means))
     return out
@@ -373,24 +425,3 @@ def _without_repeats(synonyms: list[Synonym]) -> list[Synonym]:
             taken[synonym.typed] |= words
             kept.append(synonym)
     return kept
-
-
-def solr_lines(synonyms: Sequence[Synonym]) -> Iterator[str]:
-    """Solr's format, which Elasticsearch and OpenSearch read too. A slip is replaced; other words keep their own."""
-    by_word: dict[str, list[Synonym]] = {}
-    for synonym in synonyms:
-        by_word.setdefault(synonym.typed, []).append(synonym)
-    for typed, own in by_word.items():
-        keeps = [] if all(s.kind in REPLACED for s in own) else [typed]
-        yield f"{typed} => {', '.join([*keeps, *(s.means for s in own)])}"
-
-
-def write_csv(path: Path, synonyms: Sequence[Synonym]) -> None:
-    """A table for who reviews them."""
-    with path.open("w", encoding="utf8", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(("typed", "means", "kind", "weight", "clicks", "users", "examples"))
-        for s in synonyms:
-            examples = plain_cell("; ".join(s.queries))
-            users = "" if s.users is None else s.users
-            rows.writerow((plain_cell(s.typed), plain_cell(s.means), s.kind, s.weight, s.clicks, users, examples))

@@ -9,9 +9,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 NUMBERS = {
-    "1": ("one", "i", "first"), "2": ("two", "ii", "second"), "3": ("three", "iii", "third"), "4": ("four", "iv"),
-    "5": ("five", "v"), "6": ("six", "vi"), "7": ("seven", "vii"), "8": ("eight", "viii"), "9": ("nine", "ix"),
-    "10": ("ten", "x"), "11": ("eleven", "xi"), "12": ("twelve", "xii"), "13": ("thirteen", "xiii"),
+    "1": ("one", "i", "first", "1st"), "2": ("two", "ii", "second", "2nd"), "3": ("three", "iii", "third", "3rd"),
+    "4": ("four", "iv", "fourth", "4th"), "5": ("five", "v", "fifth", "5th"), "6": ("six", "vi", "sixth", "6th"),
+    "7": ("seven", "vii", "seventh", "7th"), "8": ("eight", "viii", "eighth", "8th"),
+    "9": ("nine", "ix", "ninth", "9th"), "10": ("ten", "x", "tenth", "10th"), "11": ("eleven", "xi"),
+    "12": ("twelve", "xii"), "13": ("thirteen", "xiii"),
+    "14": ("fourteen", "xiv"), "15": ("fifteen", "xv"), "16": ("sixteen", "xvi"), "17": ("seventeen", "xvii"),
+    "18": ("eighteen", "xviii"), "19": ("nineteen", "xix"), "20": ("twenty", "xx"), "30": ("thirty",),
+    "40": ("forty",), "50": ("fifty",), "60": ("sixty",), "70": ("seventy",), "80": ("eighty",), "90": ("ninety",),
+    "100": ("hundred",),
 }  # fmt: skip
 _NUMBER_OF = {word: digits for digits, words in NUMBERS.items() for word in (digits, *words)}
 NUMBER_WORDS = frozenset(_NUMBER_OF)

@@ -46,7 +46,7 @@ WEIGHT_GRID = (0.0, 0.03, 0.06, 0.12, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0, 1
 
 @settings
 class SumSettings(Seeded):
-    weights: str = setting("auto", "weights of the parts, as 1,0.5; auto learns them from held-back clicks")
+    weights: str = setting("auto", "weights of the parts, e.g. 1,0.5; auto learns them from held-back clicks")
 
 
 @stored

@@ -43,7 +43,7 @@ UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 @settings
 class AutoSettings(Counting, Fields, Seeded):
-    budget: str = setting("10m", "how long to try candidates, as 90s, 10m or 2h, by predicted cost")
+    budget: str = setting("10m", "how long to try candidates, e.g. 90s, 10m or 2h, by predicted cost")
     candidates: str = setting("auto", "specs to try, separated by commas; auto takes those that suit the GRAPH")
 
 

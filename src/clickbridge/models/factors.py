@@ -48,7 +48,7 @@ FEW_EPOCHS = 5
 @settings
 class FactorSettings(Printed, Counting, Fields, Seeded):
     dim: int = setting(100, "dimensions of the latent space", 1, 100_000)
-    views: str = setting("auto", "kinds of features, as word,char:title,click; auto takes what suits the GRAPH")
+    views: str = setting("auto", "kinds of features, e.g. word,char:title,click; auto takes what suits the GRAPH")
     epochs: int = setting(30, "the most passes over the clicks; held-back clicks say when to stop", 1, 10_000)
     learning_rate: float = setting(0.03, "step size of gradient descent", 1e-6, 10)
     negatives: int = setting(4, "unclicked documents drawn for each clicked one", 1, 1000)

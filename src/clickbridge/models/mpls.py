@@ -39,7 +39,7 @@ class MPLSSettings(PLSSettings):
         "weights of the views: chosen on held-back clicks, or by equation (5) of 11M (closed)",
         choices=("tuned", "closed"),
     )
-    dims: str = setting("", "dimensions of each view's space, as 600,300; empty gives each `dim`", group=ADVANCED)
+    dims: str = setting("", "dimensions of each view's space, e.g. 600,300; empty gives each `dim`", group=ADVANCED)
 
 
 @stored

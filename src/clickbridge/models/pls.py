@@ -49,7 +49,7 @@ REPEATED = 0.5
 @settings
 class LatentSettings(Counting, Fields, Searching, Comparing, Seeded):
     dim: int = setting(600, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
-    views: str = setting("auto", "kinds of features, as word,char:title,click; auto takes what suits the GRAPH")
+    views: str = setting("auto", "kinds of features, e.g. word,char:title,click; auto takes what suits the GRAPH")
     mean: bool = setting(
         True,
         "average over a query's clicked documents (13), so that every query counts the same; false adds them up (11M)",

@@ -98,8 +98,8 @@ class OnlineSettings(Printed, Seeded):
     kappa: float = setting(1.0, "share of what was learned that is left after each event; 1 forgets nothing", 1e-3, 1)
     blend: str = setting(
         "auto",
-        "weights of the latent and the own part, and the shrinkage, as 0.1,0.2,4; none orders by the learned function "
-        "alone (the paper); auto learns them from held-back clicks",
+        "weights of the latent and the own part, and the shrinkage, e.g. 0.1,0.2,4; none orders by the learned "
+        "function alone (the paper); auto learns them from held-back clicks",
     )
     per_user: float = setting(0.0, "weight of a user's own clicks against everyone's; 0 keeps nothing by user", 0, 1000)
 

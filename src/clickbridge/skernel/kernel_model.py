@@ -49,7 +49,7 @@ class KernelSettings(Printed, Seeded):
     )
     query_kernel: str = setting(
         "auto",
-        "similarity of queries: weights of click, word, char, latent, as click:1,word:1; auto chooses on held-back "
+        "similarity of queries: weights of click, word, char, latent, e.g. click:1,word:1; auto chooses on held-back "
         "clicks",
     )
     click_kernel: str = setting(
@@ -57,7 +57,7 @@ class KernelSettings(Printed, Seeded):
     )
     doc_kernel: str = setting(
         "auto",
-        "similarity of documents: titles, words, base (the base model's vectors) or views, as word:title,char; auto "
+        "similarity of documents: titles, words, base (the base model's vectors) or views, e.g. word:title,char; auto "
         "chooses on held-back clicks",
         group=ADVANCED,
     )
