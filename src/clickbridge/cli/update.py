@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -100,7 +101,8 @@ def update_from(model: Path, store: str, engine: Engine, json: bool) -> None:
 
     with progress() as report:
         report(f"updating {model}", 0)
-        folded = fold(model, Store(store, new=False), engine)
+        with closing(Store(store, new=False)) as opened:
+            folded = fold(model, opened, engine)
     summary = {"model": folded.spec, "events_read": folded.events, "pages_taken_in": folded.pages}
     if json:
         print_json(summary)
