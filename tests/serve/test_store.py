@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from pathlib import Path
@@ -142,3 +143,13 @@ def test_the_database_never_repeats_what_people_typed(tmp_path: Path) -> None:
     assert "personal" not in str(caught.value)
     assert caught.value.__cause__ is None
     store.close()
+
+
+def test_one_that_is_dropped_leaves_no_connection_behind(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path}/e.db")
+    engine, pool = store.engine, store.engine.pool
+    assert pool.checkedin() == 1  # type: ignore[attr-defined]
+    del store
+    gc.collect()
+    assert engine.pool is not pool
+    assert pool.checkedin() == 0  # type: ignore[attr-defined]

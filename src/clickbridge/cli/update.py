@@ -101,8 +101,8 @@ def update_from(model: Path, store: str, engine: Engine, json: bool) -> None:
 
     with progress() as report:
         report(f"updating {model}", 0)
-        with closing(Store(store, new=False)) as opened:
-            folded = fold(model, opened, engine)
+        with closing(Store(store, new=False)) as events:
+            folded = fold(model, events, engine)
     summary = {"model": folded.spec, "events_read": folded.events, "pages_taken_in": folded.pages}
     if json:
         print_json(summary)

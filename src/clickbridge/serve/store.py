@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -113,6 +114,8 @@ class Store:
             self.engine = sa.create_engine(parsed, isolation_level="AUTOCOMMIT", pool_pre_ping=not self._sqlite)
         except ImportError:
             raise SettingError("PostgreSQL needs psycopg: pip install 'clickbridge[postgres]'") from None
+        # One that is dropped, or that cannot be opened, leaves no connection behind.
+        weakref.finalize(self, self.engine.dispose).atexit = False
         if self._sqlite:
             self._sqlite_file(parsed.database, new)
             sa.event.listen(self.engine, "connect", _prepare_sqlite)
