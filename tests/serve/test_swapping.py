@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,13 @@ from clickbridge.types import Impression
 from running import Running, eventually
 
 IDS = ["bagel", "rome", "ny", "pizza", "blank"]
+
+
+@pytest.fixture
+def a_store(tmp_path: Path) -> Iterator[Store]:
+    """Where the service of a test keeps its events, too; closed at the end, as Python 3.13 demands of a database."""
+    with closing(Store(f"sqlite:///{tmp_path}/events.db")) as store:
+        yield store
 
 
 @pytest.fixture
@@ -183,7 +191,8 @@ def test_an_online_model_folds_in_what_it_has_learned(
     live.feedback(*events(30))
     expected = state_of(live.service.live.get(None).model)
     version = live.get("/models").json()["models"][0]["version"]
-    assert fold(path, Store(store)).pages == 30
+    with closing(Store(store)) as opened:
+        assert fold(path, opened).pages == 30
     assert same(state_of(clickbridge.load(path)), expected)
     eventually(lambda: live.get("/models").json()["models"][0]["version"] != version)
     assert same(state_of(live.service.live.get(None).model), expected)
@@ -231,9 +240,9 @@ def test_a_better_model_is_promoted_and_rolled_back_by_one_call(
     assert live.post("/models/model/rollback").json()["version"] == new, "and back again"
 
 
-def test_a_worse_model_is_not_promoted(copy: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_worse_model_is_not_promoted(copy: Callable[[str], Path], a_store: Store) -> None:
     """Most of the new clicks teach what the latest ones do not want."""
-    path, store = copy("cos-click"), Store(f"sqlite:///{tmp_path}/e.db")
+    path, store = copy("cos-click"), a_store
     before = clickbridge.load(path).score("ny pizza", IDS)
     fill(store, 400, lambda i: "rome" if i < 320 else "pizza")
     verdict = retrain(path, store)
@@ -245,8 +254,8 @@ def test_a_worse_model_is_not_promoted(copy: Callable[[str], Path], tmp_path: Pa
     assert not previous_of(path).exists()
 
 
-def test_few_pages_judge_nothing(copy: Callable[[str], Path], tmp_path: Path) -> None:
-    path, store = copy("cos-click"), Store(f"sqlite:///{tmp_path}/e.db")
+def test_few_pages_judge_nothing(copy: Callable[[str], Path], a_store: Store) -> None:
+    path, store = copy("cos-click"), a_store
     assert retrain(path, store) == Verdict("nothing new")
     fill(store, 5 * promotion.FEWEST - 10, lambda i: "rome")
     assert retrain(path, store).outcome == "too few"
@@ -291,10 +300,10 @@ def test_old_events_go_once_an_online_model_has_them(
 
 
 def test_a_model_older_than_the_store_is_refused(
-    serve: Callable[..., Running], copy: Callable[[str], Path], tmp_path: Path
+    serve: Callable[..., Running], copy: Callable[[str], Path], a_store: Store
 ) -> None:
     """Events between what the folder holds and what the store still has are lost: better no answer than a wrong one."""
-    path, store = copy("online:bm25"), Store(f"sqlite:///{tmp_path}/events.db")
+    path, store = copy("online:bm25"), a_store
     fill(store, 10, lambda i: "rome")
     fold(path, store)
     fill(store, 10, lambda i: "rome")

@@ -10,6 +10,7 @@ Clicks fall on what the live model shows first, so the comparison leans to its s
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -112,7 +113,8 @@ def main() -> None:
     """One model of the service that the environment describes, by name; prints the verdict."""
     config = Config.from_environment()
     try:
-        verdict = asdict(retrain(Path(config.models[sys.argv[1]]), Store(config.store)))
+        with closing(Store(config.store)) as store:
+            verdict = asdict(retrain(Path(config.models[sys.argv[1]]), store))
     except ClickbridgeError as error:
         verdict = {"outcome": "refused", "error": str(error)}
     sys.stdout.buffer.write(orjson.dumps(verdict))

@@ -35,10 +35,10 @@ class Service:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.metrics = Metrics()
+        self.rules = Rules(config.pins)  # before the store, which nobody would close where the rules are refused
         self.store = Store(config.store)
         self.live = Live({name: Path(folder) for name, folder in config.models.items()}, self.store)
         self.writer = Writer(self.store, self.live.learn, config.queue, self._write_failed)
-        self.rules = Rules(config.pins)
         self.experiment = Experiment(*config.experiment) if config.experiment else None
         self._suggestions: dict[str, Suggestions] = {}
         self.failure: str | None = None

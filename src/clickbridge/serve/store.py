@@ -119,21 +119,30 @@ class Store:
         if self._sqlite:
             self._sqlite_file(parsed.database, new)
             sa.event.listen(self.engine, "connect", _prepare_sqlite)
+        try:
+            found = self._opened(new)
+        except BaseException:  # a store that is refused leaves no connection open
+            self.close()
+            raise
+        self.id = str(found["id"])
+        self.secret = Secret(bytes.fromhex(str(found["secret"])))
+        """The key that users are hashed by."""
+
+    def _opened(self, new: bool) -> dict[str, str]:
+        """Id, format and secret of the store, which is made where there is none."""
         with self._translated():
             if not new and not sa.inspect(self.engine).has_table(meta.name):
                 raise InputError(f"{self.engine.url!r} holds no events of a service: check the URL")
         with self._translated(), self._writing() as c:
             tables.create_all(c)
-            found = dict(c.execute(sa.select(meta.c.name, meta.c.value)).all())
+            found = {str(name): str(value) for name, value in c.execute(sa.select(meta.c.name, meta.c.value)).all()}
             if not found:
                 found = {"id": uuid.uuid4().hex, "format": FORMAT, "secret": Secret.new().key.hex()}
                 c.execute(sa.insert(meta), [{"name": name, "value": value} for name, value in found.items()])
         if found.get("format") != FORMAT:
             has = found.get("format")
             raise ArtifactError(f"{self.engine.url!r} has format {has}; this clickbridge reads {FORMAT}")
-        self.id = str(found["id"])
-        self.secret = Secret(bytes.fromhex(str(found["secret"])))
-        """The key that users are hashed by."""
+        return found
 
     def close(self) -> None:
         self.engine.dispose()
