@@ -114,7 +114,7 @@ class Store:
             self.engine = sa.create_engine(parsed, isolation_level="AUTOCOMMIT", pool_pre_ping=not self._sqlite)
         except ImportError:
             raise SettingError("PostgreSQL needs psycopg: pip install 'clickbridge[postgres]'") from None
-        # One that is dropped, or that cannot be opened, leaves no connection behind.
+        # One that is dropped without `close` leaves no connection behind either.
         weakref.finalize(self, self.engine.dispose).atexit = False
         if self._sqlite:
             self._sqlite_file(parsed.database, new)
