@@ -73,7 +73,7 @@ class Basis:
             block = self._without(block, 0)[0]
         left = self._size(block) > ROUNDING * np.finfo(self.dtype).eps * size
         if left:
-            self._add(at_equal_lengths(self.engine, block)[0])
+            self.grow(at_equal_lengths(self.engine, block)[0])
         return left
 
     def step(self, new: bool = False) -> tuple[Any, Array] | None:
@@ -93,7 +93,17 @@ class Basis:
         return at_equal_lengths(self.engine, rest)
 
     def grow(self, block: Any) -> None:
-        self._add(block)
+        self.blocks.append(block)
+        self.ends.append(self.ends[-1] + block.shape[1])
+        if self.narrow == JOINED + NEAR:
+            first = len(self.blocks) - self.narrow
+            self.blocks[first:-NEAR] = [self.engine.joined(self.blocks[first:-NEAR])]
+            del self.ends[first + 1 : -1 - NEAR]
+            self.narrow = NEAR
+        self.narrow += 1
+        grown = np.zeros((self.width, self.width))
+        grown[: len(self.projected), : len(self.projected)] = self.projected
+        self.projected = grown
 
     def leading(self, rank: int) -> tuple[Array, Array]:
         """The largest eigenvalues of the projected operator, and their vectors in the basis."""
@@ -116,19 +126,6 @@ class Basis:
         parts = [np.eye(block.shape[1]), *(-part for part in np.split(inner, cuts))]
         return self.engine.mixed([block, *others], [part.astype(self.dtype) for part in parts]), inner
 
-    def _add(self, block: Any) -> None:
-        self.blocks.append(block)
-        self.ends.append(self.ends[-1] + block.shape[1])
-        if self.narrow == JOINED + NEAR:
-            first = len(self.blocks) - self.narrow
-            self.blocks[first:-NEAR] = [self.engine.joined(self.blocks[first:-NEAR])]
-            del self.ends[first + 1 : -1 - NEAR]
-            self.narrow = NEAR
-        self.narrow += 1
-        grown = np.zeros((self.width, self.width))
-        grown[: len(self.projected), : len(self.projected)] = self.projected
-        self.projected = grown
-
 
 def leading_space(
     engine: Engine,
@@ -141,9 +138,9 @@ def leading_space(
     dtype: Any,
     watch: Callable[[str], None] | None = None,
 ) -> Any:
-    """Orthonormal columns that span the first `rank` eigenvectors of a positive semi-definite operator, and a few more;
-    None where eigenvalues among the first are repeated. `first` and `probe` are random blocks. It ends where no
-    residual |G q - l q|, over the root of l and of the largest eigenvalue, is above the tolerance."""
+    """Orthonormal columns that span the first `rank` eigenvectors of a positive semi-definite operator; None where
+    eigenvalues among the first are repeated. `first` and `probe` are random blocks. It ends where no residual
+    |G q - l q|, over the root of l and of the largest eigenvalue, is above the tolerance."""
     basis = Basis(engine, operator, dtype)
     basis.begin(first)
     look, most, off = FIRST * rank, _most(rank), 0.0
