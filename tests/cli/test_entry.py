@@ -51,6 +51,8 @@ def test_a_shell_completes_verbs_and_options(shell: str) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_for_a_shell_names_the_command(shell: str) -> None:
-    said = subprocess.run([*MODULE, "--show-completion", shell], capture_output=True, text=True)
+    # Typer would look for the shell that it was started from, and there may be none.
+    named = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    said = subprocess.run([*MODULE, "--show-completion", shell], capture_output=True, text=True, env=named)
     assert said.returncode == 0
     assert "clickbridge" in said.stdout
