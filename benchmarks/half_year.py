@@ -1,6 +1,6 @@
 """Half a year of web search on one machine: seconds and peak memory of every step, and what the size is good for.
 
-    python benchmarks/half_year.py FOLDER [--fraction 0.1] [--memory 14GiB]
+    python benchmarks/half_year.py FOLDER [--fraction 0.1] [--memory 4GiB]
 
 Two tracks. *Size*: a log of click counts with the published statistics is simulated, ingested, fitted (rmls d = 1000,
 pls d = 200, words and clicks as features) and searched. *Truth*: a log whose truth is known, of `--truth` times the
@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from ingest import CLICKBRIDGE, measured
 
 FULL = {"rmls": 1000, "pls": 200}
+MEMORY = {"bm25": "1GiB", "rmls": "9GiB", "pls": "14GiB"}
 PAPER = ("--fields", "title,url", "--set", "views=word,click")
 TOPICS = 1000
 SAMPLE = 0.1
@@ -62,7 +63,7 @@ def run(steps: Iterator[Step], notes: Notes) -> None:
         print(f"{step.name}: {cost.seconds:.1f} s, CPU {cost.cpu:.1f} s, peak {cost.peak_gib:.2f} GiB", flush=True)
 
 
-def size_steps(folder: Path, fraction: float, memory: str) -> Iterator[Step]:
+def size_steps(folder: Path, fraction: float, memory: str | None) -> Iterator[Step]:
     data, graph = folder / "data", folder / "graph"
     yield Step("simulate", ("simulate", "--scale", "half-year", "--fraction", str(fraction), "--out", str(data)))
     log, docs = str(data / "log.parquet"), str(data / "docs.jsonl.gz")
@@ -81,9 +82,9 @@ def size_steps(folder: Path, fraction: float, memory: str) -> Iterator[Step]:
         yield Step(f"load, index and {TOPICS} searches, {spec}", words)
 
 
-def fitting(folder: Path, graph: Path, spec: str, name: str, memory: str) -> tuple[str, ...]:
+def fitting(folder: Path, graph: Path, spec: str, name: str, memory: str | None) -> tuple[str, ...]:
     more = () if spec == "bm25" else ("--dim", str(FULL[spec]), *PAPER)
-    kept = ("--checkpoint", str(folder / f"{name}.state"), "--memory", memory)
+    kept = ("--checkpoint", str(folder / f"{name}.state"), "--memory", memory or MEMORY[spec])
     return ("fit", str(graph), "--model", spec, *more, *kept, "--out", str(folder / name))
 
 
@@ -96,7 +97,7 @@ def write_topics(path: Path, log: Path) -> Path:
     return path
 
 
-def truth_steps(folder: Path, fraction: float, memory: str) -> Iterator[Step]:
+def truth_steps(folder: Path, fraction: float, memory: str | None) -> Iterator[Step]:
     data = folder / "truth"
     simulate = ("simulate", "--scale", "half-year", "--fraction", str(fraction), "--clicks", "pbm", "--out", str(data))
     yield Step("simulate the truth", simulate)
@@ -151,7 +152,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where everything goes, and stays")
     parser.add_argument("--fraction", type=float, default=1.0, help="of the half year, for the first track")
     parser.add_argument("--truth", type=float, default=0.01, help="of the half year, for the second; 0: leave out")
-    parser.add_argument("--memory", default="14GiB", help="for working arrays of a fit")
+    parser.add_argument("--memory", help="for working arrays of a fit; the full size takes 9GiB for rmls, 14GiB for pls")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     notes = Notes(options.folder / "steps.json")
