@@ -135,7 +135,8 @@ def test_evaluate_against_a_baseline(command: Run, tiny: Path) -> None:
     }  # fmt: skip
     table = command(*line)
     assert table.code == 0
-    columns, good, _ = table.out.splitlines()
+    quality, tests = table.out.split("\n\n\n")
+    columns, good = ("  ".join(lines) for lines in zip(quality.splitlines()[:2], tests.splitlines()[:2], strict=True))
     for name in ("nDCG@5 gain", "p t test", "p random", "p sign", "won tied lost"):
         columns = columns.replace(name, name.replace(" ", "-"))
     row = dict(zip(columns.split(), good.split(), strict=True))

@@ -211,6 +211,8 @@ def simulate(
         raise SettingError(f"--scale must be one of demo, {', '.join(SCALES)}; got {scale!r}")
     if scale == "demo" and (fraction != 1 or impressions):
         raise SettingError("the demo has one size: leave --fraction and --impressions out, or take another --scale")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file: --out is the folder to write the simulated log to")
     if (out / "manifest.json").exists():
         raise InputError(f"{out} is a GRAPH or a MODEL: choose another --out for the simulated log")
     with progress() as report:

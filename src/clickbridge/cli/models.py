@@ -167,7 +167,7 @@ def print_report(out: Path, report: dict[str, Any], json: bool) -> None:
     if json:
         print_json(report)
         return
-    long = ("notes", "parts", "importance", "tuning", "auto")
+    long = ("notes", "parts", "importance", "tuning", "auto", "trace", "bounds")
     print_table(f"{out}", ("", "value"), [(k, v) for k, v in report.items() if v is not None and k not in long])
 
 

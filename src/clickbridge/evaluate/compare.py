@@ -82,7 +82,7 @@ def compare(
     *,
     settings: Mapping[str, object] | None = None,
     baseline: str = "given",
-    measures: str = MEASURES,
+    measures: str | Sequence[str] = MEASURES,
     dims: Sequence[int] = (),
     save_dir: str | Path | None = None,
     engine: Engine | None = None,

@@ -106,7 +106,9 @@ class Evaluation:
 
 
 def evaluate(
-    model: Model | Fitted, lists: Sequence[ResultList] | str | Path | Frame, measures: str = MEASURES
+    model: Model | Fitted,
+    lists: Sequence[ResultList] | str | Path | Frame,
+    measures: str | Sequence[str] = MEASURES,
 ) -> Evaluation:
     """Re-ranks judged lists with a fitted model and measures the result.
 

@@ -386,7 +386,7 @@ class Artifact:
 def open_artifact(path: str | Path, kind: str) -> Artifact:
     folder = Path(path)
     if not folder.exists():
-        raise ArtifactError(f"no {kind} at {folder}: give the folder that was written with --out")
+        raise ArtifactError(f"no {kind} at {folder}: give the folder that it was saved to")
     if not (folder / MANIFEST).is_file():
         raise ArtifactError(f"{folder} is not a {kind}: it has no {MANIFEST}")
     while True:

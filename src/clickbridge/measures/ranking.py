@@ -139,8 +139,9 @@ def parse_measure(text: str) -> Measure:
     return Measure(name, measure)
 
 
-def parse_measures(text: str) -> list[Measure]:
-    return [parse_measure(name) for name in text.split(",")]
+def parse_measures(names: str | Sequence[str]) -> list[Measure]:
+    """Measures by name: one text with commas in between, or a list of names."""
+    return [parse_measure(name) for name in (names.split(",") if isinstance(names, str) else names)]
 
 
 def main_measure(measures: Sequence[Measure]) -> Measure:

@@ -24,7 +24,7 @@ from clickbridge.models.explain import Contributions
 from clickbridge.models.kept_log import KeptLog
 from clickbridge.search.index import Found
 from clickbridge.settings import Settings
-from clickbridge.types import Document, Explanation, Hit, Ranking, ResultList
+from clickbridge.types import Document, Explanation, Hit, Ranking, ResultList, check_ids
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -225,6 +225,8 @@ class Fitted:
 
     def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
         """As `rank`, for many queries at once."""
+        if isinstance(queries, str):
+            raise InputError(f"queries must be a list of texts, such as [{queries!r}]; got the text {queries!r}")
         check_k(k)
         return [self.ranking(found) for found in self.search_many([self.query(q) for q in queries], k)]
 
@@ -263,8 +265,7 @@ class Fitted:
 
 def as_ids(doc_ids: Sequence[Any]) -> list[str]:
     """Ids as text: whole numbers are taken as digits."""
-    if isinstance(doc_ids, str):
-        raise InputError(f"a list of document ids is needed, as [{doc_ids!r}]; got the text {doc_ids!r}")
+    check_ids("doc_ids", doc_ids)
     return [doc_id if isinstance(doc_id, str) else _as_id(doc_id) for doc_id in doc_ids]
 
 
