@@ -104,7 +104,7 @@ class Document:
     Parameters
     ----------
     doc_id : str
-        Its id, as the log has it.
+        Its id, as in the log.
     fields : mapping of str to str
         Text by field. `title`, `name` and `heading` count more than others where nothing is learned.
     vectors : mapping of str to sequence of float, optional

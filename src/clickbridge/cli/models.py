@@ -79,7 +79,7 @@ def fit(
     ] = None,
     set: Assignments = [],  # noqa: B006
     budget: Annotated[str | None, typer.Option(help="How long auto may try models, e.g. 90s, 10m, 2h.")] = None,
-    tune: Annotated[bool, typer.Option("--tune", help="Search the settings' grids through hold_back first.")] = False,
+    tune: Annotated[bool, typer.Option("--tune", help="First search for better settings on held-back clicks.")] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print what learning would cost, and stop (rmls, pls, mpls, lsi).")
     ] = False,

@@ -56,7 +56,7 @@ def rank(
             say(f"{count_of(unknown, 'result', 'are', of=shown)} not in the model: no score, so last")
         if unscored:
             lists = count_of(unscored, "list", of=len(given))
-            say(f"{opened.spec} has no score for {lists}: their order is as it came")
+            say(f"{opened.spec} has no score for {lists}: these keep their order")
         fell_back = sum(opened.falls_back(asked(result, opened.fitted.queries).key) for result in given) - unscored
         if fell_back > 0:
             say(f"{opened.spec} knows no query like {fell_back:,} of {len(given):,}: its base model ranked them")

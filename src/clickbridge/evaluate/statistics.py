@@ -22,9 +22,9 @@ PLAIN = {
     "documents_per_query": "clicked documents per query",
     "queries_per_document": "queries per clicked document",
     "unique_words": "different words",
-    "density": "share of all pairs",
+    "density": "share of possible pairs",
     "queries_by_clicks": "queries by clicks",
-    "components": "parts that no click joins",
+    "components": "connected components",
     "isolated_queries": "queries that share no document",
 }
 """What most people ask, in plain words."""

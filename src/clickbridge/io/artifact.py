@@ -349,7 +349,7 @@ class Artifact:
             return Secret(self._read(name + ".key", Path.read_bytes))
         except PermissionError:
             file = self.file(name + ".key")
-            raise ArtifactError(f"{file} is for its owner alone: ask for the right to read it") from None
+            raise ArtifactError(f"only its owner can read {file}: ask for permission") from None
         except ValueError as error:
             raise self._unsound(name, "is not a secret") from error
 

@@ -49,7 +49,7 @@ class Catalogue:
     def number(self, doc_id: str) -> int:
         found = self.numbers.get(as_id(doc_id))
         if found is None:
-            raise InputError(f"no document {doc_id!r} in the model: check the id, or give its text, as a Document")
+            raise InputError(f"no document {doc_id!r} in the model: check the id, or give a Document with its text")
         return found
 
     def title(self, doc_id: str) -> str:

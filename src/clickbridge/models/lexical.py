@@ -39,7 +39,8 @@ from clickbridge.views.word import Vocabulary, WordCounter
 class LexicalSettings(Fields, Seeded):
     unknown_words: str = setting(
         "near",
-        "a query of unknown words alone: near takes the words most like them, or cut and joined; drop finds nothing",
+        "what a query of unknown words finds: near uses the most similar known words, also split or joined; drop finds "
+        "nothing",
         choices=("near", "drop"),
         group=ADVANCED,
     )

@@ -165,7 +165,7 @@ class Model(Parameters):
 
     def plans_on(self, study: Study) -> list[dict[str, object]]:
         """What a kind of model that has plans gives."""
-        raise NotSupported(f"{self.spec} has no plan; rmls, pls, mpls, lsi-dt and lsi-qd have")
+        raise NotSupported(f"{self.spec} has no plan of its cost; rmls, pls, mpls, lsi-dt and lsi-qd have one")
 
     def update(
         self,

@@ -140,7 +140,7 @@ class Learner:
             kept = self._store.entry(check_number(number, self.events))
             since = number if kept is None or kept.since is None else kept.since
         elif self._published.settings.kappa != 1.0:
-            raise SettingError("with kappa below 1 an event's worth depends on its number: give unlearn that number")
+            raise SettingError("with kappa below 1 an event's weight depends on its number: give unlearn that number")
         return self._published.entry(page, amount, kind=UNDO, of=number, since=since)
 
     def _bring(self, entries: Sequence[Entry | int]) -> list[int]:

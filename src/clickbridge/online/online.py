@@ -100,7 +100,7 @@ class Online(Wrapper):
         if not self.settings.per_user:
             return Secret()
         if study.graph.secret is None:
-            raise ArtifactError("per_user needs the secret of the GRAPH: ask its owner for the right to read its key")
+            raise ArtifactError("per_user needs the secret of the GRAPH: ask its owner for permission to read its key")
         return study.graph.secret or Secret.new()
 
     # --- what is fitted --------------------------------------------------------------------------

@@ -76,7 +76,7 @@ class Client:
     def __init__(self, url: str, key: str | None = None, timeout: float = 5.0, retries: int = 3) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise SettingError(f"a service has a URL, as http://localhost:8765; got {url!r}")
+            raise SettingError(f"the URL of a service is needed, such as http://localhost:8765; got {url!r}")
         self._parts, self._base = parts, parts.path.rstrip("/")
         self._headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
         self.timeout, self.retries = timeout, retries
