@@ -99,7 +99,7 @@ class PairCount:
 
 @dataclass(slots=True)
 class Document:
-    """A document: its id, its text by field, and dense vectors by name where it brings some.
+    """A document: its id, its text by field, and dense vectors by name if it has some.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class Ranking(Sequence[Hit]):
         return [{"rank": i, "doc_id": h.doc_id, "score": h.score, "title": t} for i, (h, t) in enumerate(shown, 1)]
 
     def to_frame(self, kind: str | None = None) -> Table:
-        """The rows as a pandas frame where pandas is installed, else as Polars or Arrow; or as `kind` says."""
+        """The rows as a data frame: pandas where it is installed, else Polars or Arrow; `kind` chooses one of them."""
         rows = self.rows()
         return make_frame({name: [row[name] for row in rows] for name in ("rank", "doc_id", "score", "title")}, kind)
 

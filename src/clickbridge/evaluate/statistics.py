@@ -72,8 +72,20 @@ def _shown(value: Any) -> str:
 
 
 def stats(graph: ClickGraph) -> Statistics:
-    """Counts of a GRAPH: queries, documents, clicks, words, how sparse it is, how it hangs together.
+    """Describes a GRAPH: counts of queries, documents, clicks and words, density, connected components.
 
+    Parameters
+    ----------
+    graph : ClickGraph
+        The GRAPH to describe.
+
+    Returns
+    -------
+    Statistics
+        A dict of numbers by name. It prints as a table and has `to_frame`.
+
+    Examples
+    --------
     >>> from clickbridge import PairCount
     >>> found = stats(ClickGraph.build([PairCount("ny pizza", "d2", clicks=3)]))
     >>> found["clicks"], found["pairs"]
