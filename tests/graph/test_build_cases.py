@@ -14,6 +14,7 @@ from clickbridge.errors import InputError
 from clickbridge.graph.storage import write_log
 from clickbridge.io.artifact import ArtifactWriter
 from clickbridge.log.aggregate import LogAggregator
+from clickbridge.log.blocks import in_blocks
 from clickbridge.types import Document, Impression, PairCount
 from oracles.counting import described, records
 
@@ -143,8 +144,9 @@ def test_folders_with_odd_names(tmp_path: Path) -> None:
 def test_the_aggregator_alone(tmp_path: Path) -> None:
     with ArtifactWriter(tmp_path / "graph", "graph") as writer:
         aggregator = LogAggregator(writer.scratch(), memory_mb=256, threads=1)
-        for record in records([{"query": "a", "query_id": None, "clicks": ["x", "y"], "results": ["x", "z"]}]):
-            aggregator.add(record)
+        log = records([{"query": "a", "query_id": None, "clicks": ["x", "y"], "results": ["x", "z"]}])
+        for block in in_blocks(log):
+            aggregator.add(block)
         aggregator.finish()
         parts = write_log(writer, aggregator)
         writer.commit()

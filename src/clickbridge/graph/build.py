@@ -16,9 +16,10 @@ from clickbridge.graph.storage import KIND, earlier_secret, header, write_log, w
 from clickbridge.io.artifact import ArtifactWriter
 from clickbridge.io.secret import Secret
 from clickbridge.log.aggregate import LogAggregator
+from clickbridge.log.blocks import in_blocks, without_names
 from clickbridge.log.clean import normalise_query
 from clickbridge.log.pair_sums import database_errors
-from clickbridge.log.personal import REDACT, redacted
+from clickbridge.log.personal import REDACT
 from clickbridge.log.readers import LogReader
 from clickbridge.types import Document, LogRecord, check_record, check_records
 
@@ -85,13 +86,17 @@ def _add_documents(aggregator: LogAggregator, docs: Iterable[Document], progress
 def _add_log(aggregator: LogAggregator, log: Iterable[LogRecord], progress: Progress, redact: str) -> int:
     """How many records there were."""
     # A reader normalises queries; records made by hand may hold them as they were typed.
-    clean = log if isinstance(log, LogReader) else map(_normalised, log)
-    if redact == "learned":
-        clean = map(_without_names, clean)
-    count = 0
-    for count, record in enumerate(clean, 1):
-        aggregator.add(record)
-        if count % 20_000 == 0:
+    blocks = log.blocks() if isinstance(log, LogReader) else in_blocks(map(_normalised, log))
+    count = told = 0
+    for block in blocks:
+        if isinstance(block, Document):
+            count += 1
+        else:
+            count += len(block)
+            block = without_names(block) if redact == "learned" else block
+        aggregator.add(block)
+        if count - told >= 20_000:
+            told = count
             progress(log.reads.lines if isinstance(log, LogReader) else "log lines", count)
     return count
 
@@ -100,11 +105,6 @@ def _check_any(aggregator: LogAggregator, has_log: bool) -> None:
     summary = aggregator.summary
     if not summary.impressions and not summary.clicks and (has_log or not summary.documents):
         raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
-
-
-def _without_names(record: LogRecord) -> LogRecord:
-    """`redact=learned`: what names a person is not even learned."""
-    return record if isinstance(record, Document) else replace(record, query=redacted(record.query))
 
 
 def _normalised(record: LogRecord) -> LogRecord:

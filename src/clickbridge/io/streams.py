@@ -16,7 +16,8 @@ from typing import BinaryIO, cast
 
 from clickbridge.errors import InputError
 
-MAX_LINE = 1 << 26
+MAX_LINE, LINES_AT_ONCE = 1 << 26, 1 << 15
+BOM = b"\xef\xbb\xbf"
 GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 
 
@@ -77,9 +78,27 @@ def _unpacked_zstd(path: str, packed: object) -> Iterator[BinaryIO]:
 def lines(stream: BinaryIO, path: str, ends: bool = False) -> Iterator[bytes]:
     """Lines, without end marks unless `ends`; a byte-order mark at the start is dropped."""
     first = True
-    while line := stream.readline(MAX_LINE):
-        if len(line) == MAX_LINE and not line.endswith(b"\n"):
-            raise InputError(f"{path} has a line over {MAX_LINE >> 20} MiB: is it a text file, one record per line?")
+    while line := _line(stream, path):
         if first:
-            line, first = line.removeprefix(b"\xef\xbb\xbf"), False
+            line, first = line.removeprefix(BOM), False
         yield line if ends else line.rstrip(b"\r\n")
+
+
+def line_blocks(stream: BinaryIO, path: str) -> Iterator[list[bytes]]:
+    """The same lines, without their ends, some hundred at a time: as many as make `LINES_AT_ONCE` bytes."""
+    block = stream.read(LINES_AT_ONCE).removeprefix(BOM)
+    while block:
+        if not block.endswith(b"\n"):
+            block += _line(stream, path)
+        lines = block.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        yield lines
+        block = stream.read(LINES_AT_ONCE)
+
+
+def _line(stream: BinaryIO, path: str) -> bytes:
+    line = stream.readline(MAX_LINE)
+    if len(line) == MAX_LINE and not line.endswith(b"\n"):
+        raise InputError(f"{path} has a line over {MAX_LINE >> 20} MiB: is it a text file, one record per line?")
+    return line

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 from clickbridge.errors import InputError
 from clickbridge.io.secret import Secret
 from clickbridge.log.batches import Batch, Batches, EventBatch, Numbering, Summary
+from clickbridge.log.blocks import Block
 from clickbridge.log.pair_sums import PairSums, connect, quoted, stream
-from clickbridge.types import Document, LogRecord
+from clickbridge.types import Document
 
 Array = np.ndarray[Any, Any]
 BATCH_DOCUMENTS = 50_000
@@ -58,13 +59,13 @@ class LogAggregator:
 
     # --- in --------------------------------------------------------------------------------------
 
-    def add(self, record: LogRecord) -> None:
-        if not isinstance(record, Document):
-            self.batches.add(record)
-        elif record.doc_id not in self._shown_before:
+    def add(self, part: Block | Document) -> None:
+        if not isinstance(part, Document):
+            self.batches.add(part)
+        elif part.doc_id not in self._shown_before:
             # Only formats that bring their documents along come here; a page shown again is skipped.
-            self._shown_before.add(record.doc_id)
-            self.add_document(record, from_log=True)
+            self._shown_before.add(part.doc_id)
+            self.add_document(part, from_log=True)
 
     def adopt(self, staged: Iterable[Path], summed: Iterable[Path]) -> None:
         """Takes over batches that others wrote by `write_batch`, in the order of the log, and the pairs of all of them,

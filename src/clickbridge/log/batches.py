@@ -5,8 +5,9 @@ Texts are numbered batch by batch, by Arrow. Memory is that of one batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from clickbridge.io.secret import Secret
-from clickbridge.types import Impression, PairCount, query_key
+from clickbridge.log.blocks import Block, PageBlock
 
 Array = np.ndarray[Any, Any]
 BATCH_RECORDS, BATCH_SHOWN = 200_000, 1_000_000
@@ -23,6 +24,8 @@ CLICK_COLUMNS = {
     "query": np.int32, "doc": np.int32, "clicks": np.int32, "impressions": np.int32, "time": np.float64,
     "user": np.uint64,
 }  # fmt: skip
+TEXTS = ("query", "doc", "user")
+"""Columns that are texts until a batch is numbered; a user ends as a keyed hash."""
 
 
 @dataclass
@@ -97,7 +100,7 @@ class Numbering(dict[str, int]):
 
 
 class Batches:
-    """`add` records, `flush` at the end; every batch is handed to `keep` when it is full."""
+    """`add` blocks of records, `flush` at the end; every batch is handed to `keep` when it is full."""
 
     def __init__(self, secret: Secret, keep: Callable[[Batch], None], summary: Summary) -> None:
         self.secret = secret
@@ -110,86 +113,83 @@ class Batches:
         self._start()
 
     def _start(self) -> None:
-        self._users = Numbering()
         self._pages: dict[str, list[Any]] = {column: [] for column in PAGE_COLUMNS}
-        self._clicked: list[int] = []
         self._clicks: dict[str, list[Any]] = {column: [] for column in CLICK_COLUMNS}
+        self._clicked: list[int] = []
+        self._n_records = self._n_shown = 0
 
-    def add(self, record: Impression | PairCount) -> None:
-        if isinstance(record, Impression):
-            self._add_impression(record)
+    def add(self, block: Block) -> None:
+        # A block goes into arrays while its texts are still in the processor's cache.
+        if isinstance(block, PageBlock):
+            self._add_pages(block)
         else:
-            self._add_count(record)
-        if len(self._pages["doc"]) >= BATCH_SHOWN or (
-            len(self._pages["query"]) + len(self._clicks["query"]) >= BATCH_RECORDS
-        ):
+            self.summary.pair_rows += len(block)
+            self.summary.clicks += sum(block.clicks)
+            self._append_clicks(block.queries, block.docs, block.clicks, block.impressions, block.times, block.users)
+        self._n_records += len(block)
+        if self._n_records >= BATCH_RECORDS or self._n_shown >= BATCH_SHOWN:
             self.flush()
 
-    def _add_impression(self, record: Impression) -> None:
-        rows, results, clicks = self._pages, record.results, record.clicks
-        if results:
-            self.summary.impressions += 1
-            rows["query"].append(query_key(record.query, record.query_id))
-            rows["time"].append(record.time)
-            rows["user"].append(self._user(record.user))
-            rows["length"].append(len(results))
-            shown = rows["doc"]
-            start = len(shown)
-            shown.extend(results)
-        if not clicks:
-            return
-        self.summary.clicks += len(clicks)
-        for doc_id in clicks:
-            if results and doc_id in results:
-                self._clicked.append(start + results.index(doc_id))
-            else:
-                self.summary.clicks_outside_results += bool(results)
-                self._append_click(record, doc_id, 1, 0)
+    def _add_pages(self, block: PageBlock) -> None:
+        shown: list[str] = []
+        others: list[tuple[Any, ...]] = []
+        self.summary.clicks += sum(map(len, block.clicks))
+        for number, (results, clicks) in enumerate(zip(block.results, block.clicks, strict=True)):
+            for doc_id in clicks:
+                if results and doc_id in results:
+                    self._clicked.append(self._n_shown + len(shown) + results.index(doc_id))
+                else:
+                    self.summary.clicks_outside_results += bool(results)
+                    others.append((block.queries[number], doc_id, 1, 0, block.times[number], block.users[number]))
+            shown += results or ()
+        if others:
+            self._append_clicks(*map(list, zip(*others, strict=True)))
+        lengths = [len(results) if results else 0 for results in block.results]
+        self.summary.impressions += len(lengths) - lengths.count(0)
+        self._n_shown += len(shown)
+        columns: dict[str, list[Any]] = {"query": block.queries, "time": block.times, "user": block.users}
+        if not all(lengths):
+            columns = {name: list(compress(values, lengths)) for name, values in columns.items()}
+            lengths = list(filter(None, lengths))
+        for name, values in (columns | {"length": lengths, "doc": shown}).items():
+            self._pages[name].append(_array(name, values, PAGE_COLUMNS))
 
-    def _add_count(self, record: PairCount) -> None:
-        self.summary.pair_rows += 1
-        self.summary.clicks += record.clicks
-        shown = record.impressions if record.impressions is not None else 0
-        self._append_click(record, record.doc_id, record.clicks, shown)
-
-    def _append_click(self, record: Impression | PairCount, doc_id: str, clicks: int, shown: int) -> None:
-        rows = self._clicks
-        rows["query"].append(query_key(record.query, record.query_id))
-        rows["doc"].append(doc_id)
-        rows["clicks"].append(clicks)
-        rows["impressions"].append(shown)
-        rows["time"].append(record.time)
-        rows["user"].append(self._user(record.user))
-
-    def _user(self, user: str | None) -> int:
-        return 0 if user is None else self._users[user] + 1
+    def _append_clicks(self, *columns: list[Any]) -> None:
+        for name, values in zip(CLICK_COLUMNS, columns, strict=True):
+            self._clicks[name].append(_array(name, values, CLICK_COLUMNS))
 
     def flush(self) -> None:
-        pages, clicks = self._pages, self._clicks
-        if not pages["query"] and not clicks["query"]:
+        if not self._n_records:
             return
-        users = np.array([0, *map(self.secret.user, self._users)], dtype=np.uint64)
-        own: dict[str, Array] = {}
-        others: dict[str, Array] = {}
+        pages, clicks = self._pages, self._clicks
+        own = {name: np.concatenate(pages[name] or [[]]).astype(PAGE_COLUMNS[name]) for name in ("length", "time")}
+        others = {
+            name: np.concatenate(clicks[name] or [[]]).astype(CLICK_COLUMNS[name])
+            for name in ("clicks", "impressions", "time")
+        }
         own["query"], others["query"], queries = _numbered(pages["query"], clicks["query"])
         own["doc"], others["doc"], docs = _numbered(pages["doc"], clicks["doc"])
-        for arrays, rows, kinds in ((own, pages, PAGE_COLUMNS), (others, clicks, CLICK_COLUMNS)):
-            arrays["user"] = users[np.array(rows["user"], np.int64)]
-            for column, dtype in kinds.items():
-                if column not in arrays:  # a time of None becomes NaN
-                    arrays[column] = np.array(rows[column], dtype)
+        own["user"], others["user"], users = _numbered(pages["user"], clicks["user"])
+        marks = np.array([0, *map(self.secret.user, users.to_pylist())], dtype=np.uint64)
+        own["user"], others["user"] = marks[own["user"] + 1], marks[others["user"] + 1]
         own["clicked"] = np.zeros(len(own["doc"]), dtype=np.uint8)
         own["clicked"][self._clicked] = 1
         self.summary.has_times |= any(np.isfinite(arrays["time"]).any() for arrays in (own, others))
-        self.summary.has_users |= len(self._users) > 0
+        self.summary.has_users |= len(users) > 0
         self.has_clicks |= len(others["query"]) > 0
         self.has_stated_impressions |= bool(others["impressions"].any())
         self._start()
         self._keep(Batch(own, others, queries, docs))
 
 
-def _numbered(pages: list[str], clicks: list[str]) -> tuple[Array, Array, pa.Array]:
-    """Texts of pages and of clicks as numbers, and the texts by these numbers."""
-    encoded = pa.array(pages + clicks, pa.string()).dictionary_encode()
-    codes = encoded.indices.to_numpy()
-    return codes[: len(pages)], codes[len(pages) :], encoded.dictionary
+def _array(name: str, values: list[Any], kinds: Mapping[str, Any]) -> Any:
+    """Values of a column: texts in Arrow, numbers in NumPy; a time of None becomes NaN."""
+    return pa.array(values, pa.string()) if name in TEXTS else np.array(values, kinds[name])
+
+
+def _numbered(pages: list[pa.Array], clicks: list[pa.Array]) -> tuple[Array, Array, pa.Array]:
+    """Texts of pages and of clicks as numbers, -1 for none, and the texts by these numbers."""
+    encoded = pa.chunked_array([*pages, *clicks], pa.string()).combine_chunks().dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy()
+    n_pages = sum(map(len, pages))
+    return codes[:n_pages], codes[n_pages:], encoded.dictionary

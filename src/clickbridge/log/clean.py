@@ -170,8 +170,8 @@ def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
     return PairCount(
         query,
         clean_id(record.get("doc_id"), "doc_id"),
-        _count(record.get("clicks"), "clicks", 1) or 0,
-        _count(record.get("impressions"), "impressions", None),
+        whole_number(record.get("clicks"), "clicks", 1) or 0,
+        whole_number(record.get("impressions"), "impressions", None),
         query_id,
         clean_user(record),
         event_time(record.get("time"), scale),
@@ -198,7 +198,8 @@ def clean_user(record: Mapping[str, Any]) -> str | None:
     return str(value)
 
 
-def _count(value: Any, what: str, default: int | None) -> int | None:
+def whole_number(value: Any, what: str, default: int | None) -> int | None:
+    """A count that may be missing."""
     if value is None or value == "":
         return default
     try:

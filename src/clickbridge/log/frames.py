@@ -12,10 +12,12 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from clickbridge.frames import arrow_table, frame_rows
+from clickbridge.log.blocks import Block, in_blocks
 from clickbridge.log.clean import RecordError
 from clickbridge.log.documents import DocumentReader
-from clickbridge.log.readers import LogReader, event_join, is_joined, record_cleaner
+from clickbridge.log.readers import LogReader, event_join, is_joined
 from clickbridge.log.recognise import Reading, recognise_documents, recognise_log
+from clickbridge.log.record_cleaner import RecordCleaner
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.source import FIRST, Source
 from clickbridge.types import Document, LogRecord
@@ -39,7 +41,7 @@ class LogFrame(LogReader):
     def __iter__(self) -> Iterator[LogRecord]:
         rows = frame_rows(self.table, _ids(self.layout.columns))
         if not is_joined(self.layout):
-            clean = record_cleaner(self.layout, lists_as_text=False)
+            clean = RecordCleaner(self.layout, lists_as_text=False)
             yield from self._unrepeated(_cleaned(rows, clean, self.rejects, "the log"))
             return
         self.notes = []
@@ -47,6 +49,9 @@ class LogFrame(LogReader):
             yield from self._join(join, enumerate(rows, 1), self.layout, False)
             yield from self._joined(join)
         self.rejects.close()
+
+    def blocks(self) -> Iterator[Block | Document]:
+        return in_blocks(self)
 
 
 class DocumentFrame(DocumentReader):

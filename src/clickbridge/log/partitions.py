@@ -26,8 +26,8 @@ from clickbridge.errors import InputError, SettingError
 from clickbridge.io.secret import Secret
 from clickbridge.log.aggregate import LogAggregator, write_batch
 from clickbridge.log.batches import Array, Batch, Batches, EventBatch, Numbering, Summary
+from clickbridge.log.blocks import without_names
 from clickbridge.log.pair_sums import PairSums, connect
-from clickbridge.log.personal import redacted
 from clickbridge.log.readers import LogReader, is_joined
 from clickbridge.log.recognise import Layout, Reading
 from clickbridge.log.rejects import RejectLog
@@ -121,10 +121,10 @@ def stage(partition: Partition, parts: int) -> tuple[Any, ...]:
     rejects = RejectLog(1.0, _rejects_file(partition))
     log, summary = LogReader((partition.path,), partition.reading, rejects), Summary()
     batches = Batches(partition.secret, keep, summary)
-    for record in log:
-        if isinstance(record, Document) or is_joined(log.layouts[partition.path]):
+    for block in log.blocks():
+        if isinstance(block, Document) or is_joined(log.layouts[partition.path]):
             raise InputError(f"{partition.path} cannot be read without the other files: use --engine local")
-        batches.add(replace(record, query=redacted(record.query)) if partition.hide_names else record)
+        batches.add(without_names(block) if partition.hide_names else block)
     batches.flush()
     has = batches.has_clicks, batches.has_stated_impressions
     found = Staged(log.layouts[partition.path], names, summary, *has, rejects.lines, log.repeated, log.notes)

@@ -19,17 +19,17 @@ from clickbridge.errors import SettingError
 from clickbridge.frames import Frame, is_frame
 from clickbridge.io.bytes_read import BytesRead
 from clickbridge.io.streams import open_stream
-from clickbridge.log.clean import RecordError, clean_session, clean_triple, kind_of, time_scale
-from clickbridge.log.column_names import nested_value
+from clickbridge.log.blocks import Block, in_blocks, repeats
+from clickbridge.log.clean import RecordError
 from clickbridge.log.event_formats import READ, Event
-from clickbridge.log.page_rows import flag, has_pages, is_marked, page_row
+from clickbridge.log.page_rows import has_pages
 from clickbridge.log.recognise import EVENT_LOGS, FIELDS, Layout, Reading, guesses_in_words, recognise_log
+from clickbridge.log.record_cleaner import RecordCleaner, checked_row, renamed_row
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.row_events import RowEvents
 from clickbridge.log.source import Source, open_source
-from clickbridge.log.time_formats import read_time
 from clickbridge.log.trec_session import read_trec_session
-from clickbridge.types import OPAQUE, Document, Impression, LogRecord, PairCount
+from clickbridge.types import OPAQUE, Document, Impression, LogRecord
 from clickbridge.wording import agree, count_of
 
 if TYPE_CHECKING:
@@ -73,7 +73,24 @@ class LogReader:
             self.rejects.end_file()
         self.rejects.close()
 
-    def _all(self) -> Iterator[LogRecord]:
+    def blocks(self) -> Iterator[Block | Document]:
+        """The same records by column, for who takes many at once: several times as fast."""
+        if self.reading.dedupe:
+            yield from in_blocks(self)
+            return
+        self.repeated, before = 0, None
+        try:
+            for block in in_blocks(self._all(by_block=True)):
+                if not isinstance(block, Document):
+                    self.repeated += repeats(block, before)
+                    before = block[-1]
+                yield block
+        finally:
+            self.rejects.end_file()
+        self.rejects.close()
+
+    def _all(self, by_block: bool = False) -> Iterator[Any]:
+        """Records; with `by_block`, blocks of them where that is possible."""
         self.notes = []
         self.reads = BytesRead(self.paths)
         with ExitStack() as ends:
@@ -87,7 +104,7 @@ class LogReader:
                         rows = source.records(self.rejects)
                         yield from self._join(join, rows, layout, source.container == "table")
                     else:
-                        yield from self._read(source, layout)
+                        yield from self._read(source, layout, by_block)
             if join is not None:
                 yield from self._joined(join)
 
@@ -133,18 +150,31 @@ class LogReader:
         layout = recognise_log(source, self.reading)
         return replace(source, first=()), layout  # the first records are not needed any more
 
-    def _read(self, source: Source, layout: Layout) -> Iterator[LogRecord]:
+    def _read(self, source: Source, layout: Layout, by_block: bool) -> Iterator[LogRecord | Block]:
         if layout.format == "trec-session":
             for record in read_trec_session(source.path, source.stream):
                 self.rejects.lines += isinstance(record, Impression)
                 yield record
             return
-        clean = record_cleaner(layout, lists_as_text=source.container == "table")
-        for number, row in source.records(self.rejects):
+        cleaner = RecordCleaner(layout, lists_as_text=source.container == "table")
+        if not by_block or not cleaner.takes_blocks:
+            yield from self._cleaned(source.path, source.records(self.rejects), cleaner)
+            return
+        for numbers, rows in source.pieces(self.rejects):
+            for part in cleaner.blocks(numbers, rows):
+                if isinstance(part, Block):
+                    yield part
+                else:
+                    yield from self._cleaned(source.path, part, cleaner)
+
+    def _cleaned(
+        self, path: str, rows: Iterable[tuple[int, Any]], clean: Callable[[Any], LogRecord]
+    ) -> Iterator[LogRecord]:
+        for number, row in rows:
             try:
                 yield clean(row)
             except RecordError as error:
-                self.rejects.add(source.path, number, str(error))
+                self.rejects.add(path, number, str(error))
 
     def _unrepeated(self, records: Iterator[LogRecord]) -> Iterator[LogRecord]:
         """The records; with `dedupe` each once. Eight bytes stand for a record that was there before."""
@@ -187,47 +217,6 @@ def event_reader(layout: Layout, lists_as_text: bool) -> tuple[Callable[[Any], I
         return lambda record: found if isinstance(found := own(record), list) else (found,), Counter()
     rows = RowEvents(layout, lists_as_text)
     return lambda row: rows.read(renamed_row(checked_row(row), layout.renamed)), rows.others
-
-
-def checked_row(row: Any) -> dict[str, Any]:
-    if type(row) is not dict:
-        raise RecordError(f"a line must be a JSON object, got {kind_of(row)}")
-    return row
-
-
-def record_cleaner(layout: Layout, lists_as_text: bool) -> Callable[[Any], Impression | PairCount]:
-    """A function from a record of a file to a clean one."""
-    columns, scale, form = layout.renamed, time_scale(layout.time_unit), layout.time_format
-    pages = layout.format == "sessions"
-    lists = pages and (lists_as_text or layout.columns.get("doc_id") is not None)
-    shown = layout.format == "shown"
-    as_is = pages and not lists and not columns and form is None
-
-    def clean(row: Any) -> Impression | PairCount:
-        if as_is and type(row) is dict and not is_marked(row.get("results")):
-            return clean_session(row, scale)  # most logs, and most lines
-        row = renamed_row(checked_row(row), columns) if columns else checked_row(row)
-        if shown:
-            row = row | {"clicks": int(flag(row.get("clicks"))), "impressions": 1}
-        if form is not None and "time" in row:
-            row["time"] = read_time(row["time"], form)
-        if not pages:
-            return clean_triple(row, scale if form is None else 1.0)
-        if lists or is_marked(row.get("results")):
-            row = page_row(row, lists_as_text)
-        return clean_session(row, scale if form is None else 1.0)
-
-    return clean
-
-
-def renamed_row(record: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
-    """The record under our names. A value of theirs that has one of our names, and was not meant, gives way."""
-    out = {name: value for name, value in record.items() if name not in columns}
-    for ours, theirs in columns.items():
-        value = nested_value(record, theirs)
-        if value is not None or theirs in record:
-            out[ours] = value
-    return out
 
 
 def read_log(

@@ -6,7 +6,7 @@ A log and a file of documents are both this. What the records mean is for `recog
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, BinaryIO
@@ -16,7 +16,7 @@ import orjson
 from clickbridge.errors import InputError
 from clickbridge.io.encodings import check_encoding, guess_encoding, recoded, rewound
 from clickbridge.io.json_text import parse_json
-from clickbridge.io.streams import PARQUET, file_stem_suffix, lines
+from clickbridge.io.streams import PARQUET, file_stem_suffix, line_blocks, lines
 from clickbridge.log.column_names import dotted_names
 from clickbridge.log.envelopes import is_wrapped, unwrapped
 from clickbridge.log.json_objects import json_objects, nesting
@@ -35,6 +35,7 @@ from clickbridge.log.tables import (
 HEAD = 1 << 18
 FIRST = 1000
 """Bytes, and records, that are looked at before the rest is read."""
+ROWS_AT_ONCE = 300
 _SUFFIXES = {
     ".jsonl": "json", ".ndjson": "json", ".json": "json", ".csv": "table", ".tsv": "table", ".xml": "xml",
     ".parquet": "parquet", ".pq": "parquet",
@@ -67,6 +68,32 @@ class Source:
             yield from parquet_rows(self.stream, self.path, rejects)
         else:
             yield from _json_records(self, rejects)
+
+    @property
+    def is_lines(self) -> bool:
+        """Whether each line is a record in JSON."""
+        return self.container == "json" and self.depth is None and not self.wrapped
+
+    def pieces(self, rejects: RejectLog) -> Iterator[tuple[Sequence[int], list[Any]]]:
+        """The same, some hundred at a time: their lines or rows, and the records. Of JSON objects that are not lines,
+        each by itself."""
+        if not self.is_lines:
+            at_once = 1 if self.container == "json" else ROWS_AT_ONCE
+            records = self.records(rejects)
+            while some := list(islice(records, at_once)):
+                yield [number for number, _ in some], [record for _, record in some]
+            return
+        number = 1
+        for block in line_blocks(self.stream, self.path):
+            try:
+                values = list(map(orjson.loads, block))
+            except orjson.JSONDecodeError:
+                for own, value in _parsed(self, enumerate(block, number), rejects):
+                    yield (own,), [value]  # so that rejects come in the order of the lines
+            else:
+                rejects.lines += len(values)
+                yield range(number, number + len(values)), values
+            number += len(block)
 
 
 def open_source(
@@ -179,7 +206,11 @@ def _json_records(source: Source, rejects: RejectLog) -> Iterator[tuple[int, Any
         raw: Iterator[bytes] = lines(source.stream, source.path, ends=True)  # to JSON they are blanks
     else:
         raw = json_objects(source.stream, source.path, source.depth)
-    for number, line in enumerate(raw, 1):
+    yield from _parsed(source, enumerate(raw, 1), rejects)
+
+
+def _parsed(source: Source, raw: Iterable[tuple[int, bytes]], rejects: RejectLog) -> Iterator[tuple[int, Any]]:
+    for number, line in raw:
         if not line or line.isspace():
             continue
         try:

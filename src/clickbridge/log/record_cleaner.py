@@ -1,0 +1,84 @@
+"""From the records of a file, under whatever names, to clean ones: one at a time, or a block at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from clickbridge.log.blocks import Block, pages_in, pairs_in
+from clickbridge.log.clean import RecordError, clean_session, clean_triple, kind_of, time_scale
+from clickbridge.log.column_names import nested_value
+from clickbridge.log.page_rows import flag, is_marked, page_row
+from clickbridge.log.recognise import Layout
+from clickbridge.log.time_formats import read_time
+from clickbridge.types import Impression, PairCount
+
+BY_THEMSELVES = 20
+"""So few records are cleaned one by one where a block of them cannot be cleaned at once."""
+Numbered = tuple[int, Any]
+
+
+class RecordCleaner:
+    """Cleans the records of a file by its layout. Called, it gives a clean record or raises a RecordError."""
+
+    def __init__(self, layout: Layout, lists_as_text: bool) -> None:
+        self.columns, self.lists_as_text = layout.renamed, lists_as_text
+        self.form = layout.time_format
+        self.scale = time_scale(layout.time_unit) if self.form is None else 1.0
+        self.pages, self.shown = layout.format == "sessions", layout.format == "shown"
+        self.lists = self.pages and (lists_as_text or layout.columns.get("doc_id") is not None)
+
+    def __call__(self, row: Any) -> Impression | PairCount:
+        row = self.named(checked_row(row))
+        if self.shown:
+            row = row | {"clicks": int(flag(row.get("clicks"))), "impressions": 1}
+        if self.form is not None and "time" in row:
+            row = row | {"time": read_time(row["time"], self.form)}
+        if not self.pages:
+            return clean_triple(row, self.scale)
+        if self.lists or is_marked(row.get("results")):
+            row = page_row(row, self.lists_as_text)
+        return clean_session(row, self.scale)
+
+    def named(self, row: Any) -> Any:
+        """A record under our names; one that is no object as it is."""
+        return renamed_row(row, self.columns) if self.columns and type(row) is dict else row
+
+    @property
+    def takes_blocks(self) -> bool:
+        """Whether records may be cleaned many at once; others are rewritten first, each by itself."""
+        return not self.shown and self.form is None and not self.lists
+
+    def blocks(self, numbers: Sequence[int], rows: list[Any]) -> Iterator[Block | Iterator[Numbered]]:
+        """Records in blocks; those that a block cannot hold come as they are with their numbers, in their place."""
+        found = self._block(rows)
+        if found is not None:
+            yield found
+        elif len(rows) <= BY_THEMSELVES:
+            yield zip(numbers, rows, strict=True)
+        else:
+            half = len(rows) // 2
+            yield from self.blocks(numbers[:half], rows[:half])
+            yield from self.blocks(numbers[half:], rows[half:])
+
+    def _block(self, rows: list[Any]) -> Block | None:
+        if {*map(type, rows)} != {dict}:
+            return None
+        named = [self.named(row) for row in rows] if self.columns else rows
+        return pages_in(named, self.scale) if self.pages else pairs_in(named, self.scale)
+
+
+def checked_row(row: Any) -> dict[str, Any]:
+    if type(row) is not dict:
+        raise RecordError(f"a line must be a JSON object, got {kind_of(row)}")
+    return row
+
+
+def renamed_row(record: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+    """The record under our names. A value of theirs that has one of our names, and was not meant, gives way."""
+    out = {name: value for name, value in record.items() if name not in columns}
+    for ours, theirs in columns.items():
+        value = nested_value(record, theirs)
+        if value is not None or theirs in record:
+            out[ours] = value
+    return out
