@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from clickbridge import BM25, ClickGraph, Document, Impression, PairCount, ResultList, compare, evaluate
+from clickbridge import BM25, ClickGraph, Document, Impression, PairCount, Ranking, ResultList, compare, evaluate
 from clickbridge.errors import InputError
 
 
@@ -25,8 +27,49 @@ def test_whole_numbers_are_ids() -> None:
 
 
 def test_text_is_no_list() -> None:
-    with pytest.raises(InputError, match="clicks of a page are a list of document ids, as \\['d1'\\]"):
+    with pytest.raises(InputError, match="clicks of a page must be a list of document ids, such as \\['d1'\\]"):
         Impression("pizza", ["d1"], "d1")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="results of a list must be a list of document ids, such as \\['d1'\\]"):
+        ResultList("1", "pizza", "d1")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="fields of document 'd1' must be text by name"):
+        Document("d1", "Pizza")  # type: ignore[arg-type]
+
+
+def test_what_is_no_record_or_no_query_is_refused(tmp_path: Path) -> None:
+    docs = [Document("1", {"title": "Halo"}), Document("2", {"title": "Pizza"})]
+    model = BM25().fit(ClickGraph.build([PairCount("halo", "1")], docs))
+    for refused in (
+        lambda: ClickGraph.build("log.jsonl"),  # type: ignore[arg-type]
+        lambda: model.update(tmp_path / "log.jsonl"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InputError, match=r"log must be records, not a path: give read_log\('.*log.jsonl'\)"):
+            refused()
+    for refused in (
+        lambda: ClickGraph.build([("halo", "1")]),  # type: ignore[list-item]
+        lambda: model.update([("halo", "1")]),  # type: ignore[list-item]
+    ):
+        with pytest.raises(InputError, match=r"a log holds Impression, PairCount and Document objects; got \('halo'"):
+            refused()
+    with pytest.raises(InputError, match="a query must be text; got 7"):
+        model.rank(7)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="queries must be a list of texts, such as \\['halo'\\]; got the text 'halo'"):
+        model.rank_many("halo")
+    with pytest.raises(InputError, match="remove must be a list of document ids, such as \\['2'\\]; got the text '2'"):
+        model.update(remove="2")
+    assert model.update(remove=[2]).doc_ids_ == ["1"]  # type: ignore[list-item]
+
+
+def test_measures_may_be_a_list_of_names() -> None:
+    docs = [Document("1", {"title": "Halo"}), Document("2", {"title": "x"})]
+    graph = ClickGraph.build([PairCount("halo", "1")], docs)
+    lists = [ResultList("7", "halo", ["2", "1"], [0, 1])]
+    model = BM25().fit(graph)
+    assert evaluate(model, lists, ["nDCG@5", "MRR"]).means == evaluate(model, lists, "nDCG@5, MRR").means
+    assert compare(graph, lists, {"mine": model}, measures=["MRR"]).measures == ["RR"]
+
+
+def test_a_ranking_without_documents_says_so() -> None:
+    assert (str(Ranking()), Ranking()._repr_html_()) == ("no documents", "<p>no documents</p>")
 
 
 def test_fields_by_any_case_and_as_a_mapping() -> None:

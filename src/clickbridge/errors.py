@@ -32,7 +32,7 @@ class InputError(ClickbridgeError):
 
 
 class ArtifactError(ClickbridgeError):
-    """A GRAPH or MODEL folder is missing, damaged, locked, too new, or something else entirely."""
+    """A GRAPH or MODEL folder is missing, damaged, locked, of a newer format, or something else."""
 
 
 class MissingPart(ClickbridgeError):
@@ -40,7 +40,7 @@ class MissingPart(ClickbridgeError):
 
 
 class NotFitted(ClickbridgeError, AttributeError):
-    """A model was used before `fit`. An AttributeError too, so that `hasattr` answers."""
+    """A model was used before `fit`. Also an AttributeError, so that `hasattr` works."""
 
 
 class NotSupported(ClickbridgeError):

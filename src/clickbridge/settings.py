@@ -88,11 +88,15 @@ class Setting:
             elif not isinstance(value, str):
                 value = _written(value)
         except (ValueError, KeyError, TypeError, OverflowError):
-            raise SettingError(f"{self.name} must be {self.limits}; got {value!r}") from None
+            raise self._refusal(value) from None
         outside = (self.low is not None and not value >= self.low) or (self.high is not None and not value <= self.high)
         if outside or (self.choices and value not in self.choices):
-            raise SettingError(f"{self.name} must be {self.limits}; got {value!r}")
+            raise self._refusal(value)
         return value
+
+    def _refusal(self, value: Any) -> SettingError:
+        listed = self.choices or isinstance(self.default, bool)
+        return SettingError(f"{self.name} must be {'one of ' if listed else ''}{self.limits}; got {value!r}")
 
 
 def _written(value: Any) -> str:
@@ -175,8 +179,8 @@ class Printed(Settings):
 
     as_printed: bool = setting(
         False,
-        "the algorithm, features and constants of the paper, nothing of ours; a setting that you change from its "
-        "default still counts",
+        "the algorithm, features and constants of the paper, without our changes; a setting that you change still "
+        "applies",
         group="09, 11M, 11R, 12, 13",
     )
 
@@ -193,7 +197,7 @@ class Counting(Settings):
     min_clicks: int = setting(1, "minimum clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
     response: str = setting(
         "clicks",
-        "what a pair's clicks are worth: the count, log(1 + count), log(count) as 11M has it (log-t: one click is "
+        "what a pair's clicks are worth: the count, log(1 + count), log(count) as in 11M (log-t: one click is "
         "worth nothing), or the count corrected for rank: coec, pbm or ips (need result pages); debiased is "
         "another name of pbm",
         choices=("clicks", "log", "log-t", "coec", "pbm", "ips", "debiased"),

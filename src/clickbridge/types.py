@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, NamedTuple, TypeVar
 
-from clickbridge.errors import InputError
+from clickbridge.errors import InputError, shown
 from clickbridge.frames import Table, Value, html_table, make_frame
 
 Id = TypeVar("Id", str, str | None)
@@ -20,6 +21,12 @@ def as_id(value: Id) -> Id:
 def as_ids(values: list[str]) -> list[str]:
     """Ids as text; the same list where the first is text already."""
     return values if not values or type(values[0]) is str else [as_id(value) for value in values]
+
+
+def check_ids(what: str, ids: object) -> None:
+    """Refuses a text where a list of ids is needed: it would be read letter by letter."""
+    if isinstance(ids, str):
+        raise InputError(f"{what} must be a list of document ids, such as [{ids!r}]; got the text {ids!r}")
 
 
 @dataclass(slots=True)
@@ -57,8 +64,7 @@ class Impression:
     def __post_init__(self) -> None:
         results, clicks = self.results, self.clicks
         for name, ids in () if type(clicks) is list is type(results) else (("results", results), ("clicks", clicks)):
-            if isinstance(ids, str):
-                raise InputError(f"{name} of a page are a list of document ids, as [{ids!r}]; got the text {ids!r}")
+            check_ids(f"{name} of a page", ids)
         if results and type(results[0]) is not str:
             self.results = as_ids(results)
         if clicks and type(clicks[0]) is not str:
@@ -93,12 +99,12 @@ class PairCount:
 
 @dataclass(slots=True)
 class Document:
-    """A document: its id, its text by field, and dense vectors by name where it brings some.
+    """A document: its id, its text by field, and dense vectors by name if it has some.
 
     Parameters
     ----------
     doc_id : str
-        Its id, as the log has it.
+        Its id, as in the log.
     fields : mapping of str to str
         Text by field. `title`, `name` and `heading` count more than others where nothing is learned.
     vectors : mapping of str to sequence of float, optional
@@ -116,6 +122,12 @@ class Document:
 
     def __post_init__(self) -> None:
         self.doc_id = as_id(self.doc_id)
+        fields: object = self.fields
+        if isinstance(fields, str):
+            raise InputError(
+                f"fields of document {self.doc_id!r} must be text by name, such as {{'title': 'Pizza'}}; got "
+                f"{shown(fields)}"
+            )
 
 
 @dataclass(slots=True)
@@ -196,19 +208,19 @@ class Ranking(Sequence[Hit]):
         return [{"rank": i, "doc_id": h.doc_id, "score": h.score, "title": t} for i, (h, t) in enumerate(shown, 1)]
 
     def to_frame(self, kind: str | None = None) -> Table:
-        """The rows as a pandas frame where pandas is installed, else as Polars or Arrow; or as `kind` says."""
+        """The rows as a data frame: pandas where it is installed, else Polars or Arrow; `kind` chooses one of them."""
         rows = self.rows()
         return make_frame({name: [row[name] for row in rows] for name in ("rank", "doc_id", "score", "title")}, kind)
 
     def __str__(self) -> str:
         width = max((len(hit.doc_id) for hit in self.hits), default=0)
         lines = [f"{r['rank']:>4}  {r['doc_id']:<{width}}  {r['score']:10.4f}  {r['title']}" for r in self.rows()]
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join(line.rstrip() for line in lines) or "no documents"
 
     __repr__ = __str__  # an interpreter shows what a notebook does
 
     def _repr_html_(self) -> str:
-        return html_table(self.rows())
+        return html_table(self.rows()) if self.hits else "<p>no documents</p>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,11 +316,27 @@ class ResultList:
     vectors: Mapping[str, Sequence[float]] | None = None
 
     def __post_init__(self) -> None:
+        check_ids("results of a list", self.results)
         self.query_id, self.results = as_id(self.query_id), as_ids(self.results)
 
 
 LogRecord = Impression | PairCount | Document
 """What a log is read into."""
+
+
+def check_records(log: object, docs: object) -> None:
+    """Refuses the path of a file where what is read from it is needed."""
+    for name, given in (("log", log), ("docs", docs)):
+        if isinstance(given, str | PathLike):
+            raise InputError(f"{name} must be records, not a path: give read_{name}({str(given)!r})")
+
+
+def check_record(record: object) -> None:
+    """Refuses what is no record of a log."""
+    if not isinstance(record, LogRecord):
+        raise InputError(f"a log holds Impression, PairCount and Document objects; got {shown(record)}")
+
+
 OPAQUE = "\x1f"
 """Prefix of the key of a query that has no text: normalised text can never contain it."""
 

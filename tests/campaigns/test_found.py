@@ -39,5 +39,5 @@ def test_a_forged_model_is_refused(spec: str, name: str, change: Callable[[Array
 def test_a_forged_graph_is_refused(tmp_path: Path) -> None:
     graph = graph_of(pages(), tmp_path / "g")
     replaced(tmp_path / "g", "pairs.clicks", graph.pairs.clicks.astype("U3"))
-    with pytest.raises(ArtifactError, match="pairs has clicks that are no such numbers: ingest again"):
+    with pytest.raises(ArtifactError, match="pairs has clicks of the wrong type: ingest again"):
         ClickGraph.open(tmp_path / "g")

@@ -77,10 +77,10 @@ def test_update_with_limits_gives_the_same_model(call: Run, tiny: Path) -> None:
     ("words", "line"),
     [
         (["--engine", "nonsense"], "--engine is local, ray, ray://HOST:PORT or gpu; got 'nonsense'"),
-        (["--memory", "nonsense"], "--memory is a size, as 12GiB or 800MiB; got 'nonsense'"),
-        (["--memory", "12 parsecs"], "--memory is a size, as 12GiB or 800MiB; got '12 parsecs'"),
-        (["--memory", "-1GiB"], "--memory is a size, as 12GiB or 800MiB; got '-1GiB'"),
-        (["--memory", ""], "--memory is a size, as 12GiB or 800MiB; got ''"),
+        (["--memory", "nonsense"], "--memory is a size, such as 12GiB or 800MiB; got 'nonsense'"),
+        (["--memory", "12 parsecs"], "--memory is a size, such as 12GiB or 800MiB; got '12 parsecs'"),
+        (["--memory", "-1GiB"], "--memory is a size, such as 12GiB or 800MiB; got '-1GiB'"),
+        (["--memory", ""], "--memory is a size, such as 12GiB or 800MiB; got ''"),
     ],
 )
 def test_engines_and_sizes_that_are_none(call: Run, tiny: Path, words: list[str], line: str) -> None:

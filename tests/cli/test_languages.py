@@ -9,7 +9,7 @@ from typing import Any
 
 Run = Callable[..., Any]
 TEXT = "Die Lieferung ist nicht angekommen und der Kunde möchte sein Geld zurück, aber es ist noch nicht da"
-LINE = "the text looks German: language=german; language=english takes the English stemmer\n"
+LINE = "the text looks German, so language=german is used; set language=english for the English stemmer\n"
 
 
 def test_a_german_collection(call: Run, tmp_path: Path) -> None:

@@ -40,6 +40,20 @@ def test_simulate_does_not_write_into_a_graph(call: Run, tiny: Path) -> None:
     assert sorted((tiny / "graph").iterdir()) == before
 
 
+def test_simulate_does_not_write_into_a_file(call: Run, tiny: Path) -> None:
+    result = call("simulate", "--out", tiny / "log.jsonl")
+    assert result.code == 1
+    assert "log.jsonl is a file: --out is the folder to write the simulated log to" in result.err
+
+
+@pytest.mark.parametrize("spec", ["rmls", "bltm"])
+def test_fit_prints_no_long_lists(call: Run, tiny: Path, spec: str) -> None:
+    result = call("fit", tiny / "graph", "--model", spec, "--out", tiny / "new", "--dim", "2", "--set", "iterations=3")
+    assert result.code == 0
+    assert not any(line.startswith(("trace", "bounds")) for line in result.out.splitlines())
+    assert max(map(len, result.out.splitlines())) < 100
+
+
 def test_similar_to_nothing_names_the_query(call: Run, tiny: Path) -> None:
     result = call("similar", tiny / "model", "--query", "")
     assert "None" not in result.err

@@ -273,7 +273,7 @@ def test_what_cannot_be_forgotten(graph: Path, call: Run, tmp_path: Path) -> Non
     assert done.code == 1
     assert "holds no users: nothing in it can be attributed to one person" in done.err
     done = call("forget", tmp_path, "--user", "me")
-    assert "is no GRAPH, no MODEL and no learner's STATE" in done.err
+    assert "is not a GRAPH, a MODEL or a learner's STATE" in done.err
     assert call("forget", graph, "--user", "me", "--refit").code == 2
 
 
@@ -282,7 +282,7 @@ def test_a_model_is_fitted_again(graph: Path, call: Run, tmp_path: Path) -> None
     assert call("fit", graph, "--model", "bm25+cos-click", "--out", model).code == 0
     refused = call("forget", model, "--user", PERSON)
     assert refused.code == 1
-    assert "no person can be told apart: fit it again from the GRAPH, with --refit --graph GRAPH" in refused.err
+    assert "does not know who clicked: fit it again from the GRAPH, with --refit --graph GRAPH" in refused.err
     assert found_in(model, ALONE) != []
     done = call("forget", model, "--user", PERSON, "--refit", "--graph", graph)
     assert done.code == 0, done.err

@@ -92,7 +92,7 @@ def test_given(ranked: Run) -> None:
 def test_rank_says_what_has_no_score(call: Run, tiny: Path) -> None:
     (tiny / "in.jsonl").write_text('{"query":"zzz","results":["ny"]}\n{"query":"pizza","results":["pizza"]}\n')
     result = call("rank", tiny / "model", "--lists", tiny / "in.jsonl", "--out", tiny / "out.run")
-    assert result.err == "bm25 has no score for 1 of 2 lists: their order is as it came\n"
+    assert result.err == "bm25 has no score for 1 of 2 lists: these keep their order\n"
 
 
 def test_command_and_library_agree(ranked: Run, tiny: Path) -> None:

@@ -135,7 +135,8 @@ def test_evaluate_against_a_baseline(command: Run, tiny: Path) -> None:
     }  # fmt: skip
     table = command(*line)
     assert table.code == 0
-    columns, good, _ = table.out.splitlines()
+    quality, tests = table.out.split("\n\n\n")
+    columns, good = ("  ".join(lines) for lines in zip(quality.splitlines()[:2], tests.splitlines()[:2], strict=True))
     for name in ("nDCG@5 gain", "p t test", "p random", "p sign", "won tied lost"):
         columns = columns.replace(name, name.replace(" ", "-"))
     row = dict(zip(columns.split(), good.split(), strict=True))
@@ -261,7 +262,7 @@ def test_wrong_usage_exits_2(call: Run, words: list[str]) -> None:
         (["--set", "lmir.mu=3"], "no part of bm25 has the setting 'lmir.mu'"),
         (["--min-clicks", "0"], "min_clicks must be a whole number, at least 1; got 0"),
         (["--half-life", "nan"], "half_life must be a number, at least 0; got nan"),
-        (["--response", "sqrt"], "response must be clicks, log, log-t, coec, pbm, ips, debiased; got 'sqrt'"),
+        (["--response", "sqrt"], "response must be one of clicks, log, log-t, coec, pbm, ips, debiased; got 'sqrt'"),
         (["--fields", "titel"], "no field 'titel' in the documents; they have body, title, year"),
         (["--model", "bm26"], "no model 'bm26' in 'bm26'; there are auto, given, vsm, bm25, lmir"),
         (["--model", "bm25+bm25"], "'bm25+bm25' names a model twice"),
@@ -356,7 +357,7 @@ def test_columns_are_renamed(call: Run, tmp_path: Path) -> None:
     for wrong in ("query", "=q", "query="):
         refused = call("ingest", tmp_path / "log.csv", "--columns", wrong, "--out", tmp_path / "g2")
         assert refused.code == 2
-        assert "--columns takes ours=theirs, as time=click_time" in refused.err
+        assert "--columns takes ours=theirs, such as time=click_time" in refused.err
 
 
 def test_rejects_file_is_kept(call: Run, tiny: Path) -> None:

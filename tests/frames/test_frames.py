@@ -196,5 +196,5 @@ print(clickbridge.ClickGraph.from_frame(log).n_docs)
 
 
 def test_clicks_as_text_are_refused_where_they_are_made() -> None:
-    with pytest.raises(InputError, match=r"clicks of a page are a list of document ids, as \['d1'\]"):
+    with pytest.raises(InputError, match=r"clicks of a page must be a list of document ids, such as \['d1'\]"):
         Impression("q", ["d1"], "d1")  # type: ignore[arg-type]

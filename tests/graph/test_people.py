@@ -164,9 +164,9 @@ def test_clicked_ids_that_no_document_has() -> None:
     log = [PairCount("q", "a1", 3), PairCount("q", "zz", 5), PairCount("q", "7", 2), PairCount("q", "9", 1)]
     found = unmatched_ids(ClickGraph.build(log, docs))
     assert found == UnmatchedIds(9, 11, 3, 4, "a1", "A1")
-    assert str(found) == "9 of 11 clicks are on ids that no document has, as 'a1'; the documents have 'A1'"
+    assert str(found) == "9 of 11 clicks are on ids that no document has, such as 'a1'; the documents have 'A1'"
     found = unmatched_ids(ClickGraph.build(log[1:], docs))
-    assert str(found) == "6 of 8 clicks are on ids that no document has, as 'zz'"
+    assert str(found) == "6 of 8 clicks are on ids that no document has, such as 'zz'"
     assert unmatched_ids(ClickGraph.build([PairCount("q", "07.0")], docs)) == UnmatchedIds(1, 1, 1, 1, "07.0", "7")
     assert unmatched_ids(ClickGraph.build([PairCount("q", "7")], docs)) == UnmatchedIds(0, 1, 0, 1)
     assert unmatched_ids(ClickGraph.build(log)) is None

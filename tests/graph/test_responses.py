@@ -182,13 +182,16 @@ def test_debiased_is_pbm() -> None:
 def test_without_pages_it_says_that_it_cannot(response: str) -> None:
     found = responses(plain(), response=response)
     assert (found.matrix != responses(plain()).matrix).nnz == 0
-    assert "the log has no result pages, so clicks count" in found.notes[0]
+    assert "needs result pages, and the log has none: plain clicks are used" in found.notes[0]
 
 
 @pytest.mark.parametrize("response", ["coec", "pbm", "ips"])
 def test_the_curve_is_said(response: str) -> None:
     graph = ClickGraph.build([Impression("q", ["a", "b"], ["a"])] * 3)
-    assert "chance of a look at ranks 1 to 2, over rank 1: 1.00 0.00" in responses(graph, response=response).notes[-1]
+    assert (
+        "chance that ranks 1 to 2 are looked at, relative to rank 1: 1.00 0.00"
+        in responses(graph, response=response).notes[-1]
+    )
 
 
 @pytest.mark.parametrize(("n_pages", "most"), [(1_000, 0.12), (10_000, 0.05), (60_000, 0.03)])

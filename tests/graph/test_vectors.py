@@ -177,7 +177,7 @@ def test_a_file_without_vectors_is_refused(tmp_path: Path) -> None:
             ("side", "id", "vector"), zip(*rows, strict=True), ("string", "string", pa.list_(pa.float32())),
             strict=True)})  # fmt: skip
         pq.write_table(table, tmp_path / f"{n}.parquet")
-        with pytest.raises(InputError, match="has no vector of side query or doc: check --vectors m"):
+        with pytest.raises(InputError, match="has no vector whose side is query or doc: check --vectors m"):
             ClickGraph.build(LOG, DOCS, vectors={"m": str(tmp_path / f"{n}.parquet")})
 
 

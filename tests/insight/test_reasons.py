@@ -44,6 +44,13 @@ def test_memory_of_the_same_query(graph: ClickGraph) -> None:
     assert reasons(fitted, "ny pizza", "york")[0].text == "people who typed *ny pizza* clicked this document"
 
 
+def test_the_query_itself_is_not_a_query_like_it(graph: ClickGraph) -> None:
+    fitted = build_model("pls").fit(graph).fitted
+    told = [reason.text for reason in reasons(fitted, "NY pizza", "york")]
+    assert any("a query like yours" in text for text in told)
+    assert not any("*ny pizza*, a query like yours" in text for text in told)
+
+
 def test_a_query_of_too_few_is_not_named(graph: ClickGraph) -> None:
     fitted = build_model("pls", {"views": "word"}).fit(graph).fitted
     assert any("*fjord*" in reason.text for reason in reasons(fitted, "fjord again", "oslo"))

@@ -41,7 +41,7 @@ def test_a_good_log_passes_every_check(tmp_path: Path) -> None:
     assert {name: check.verdict for name, check in found.items() if check.verdict != PASS} == {}
     assert worst(list(found.values())) == PASS
     assert found["clicks"].count == 1200
-    assert found["positions"].found.startswith("clicks by place: 1: 33%, 2: 33%, 3: 33%")
+    assert found["positions"].found.startswith("clicks by position: 1: 33%, 2: 33%, 3: 33%")
 
 
 def test_each_trouble_is_told_with_count_and_example(tmp_path: Path) -> None:

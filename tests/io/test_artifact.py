@@ -325,9 +325,7 @@ def test_opening_what_is_not_there(tmp_path: Path) -> None:
     write(tmp_path / "graph", [1])
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("text")
-    refused(
-        "no model at .*: give the folder that was written with --out", lambda: open_artifact(tmp_path / "x", "model")
-    )
+    refused("no model at .*: give the folder that it was saved to", lambda: open_artifact(tmp_path / "x", "model"))
     refused(r"is not a model: it has no manifest\.json", lambda: open_artifact(tmp_path / "folder", "model"))
     refused(r"is not a model: it has no manifest\.json", lambda: open_artifact(tmp_path / "file", "model"))
     refused("is a graph; a model is needed here", lambda: open_artifact(tmp_path / "graph", "model"))

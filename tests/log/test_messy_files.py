@@ -282,7 +282,7 @@ def test_ids_that_match_no_document(clicked: str, known: str, meant: str) -> Non
     found = unmatched_ids(graph)
     assert found is not None
     assert (found.clicks, found.all_clicks, found.example, found.meant) == (1, 1, clicked, meant)
-    assert f"1 of 1 click is on ids that no document has, as {clicked!r}" in str(found)
+    assert f"1 of 1 click is on ids that no document has, such as {clicked!r}" in str(found)
 
 
 @given(

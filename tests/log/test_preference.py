@@ -57,7 +57,7 @@ def test_counts_need_no_pages() -> None:
     assert list(zip(found.query, found.better, found.worse, strict=True)) == [(1, 0, 1), (3, 1, 0)]
     with pytest.raises(MissingPart, match=r"preference clicked needs result pages.*use counts"):
         preferences(graph.impressions, graph.pairs, "clicked")
-    with pytest.raises(SettingError, match="preference must be auto, skip-above"):
+    with pytest.raises(SettingError, match="preference must be one of auto, skip-above"):
         preferences(graph.impressions, graph.pairs, "skip")
 
 

@@ -155,7 +155,7 @@ def test_names(text: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no measure ''; there are nDCG, AP, RR, P, R, as nDCG@5 or AP(rel=2)"),
+        ("", "no measure ''; there are nDCG, AP, RR, P, R, such as nDCG@5 or AP(rel=2)"),
         ("GMAP", "no measure 'GMAP'; there are"),
         ("nDCG@", "no measure 'nDCG@'; there are"),
         ("nDCG@-1", "no measure 'nDCG@-1'; there are"),
@@ -163,8 +163,8 @@ def test_names(text: str, name: str) -> None:
         ("AP(rel=2.)", "no measure 'AP(rel=2.)'; there are"),
         ("AP(rel=1.2.3)", "no measure 'AP(rel=1.2.3)'; there are"),
         ("AP(rel=.)", "no measure 'AP(rel=.)'; there are"),
-        ("P", "P needs a cut-off, as P@5"),
-        ("R(rel=2)", "R needs a cut-off, as R@5"),
+        ("P", "P needs a cut-off, such as P@5"),
+        ("R(rel=2)", "R needs a cut-off, such as R@5"),
         ("nDCG@0", "'nDCG@0': the cut-off must be at least 1 and rel above 0"),
         ("AP(rel=0)", "'AP(rel=0)': the cut-off must be at least 1 and rel above 0"),
         ("nDCG(rel=2)@5", "'nDCG(rel=2)@5': nDCG counts every grade and takes no rel; write nDCG@5"),

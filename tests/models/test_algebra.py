@@ -134,7 +134,7 @@ def test_too_few_lists_give_equal_weights_and_a_note(small_graph: ClickGraph) ->
 
 @pytest.mark.parametrize("weights", ["1", "1,2,3", "a,b", "1,nan", "1,inf", "", "0,0"])
 def test_weights_that_do_not_fit(weights: str, small_graph: ClickGraph) -> None:
-    with pytest.raises(SettingError, match=r"weights of vsm\+bm25 are 2 numbers, not all 0, as 1,0.5; got"):
+    with pytest.raises(SettingError, match=r"weights of vsm\+bm25 are 2 numbers, not all 0, such as 1,0.5; got"):
         Sum([VSM(), BM25()], weights=weights).fit(small_graph)
 
 

@@ -82,7 +82,7 @@ def test_cells_follow_updates_and_fits(few: None) -> None:
 def test_a_sum_is_searched_exactly_and_says_so(few: None) -> None:
     settings = {**ANN, "weights": "1,1"}
     model = build_model("bm25+pls", settings).fit(GRAPH)
-    assert "pls: a sum is searched exactly; search=ann serves a model by itself" in model.notes_
+    assert "pls: search=ann is for a model by itself; a sum is searched exactly" in model.notes_
     exact = build_model("bm25+pls", settings | {"search": "exact"}).fit(GRAPH)
     for q in LOG[:20]:
         assert model.rank(q.query) == exact.rank(q.query)

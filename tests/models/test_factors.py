@@ -322,5 +322,5 @@ def test_an_update_learns_again_with_the_same_passes(name: str, small_graph: Cli
 
 
 def test_limits() -> None:
-    with pytest.raises(SettingError, match="training must be pairwise, squared, logistic; got 'hinge'"):
+    with pytest.raises(SettingError, match="training must be one of pairwise, squared, logistic; got 'hinge'"):
         build_model("svdfeature", {"training": "hinge"})

@@ -41,7 +41,7 @@ def test_ids_may_be_whole_numbers_and_are_a_list() -> None:
     docs = [clickbridge.Document("1", {"title": "Pizza"}), clickbridge.Document("2", {"title": "Rome"})]
     model = BM25().fit(ClickGraph.build(log, docs))
     assert model.rerank("pizza", [2, 1]).doc_ids == ["1", "2"]  # type: ignore[list-item]
-    with pytest.raises(InputError, match=r"a list of document ids is needed, as \['1'\]; got the text '1'"):
+    with pytest.raises(InputError, match=r"doc_ids must be a list of document ids, such as \['1'\]; got the text '1'"):
         model.score("pizza", "1")
 
 

@@ -63,7 +63,7 @@ def test_a_person_is_forgotten(store_url: str, tmp_path: Path) -> None:
     code, out, err = run(store_url, "--user", PERSON)
     assert code == 0, err
     assert "forgotten: 40 events and 40 answers that they clicked" in err
-    assert "looked again: 0 events of this user are left" in err
+    assert "checked: 0 events of this user are left" in err
     assert PERSON not in out + err
     with closing(Store(store_url)) as store:
         mine = store.secret.user(PERSON)

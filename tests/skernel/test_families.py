@@ -81,7 +81,7 @@ def test_a_series_that_does_not_converge_is_refused() -> None:
         PowerSeries((1.0, -1.0))
     with pytest.raises(SettingError, match="not negative"):
         MultipleKernels([-1.0])
-    with pytest.raises(SettingError, match="family must be product"):
+    with pytest.raises(SettingError, match="family must be one of product"):
         family("polynomial")
     ones, first = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
     for used in (

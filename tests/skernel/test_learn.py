@@ -48,7 +48,7 @@ def test_refusals() -> None:
     with pytest.raises(SettingError, match="hinge loss needs responses -1 and 1: use squared"):
         learn_responses(gram, np.array([0.0, 1.0]))
     learn_responses(gram, np.array([0.0, 1.0]), loss="squared")
-    with pytest.raises(SettingError, match="loss must be hinge, squared, logistic; got 'cubic'"):
+    with pytest.raises(SettingError, match="loss must be one of hinge, squared, logistic; got 'cubic'"):
         learn_responses(gram, np.array([1.0, 1.0]), loss="cubic")
     with pytest.raises(SettingError, match="lambda must be above 0; got 0"):
         learn_preferences(gram, np.array([0]), np.array([1]), 0.0)

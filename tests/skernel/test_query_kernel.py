@@ -137,7 +137,7 @@ def test_weights_that_make_no_kernel(weights: dict[str, float]) -> None:
 
 
 def test_a_click_kernel_that_is_none() -> None:
-    with pytest.raises(SettingError, match=r"click_kernel must be pearson, .*jensen-shannon; got 'dice'"):
+    with pytest.raises(SettingError, match=r"click_kernel must be one of pearson, .*jensen-shannon; got 'dice'"):
         kernel_of({"click": 1.0}, "dice")
 
 

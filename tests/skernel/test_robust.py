@@ -279,7 +279,7 @@ def test_clicks_that_make_neighbours_give_no_preferences(synonyms: ClickGraph, m
         ("prior", "-1", "prior must be auto or a number from 0; got '-1'"),
         ("n_neighbours", "0", "n_neighbours must be auto or a number above 0"),
         ("ridge", "much", "ridge must be auto or a number above 0; got 'much'"),
-        ("query_kernel", "word:x", "query_kernel is auto or weights, as"),
+        ("query_kernel", "word:x", "query_kernel is auto or weights, such as"),
         ("query_kernel", "vowel:1", "query_kernel is made of weights >= 0"),
         ("doc_kernel", "vowels", "no view 'vowels'"),
     ],

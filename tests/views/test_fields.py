@@ -76,7 +76,7 @@ def test_field_weights(text: str, weights: dict[str, float]) -> None:
         ("titel", "no field 'titel' in the documents; they have title, body, url"),
         ("", "no field ''"),
         ("title,,body", "no field ''"),
-        ("title:x", "a field weight is a number, at least 0, as title:3; got 'title:x'"),
+        ("title:x", "a field weight is a number, at least 0, such as title:3; got 'title:x'"),
         ("title:-1", "at least 0"),
         ("title:nan", "at least 0"),
         ("title:inf", "at least 0"),

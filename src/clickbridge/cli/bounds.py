@@ -27,7 +27,7 @@ def bounds(
         return
     rows: list[list[object]] = [
         ["queries n^x", *(b.sample.n_x for b in found)],
-        ["documents a query n^y, harmonic mean", *(b.sample.n_y for b in found)],
+        ["documents per query n^y, harmonic mean", *(b.sample.n_y for b in found)],
         ["largest response R", *(b.sample.R for b in found)],
         ["most features of a query m_x", *(b.sample.m_x for b in found)],
         ["most features of a document m_y", *(b.sample.m_y for b in found)],

@@ -109,7 +109,7 @@ def _numbers(text: str) -> list[int]:
     try:
         return [int(word) for word in text.split(",")] if text.strip() else []
     except ValueError:
-        raise SettingError(f"--dims takes whole numbers, as 100,300,600; got {text!r}") from None
+        raise SettingError(f"--dims takes whole numbers, such as 100,300,600; got {text!r}") from None
 
 
 def _print(found: Comparison) -> None:

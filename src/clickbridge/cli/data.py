@@ -100,11 +100,11 @@ def ingest(
         raise SettingError(f"--redact is one of {', '.join(REDACT)}; got {redact!r}")
     defaults = checked_counting(min_clicks=min_clicks, min_users=min_users, response=response)
     if engine == "gpu":
-        raise SettingError("ingest works on local, ray or ray://HOST:PORT: a card does not help it")
+        raise SettingError("ingest runs on local, ray or ray://HOST:PORT; a GPU does not help it")
     memory_mb = bytes_of(memory) // 10**6
     if memory_mb < LEAST_MEMORY_MB:
         raise SettingError(f"--memory of ingest is {LEAST_MEMORY_MB}MB at least; got {memory}")
-    dense = pairs_of(vectors, "--vectors takes NAME=FILE, as minilm=vectors.parquet")
+    dense = pairs_of(vectors, "--vectors takes NAME=FILE, such as minilm=vectors.parquet")
     keep_outside(out, [*logs, *docs, *dense.values(), rejects])
     check_target(out, KIND)
     if rejects is not None:
@@ -211,6 +211,8 @@ def simulate(
         raise SettingError(f"--scale must be one of demo, {', '.join(SCALES)}; got {scale!r}")
     if scale == "demo" and (fraction != 1 or impressions):
         raise SettingError("the demo has one size: leave --fraction and --impressions out, or take another --scale")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file: --out is the folder to write the simulated log to")
     if (out / "manifest.json").exists():
         raise InputError(f"{out} is a GRAPH or a MODEL: choose another --out for the simulated log")
     with progress() as report:

@@ -12,10 +12,10 @@ from clickbridge.cli.console import Json, ModelPath, print_json, print_table, pr
 
 def export(
     model: ModelPath,
-    to: Annotated[str, typer.Option(help="The target, as opensearch; see the page.", show_default=False)],
+    to: Annotated[str, typer.Option(help="The target, e.g. opensearch; see the page.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The folder to write.", show_default=False)],
     graph: Annotated[Path | None, typer.Option(help="The GRAPH, for targets that are made of clicks.")] = None,
-    min_users: Annotated[int, typer.Option(min=1, help="Leave out queries of fewer people, where they are known.")] = 2,
+    min_users: Annotated[int, typer.Option(min=1, help="Leave out queries of fewer people, if the log has users.")] = 2,
     json: Json = False,
 ) -> None:
     """Write what another engine needs to rank as the model does."""

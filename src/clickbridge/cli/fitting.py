@@ -51,7 +51,7 @@ def bytes_of(text: str) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
     unit = UNITS.get(found[2].upper()) if found else None
     if found is None or unit is None:
-        raise SettingError(f"--memory is a size, as 12GiB or 800MiB; got {text!r}")
+        raise SettingError(f"--memory is a size, such as 12GiB or 800MiB; got {text!r}")
     return int(float(found[1]) * unit)
 
 

@@ -18,7 +18,7 @@ def forget(
     place: Annotated[
         str, typer.Argument(help="A GRAPH, a learner's STATE, a MODEL, or the URL of a store.", show_default=False)
     ],
-    user: Annotated[str, typer.Option(help="The user's id, as the log has it.", show_default=False)],
+    user: Annotated[str, typer.Option(help="The user's id, as in the log.", show_default=False)],
     model: Annotated[Path | None, typer.Option(help="The MODEL that a STATE belongs to.")] = None,
     refit: Annotated[bool, typer.Option("--refit", help="Fit a MODEL again from the GRAPH that forgot.")] = False,
     graph: Annotated[Path | None, typer.Option(help="The GRAPH to fit a MODEL from again.")] = None,
@@ -62,7 +62,7 @@ def _kind_of_folder(place: Path) -> str:
         return "state"
     if not (place / MANIFEST).is_file():
         raise InputError(
-            f"{place} is no GRAPH, no MODEL and no learner's STATE: give the folder of one, or a store's URL"
+            f"{place} is not a GRAPH, a MODEL or a learner's STATE: give the folder of one, or a store's URL"
         )
     kind = str(read_manifest(place)["kind"])
     if kind not in ("graph", "model"):
@@ -79,7 +79,7 @@ def _refitted(place: Path, user: str, refit: bool, graph: Path | None, engine: A
 
     if not refit or graph is None:
         raise InputError(
-            f"{place} is a MODEL, in which no person can be told apart: fit it again from the GRAPH, "
+            f"{place} is a MODEL, which does not know who clicked: fit it again from the GRAPH, "
             "with --refit --graph GRAPH, which forgets the user there first"
         )
     with kept_for_writing(place, KIND):

@@ -113,7 +113,7 @@ def reads(verb: Callable[..., None]) -> Callable[..., None]:
 def renames(columns: Sequence[str], option: str = "--columns") -> dict[str, str]:
     """`time=click_time,title="Name, long"`, repeatable."""
     words = [pair for text in columns for pair in _PAIR.findall(text)]
-    found = pairs_of(words, f"{option} takes ours=theirs, as time=click_time")
+    found = pairs_of(words, f"{option} takes ours=theirs, such as time=click_time")
     return {ours: _unquoted(theirs) for ours, theirs in found.items()}
 
 
@@ -156,7 +156,9 @@ def tell_about(graph: ClickGraph | None, log: LogReader, documents: DocumentRead
         say(note)
     if log.repeated:
         left_out = f"an earlier one and {agree(log.repeated, 'were')} left out"
-        counted = f"the one before, its time too, and {agree(log.repeated, 'count')} again: --dedupe leaves them out"
+        counted = (
+            f"the one before, with the same time, and {agree(log.repeated, 'count')} again: --dedupe leaves out repeats"
+        )
         say(f"{count_of(log.repeated, 'record', 'repeat')} {left_out if log.reading.dedupe else counted}")
     if documents.ignored:
         say(f"fields that are not text were left out: {', '.join(sorted(documents.ignored))}")

@@ -49,7 +49,7 @@ def print_checks(checks: list[Check]) -> None:
     print_table("", ("", "check", "found"), [(c.verdict, c.name, c.found) for c in checks])
     for check in checks:
         if check.verdict != "PASS":
-            examples = f" (as {', '.join(map(repr, check.examples))})" if check.examples else ""
+            examples = f" (such as {', '.join(map(repr, check.examples))})" if check.examples else ""
             out.print(visible(f"{check.verdict} {check.name}: {check.costs}{examples}"))
 
 
@@ -60,7 +60,7 @@ def insights(
     language: Annotated[str, typer.Option(help="Language of the text; auto is that of the documents.")] = "auto",
     strictness: Annotated[
         float,
-        typer.Option(min=0.01, max=10, help="Evidence that a synonym needs; 0.5 is half, for more and less sure ones."),
+        typer.Option(min=0.01, max=10, help="Evidence that a synonym needs; 0.5 halves it: more synonyms, less sure."),
     ] = 1.0,
     json: Json = False,
 ) -> None:

@@ -79,7 +79,7 @@ def fit(
     ] = None,
     set: Assignments = [],  # noqa: B006
     budget: Annotated[str | None, typer.Option(help="How long auto may try models, e.g. 90s, 10m, 2h.")] = None,
-    tune: Annotated[bool, typer.Option("--tune", help="Search the settings' grids through hold_back first.")] = False,
+    tune: Annotated[bool, typer.Option("--tune", help="First search for better settings on held-back clicks.")] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Print what learning would cost, and stop (rmls, pls, mpls, lsi).")
     ] = False,
@@ -167,7 +167,7 @@ def print_report(out: Path, report: dict[str, Any], json: bool) -> None:
     if json:
         print_json(report)
         return
-    long = ("notes", "parts", "importance", "tuning", "auto")
+    long = ("notes", "parts", "importance", "tuning", "auto", "trace", "bounds")
     print_table(f"{out}", ("", "value"), [(k, v) for k, v in report.items() if v is not None and k not in long])
 
 

@@ -56,7 +56,7 @@ def rank(
             say(f"{count_of(unknown, 'result', 'are', of=shown)} not in the model: no score, so last")
         if unscored:
             lists = count_of(unscored, "list", of=len(given))
-            say(f"{opened.spec} has no score for {lists}: their order is as it came")
+            say(f"{opened.spec} has no score for {lists}: these keep their order")
         fell_back = sum(opened.falls_back(asked(result, opened.fitted.queries).key) for result in given) - unscored
         if fell_back > 0:
             say(f"{opened.spec} knows no query like {fell_back:,} of {len(given):,}: its base model ranked them")
@@ -107,10 +107,7 @@ def evaluate(
     if json:
         print_json(table)
     else:
-        columns = list(dict.fromkeys(name for row in table for name in row))
-        heads = {"gain": f"{main_measure(parsed).name} gain"}
-        heads = {name: heads.get(name, name.replace("_", " ")) for name in columns}
-        print_table("", list(heads.values()), [[row.get(name) for name in columns] for row in table])
+        _print(table, main_measure(parsed).name)
         for row in table:
             if row["answered"] < row["queries"]:
                 part = count_of(row["answered"], "query", of=row["queries"])
@@ -118,6 +115,17 @@ def evaluate(
         skipped = len(grades) - table[0]["queries"]
         if skipped:
             say(f"{count_of(skipped, 'judged query', 'have')} no relevant document: not counted")
+
+
+def _print(table: list[dict[str, Any]], main: str) -> None:
+    """One table of how good the runs are and, where they are tested against a baseline, one of the tests."""
+    columns = list(dict.fromkeys(name for row in table for name in row))
+    tests = columns.index("gain") if "gain" in columns else len(columns)
+    heads = {"gain": f"{main} gain"}
+    for title, names in (("", columns[:tests]), ("\n", ["run", *columns[tests:]])):
+        if len(names) > 1:
+            shown = [heads.get(name, name.replace("_", " ")) for name in names]
+            print_table(title, shown, [[row.get(name) for name in names] for row in table])
 
 
 def _measured(path: Path, grades: Grades, measures: list[Measure]) -> tuple[Values, int]:

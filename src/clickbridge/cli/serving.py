@@ -55,7 +55,7 @@ def serve(
     named = named_models(models)
     for folder in named.values():
         if not (Path(folder) / "manifest.json").is_file():
-            raise InputError(f"no model at {folder}: give the folder that was written with --out")
+            raise InputError(f"no model at {folder}: give the folder that it was saved to")
     config = Config(
         models=named,
         store=store or default_store(named),

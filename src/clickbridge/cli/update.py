@@ -41,14 +41,14 @@ def update(
     runs_on = engine_of(engine, threads, memory)
     if store is not None:
         if logs or docs or remove_docs:
-            raise SettingError("update takes in a store by itself: give either --from or files")
+            raise SettingError("update takes either a store (--from) or files, not both")
         update_from(model, store, runs_on, json)
         return
     if not (logs or docs or remove_docs):
         raise SettingError("update needs a log, --docs, --remove-docs or --from")
     keep_apart([], docs)
     if "-" in (logs or []):
-        raise SettingError("update must know a log again by its bytes: give a file, not standard input")
+        raise SettingError("update remembers each log by its checksum: give a file, not standard input")
     for path in logs or []:
         if not Path(path).is_file():
             raise InputError(f"no file {path}: check the path")

@@ -45,8 +45,8 @@ class Local:
     threads : int
         0 is one for each core.
     memory : int
-        Bytes for working arrays. 0 is half of what the machine has, whatever is free of it just now: what is decided
-        by it must not change from one run to the next.
+        Bytes for working arrays. 0 is half of the machine's memory, free or not, so that decisions are the same in
+        every run.
 
     Examples
     --------

@@ -82,7 +82,7 @@ def compare(
     *,
     settings: Mapping[str, object] | None = None,
     baseline: str = "given",
-    measures: str = MEASURES,
+    measures: str | Sequence[str] = MEASURES,
     dims: Sequence[int] = (),
     save_dir: str | Path | None = None,
     engine: Engine | None = None,
@@ -91,14 +91,37 @@ def compare(
 ) -> Comparison:
     """Learns every model, re-ranks the labelled lists with it, and tests which is better.
 
-    `models` are specs ("bm25,pls" or a list of them), models of yours, fitted or not, or a dict of any of these by
-    name. Specs are fitted in processes of their own, so that their cost is their own; models of yours run in this one,
-    as copies where they are not fitted yet. `baseline` is a spec, or the name of one of the models. `lists` are lists
-    with labels: a LISTS file, a frame (see `read_lists`) or `ResultList` objects. `settings` reach every spec that has
-    them. `dims` fits the specs of latent models at these dimensions as well. `save_dir` keeps what specs ranked for
-    later calls. Each fit has the limits of `engine`, threads and memory; what is learned does not depend on them.
+    Parameters
+    ----------
+    graph : ClickGraph, str or Path
+        What to learn from, or its folder.
+    lists : sequence of ResultList, str, Path or data frame
+        Lists with labels: objects, a LISTS file, or a frame (see `read_lists`).
+    models : str, sequence or mapping
+        Specs ("bm25,pls" or a list of them), models of yours, fitted or not, or a dict of any of these by name. Each
+        spec is fitted in a process of its own, so that its cost can be measured. Models of yours run in this process;
+        those that are not fitted yet are copied first.
+    settings : mapping, optional
+        Settings for every spec that has them.
+    baseline : str
+        The spec, or the name of one of the models, that the others are compared with.
+    measures : str or sequence of str
+        Such as "nDCG@10, MAP".
+    dims : sequence of int
+        Fit latent models at these dimensions as well.
+    save_dir : str or Path, optional
+        A folder that keeps what specs ranked for later calls.
+    engine : Engine, optional
+        Limits of threads and memory for each fit. They do not change what is learned.
+    progress : function of a str and an int, optional
+        Told what is being done.
+    command : str
+        What the report shows as the way to run this again.
 
-    Print the result for a table; it also has `to_frame`, `write_csv` and `write_report`.
+    Returns
+    -------
+    Comparison
+        Prints as a table; it also has `to_frame`, `write_csv` and `write_report`.
 
     Examples
     --------

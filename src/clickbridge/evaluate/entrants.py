@@ -34,7 +34,7 @@ def entrants(models: Sequence[Entrant] | Mapping[str, Entrant] | str, baseline: 
         out[baseline] = baseline
     for name, model in named:
         if name in out and not (isinstance(model, str) and out[name] == model):
-            raise SettingError(f"two models are called {name}: give them names, as {{'mine': model}}")
+            raise SettingError(f"two models are called {name}: give them names, such as {{'mine': model}}")
         out[name] = model
     seen: dict[str, str] = {}
     for spec in (model for model in out.values() if isinstance(model, str)):

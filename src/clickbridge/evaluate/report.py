@@ -196,8 +196,8 @@ def pictures(found: Comparison, similar: Sequence[PairedPreference]) -> dict[str
     }
     out["costs"] = plots.costs([m.spec for m in fitted], panels, "seconds to fit, time of a query, memory")
     if found.by_rank is not None:
-        series = {"clicked": found.by_rank.clicked, "looked at, over rank 1": found.by_rank.examined}
-        out["by_rank"] = plots.by_rank(series, "share of clicks and chance of a look by rank")
+        series = {"clicked": found.by_rank.clicked, "looked at, relative to rank 1": found.by_rank.examined}
+        out["by_rank"] = plots.by_rank(series, "share of clicks, and chance of being looked at, by rank")
     if similar:
         out["similar"] = plots.preferences(similar, "similar queries: better, comparable, worse")
     return out

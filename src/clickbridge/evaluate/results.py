@@ -26,7 +26,7 @@ from clickbridge.types import ResultList
 @dataclass(frozen=True)
 class ModelResult:
     """One model: its value for every query by measure, and how it does against the baseline (nothing for the
-    baseline itself). Where it has no score, a list keeps its order, and so counts for what that is worth."""
+    baseline itself). Where it has no score, a list is measured in the order that it came in."""
 
     spec: str
     values: dict[str, dict[str, float]]
@@ -76,7 +76,7 @@ class Comparison:
 
     @cached_property
     def by_rank(self) -> RankEffect | None:
-        """Clicks and looks by rank, worked out for who asks."""
+        """Share of clicks by rank, and how likely each rank is looked at; computed on first use."""
         return rank_effect(self.pages)
 
     def __getitem__(self, spec: str) -> ModelResult:
@@ -104,7 +104,7 @@ class Comparison:
 
     @cached_property
     def slices(self) -> dict[str, dict[str, dict[str, Cell]]]:
-        """By grouping, group and model."""
+        """Results by grouping, group and model."""
         queries = [self.queries[query_id] for query_id in self.counted]
         return {
             grouping.name: {
@@ -178,7 +178,7 @@ class Comparison:
         }
 
     def write_csv(self, path: str | Path) -> None:
-        """One row for each query and model, with every measure."""
+        """Writes one row for each query and model, with every measure."""
         text = io.StringIO(newline="")
         out = csv.writer(text)
         out.writerow(["query_id", "query", "clicks", "words", "model", "no_score", *self.measures])
@@ -193,7 +193,7 @@ class Comparison:
             file.write(text.getvalue().encode())
 
     def write_report(self, path: str | Path, similar: Sequence[PairedPreference] = ()) -> None:
-        """One HTML file that needs nothing else; `similar` are PairedPreference results to show as bars."""
+        """Writes one self-contained HTML file; `similar` are PairedPreference results to show as bars."""
         from clickbridge.evaluate.report import render
 
         with written_aside(path) as file:

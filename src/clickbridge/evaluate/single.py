@@ -28,9 +28,9 @@ CHUNK = 4096
 class Evaluation:
     """How well one model ranks. Print it for a table of means; `to_frame` gives every query.
 
-    `values` are by measure and query id. Queries without a relevant document have none. Where the model has no score
-    for a list, the list keeps its order and counts for what that is worth; `answered` of the `counted` are the others.
-    `evaluate` has an example.
+    `values` are by measure and query id. Queries without a relevant document have no value. Where the model has no
+    score for a list, the list is measured in the order that it came in. `counted` is how many queries have a value,
+    `answered` how many of them the model has a score for. `evaluate` has an example.
     """
 
     model: str
@@ -106,14 +106,30 @@ class Evaluation:
 
 
 def evaluate(
-    model: Model | Fitted, lists: Sequence[ResultList] | str | Path | Frame, measures: str = MEASURES
+    model: Model | Fitted,
+    lists: Sequence[ResultList] | str | Path | Frame,
+    measures: str | Sequence[str] = MEASURES,
 ) -> Evaluation:
     """Re-ranks judged lists with a fitted model and measures the result.
 
-    `model` is a fitted model, or its fitted value. `lists` are lists with labels: a LISTS file, a data frame (see
-    `read_lists`) or `ResultList` objects. `measures` are separated by commas, as "nDCG@10, MAP, MRR, P_5, recall_10".
     The model never sees a label.
 
+    Parameters
+    ----------
+    model : Model or Fitted
+        A fitted model, or its fitted value.
+    lists : sequence of ResultList, str, Path or data frame
+        Lists with labels: objects, a LISTS file, or a frame (see `read_lists`).
+    measures : str or sequence of str
+        Such as "nDCG@10, MAP, MRR, P_5, recall_10".
+
+    Returns
+    -------
+    Evaluation
+        Means with intervals, and the value of every query.
+
+    Examples
+    --------
     >>> from clickbridge import BM25, ClickGraph, Document, PairCount, ResultList
     >>> graph = ClickGraph.build([PairCount("ny pizza", "d2")], [Document("d1", {"title": "New York"}),
     ...                                                          Document("d2", {"title": "Pizza"})])

@@ -107,7 +107,7 @@ def describe(graph: ClickGraph, lists: Iterable[ResultList], min_users: int = 1)
         found = 0 if number is None else int(clicks[number])
         name = result.query or result.query_id
         if min_users > 1 and common.query_idx(result.query, result.query_id) is None:
-            name = f"(not known of {min_users} users)"
+            name = f"(typed by fewer than {min_users} users)"
         elif graph.redact != "off":
             name = redacted(name)
         out[result.query_id] = QueryFacts(result.query_id, result.query, found, len(result.query.split()), name)

@@ -22,9 +22,9 @@ PLAIN = {
     "documents_per_query": "clicked documents per query",
     "queries_per_document": "queries per clicked document",
     "unique_words": "different words",
-    "density": "share of all pairs",
+    "density": "share of possible pairs",
     "queries_by_clicks": "queries by clicks",
-    "components": "parts that no click joins",
+    "components": "connected components",
     "isolated_queries": "queries that share no document",
 }
 """What most people ask, in plain words."""
@@ -72,8 +72,20 @@ def _shown(value: Any) -> str:
 
 
 def stats(graph: ClickGraph) -> Statistics:
-    """Counts of a GRAPH: queries, documents, clicks, words, how sparse it is, how it hangs together.
+    """Describes a GRAPH: counts of queries, documents, clicks and words, density, connected components.
 
+    Parameters
+    ----------
+    graph : ClickGraph
+        The GRAPH to describe.
+
+    Returns
+    -------
+    Statistics
+        A dict of numbers by name. It prints as a table and has `to_frame`.
+
+    Examples
+    --------
     >>> from clickbridge import PairCount
     >>> found = stats(ClickGraph.build([PairCount("ny pizza", "d2", clicks=3)]))
     >>> found["clicks"], found["pairs"]

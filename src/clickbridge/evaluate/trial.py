@@ -166,11 +166,11 @@ def run_trial(
         raise getattr(errors, refusal["kind"])(refusal["message"])
     if done.returncode < 0:
         raise ClickbridgeError(
-            f"{spec}: its process was ended by signal {-done.returncode} (9 is mostly too little memory); "
+            f"{spec}: its process was ended by signal {-done.returncode} (9 usually means too little memory); "
             "leave it out, or make it smaller with --dim"
         )
     if done.returncode:
-        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["nothing was said"])[-1]
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["it printed no error"])[-1]
         raise ClickbridgeError(f"{spec} failed: {last}")
 
 

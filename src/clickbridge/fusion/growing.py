@@ -47,16 +47,16 @@ class MartSettings(Printed, Text, Seeded):
         group="13",
     )
     trees: int = setting(200, "number of trees", 1, 100_000)
-    learning_rate: float = setting(0.08, "how much of each tree is taken", 1e-6, 10)
+    learning_rate: float = setting(0.08, "how much each tree contributes", 1e-6, 10)
     leaves: int = setting(7, "leaves of a tree", 2, 100_000)
     leaf_rows: int = setting(20, "minimum documents in a leaf", 1, 1e9, group=ADVANCED)
     feature_share: float = setting(0.3, "share of the features that each tree sees", 0.001, 1, group=ADVANCED)
     row_share: float = setting(0.7, "share of the documents that each tree learns from", 0.001, 1, group=ADVANCED)
-    forests: int = setting(3, "forests that are added up, each grown on other draws", 1, 1000, group=ADVANCED)
+    forests: int = setting(3, "forests that are added up, each with random draws of its own", 1, 1000, group=ADVANCED)
     monotone: bool = setting(False, "a higher score of a part may never lower the result", group=ADVANCED)
     folds: int = setting(5, "parts for cross-fitting", 2, 100, group=ADVANCED)
     max_lists: int = setting(
-        20_000, "the most lists that trees learn from; above that they are drawn at random", 50, 1e9, group=ADVANCED
+        20_000, "the most lists that trees learn from; if there are more, so many are drawn", 50, 1e9, group=ADVANCED
     )
     features: str = setting(
         "all", "the parts' scores with text and clicks, or the scores alone, as 13 does", choices=("all", "scores"),

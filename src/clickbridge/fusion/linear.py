@@ -57,7 +57,7 @@ class FittedLinearSum(FittedWeightedSum, FittedPooling):
 
 
 class LinearSum(WeightedSum):
-    """A weighted sum of models of which one is no S-function: `BM25() + Walk()`.
+    """A weighted sum of models, at least one of which is not an S-function: `BM25() + Walk()`.
 
     Scores are standardised over each list and added. `weights` are learned from held-back clicks unless they are set.
 

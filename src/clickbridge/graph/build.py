@@ -21,7 +21,7 @@ from clickbridge.log.clean import normalise_query
 from clickbridge.log.pair_sums import database_errors
 from clickbridge.log.personal import REDACT
 from clickbridge.log.readers import LogReader
-from clickbridge.types import Document, LogRecord
+from clickbridge.types import Document, LogRecord, check_record, check_records
 
 Progress = Callable[[str, int], None]
 
@@ -41,6 +41,7 @@ def build_graph(
     engine: Engine | None = None,
 ) -> None:
     """`engine` has workers that share the files of the log; None, or `Local`: one after the other."""
+    check_records(log, docs)
     if redact not in REDACT:
         raise SettingError(f"redact must be one of {', '.join(REDACT)}; got {redact!r}")
     secret = secret or earlier_secret(out)
@@ -107,6 +108,7 @@ def _check_any(aggregator: LogAggregator, has_log: bool) -> None:
 
 
 def _normalised(record: LogRecord) -> LogRecord:
+    check_record(record)
     if isinstance(record, Document):
         return record
     query = normalise_query(record.query)

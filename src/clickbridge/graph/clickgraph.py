@@ -38,11 +38,13 @@ NO_SECRET = Secret()
 
 
 class ClickGraph:
-    """Everything that a log and its documents say: what every model learns from.
+    """A click log and its documents: what every model learns from.
 
-    Built by `build` from records, by `from_frame` from data frames, or opened from a folder. It keeps every click;
+    Made by `build` from records, by `from_frame` from data frames, or by `open` from a folder. It keeps every click;
     thresholds are settings of the models. Arrays may be memory-mapped: do not write to them.
 
+    Examples
+    --------
     >>> from clickbridge import Document, Impression
     >>> pages = [Impression("NY  pizza", ["d1", "d2"], ["d2"]), Impression("ny pizza", ["d2", "d1"], ["d2"])]
     >>> graph = ClickGraph.build(pages, [Document("d1", {"title": "New York"}), Document("d2", {"title": "Pizza"})])
@@ -98,15 +100,36 @@ class ClickGraph:
         redact: str = "shown",
         engine: Engine | None = None,
     ) -> ClickGraph:
-        """Reads the log and the documents once, out of core; with `out`, the GRAPH is written there.
+        """Builds a GRAPH from records. The log and the documents are read once and need not fit in memory.
 
-        `log` is what `read_log` gives, or any `Impression`, `PairCount` and `Document` objects; `docs` is what
-        `read_docs` gives, or `Document` objects. `vectors` are files of dense vectors by name, `defaults` are settings
-        of counting that `fit` uses, `progress` is told what is being done and how far it is. Users are hashed
-        by a `secret`, a new one or that of the GRAPH at `out`; give that of another GRAPH to merge the two later.
-        `redact` says where e-mail addresses, numbers of phones and cards and the like are hidden: "shown" from others,
-        "learned" from the GRAPH too, or "off". With an `engine` of several workers, `Ray`, they read the files of
-        the log; all must see these and `out`.
+        Parameters
+        ----------
+        log : iterable of Impression, PairCount or Document
+            What `read_log` gives, or objects of your own.
+        docs : iterable of Document
+            What `read_docs` gives, or objects of your own.
+        out : str or Path, optional
+            A folder to write the GRAPH to.
+        vectors : mapping of str to str, optional
+            Files of dense vectors by name.
+        defaults : mapping, optional
+            Settings such as `min_clicks` that `fit` uses unless told otherwise.
+        progress : function of a str and an int, optional
+            Told what is being done, and how much of it is done.
+        memory_mb : int
+            Memory for sorting and sums; the rest goes to disk.
+        secret : Secret, optional
+            The key by which users are hashed. By default that of the GRAPH at `out`, or a new one. Give the secret of
+            another GRAPH to merge the two later.
+        redact : str
+            Where e-mail addresses, phone and card numbers and the like are hidden: "shown" hides them from other
+            people, "learned" keeps them out of the GRAPH as well, "off" hides nothing.
+        engine : Engine, optional
+            With `Ray`, the files of the log are read by several workers. All must be able to read them and `out`.
+
+        Returns
+        -------
+        ClickGraph
         """
         # It needs DuckDB, which who only holds a GRAPH need not load.
         from clickbridge.graph.build import build_graph
@@ -143,16 +166,37 @@ class ClickGraph:
         secret: Secret | None = None,
         redact: str = "shown",
     ) -> ClickGraph:
-        """A GRAPH from data frames: pandas, Polars, Arrow tables, and whatever else gives Arrow columns.
+        """Builds a GRAPH from data frames: pandas, Polars, Arrow tables, or anything else that gives Arrow columns.
 
-        `log` has a click per row (`query`, `doc_id`, and `clicks`, `impressions`, `user`, `time` where they are known),
-        or a result page a row, with lists in `results` and `clicks`. `docs` has `doc_id` and columns of text. `columns`
-        and `doc_columns` map our names to the frames'; usual names, as `search_term` and `sku`, are known. Times may
-        be numbers (`time_unit`) or text (`time_format`); what is not said is found out. With `dedupe` a row that
-        repeats another one is left out. Rows that cannot be used are left out, up to the share `max_rejects`. The
-        others are as in `build`.
+        Parameters
+        ----------
+        log : frame
+            One click per row: `query`, `doc_id` and, where they are known, `clicks`, `impressions`, `user`, `time`. Or
+            one result page per row, with lists in `results` and `clicks`.
+        docs : frame, optional
+            `doc_id` and columns of text.
+        columns, doc_columns : mapping of str to str, optional
+            Our names and those of the frame. Usual names such as `search_term` and `sku` are recognised.
+        time_unit, time_format : str, optional
+            How times are written: s, ms, us or ns for numbers, a format such as `%d.%m.%Y` for text. Guessed otherwise.
+        dedupe : bool
+            Leave out rows that repeat an earlier one.
+        max_rejects : str or float
+            Rows that cannot be used are left out; above this share the frame is refused.
 
-            ClickGraph.from_frame(log, docs, columns={"query": "search_term", "doc_id": "sku"})
+        The other parameters are those of `build`.
+
+        Returns
+        -------
+        ClickGraph
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> log = pa.table({"term": ["ny pizza", "big apple"], "sku": ["d2", "d1"]})
+        >>> docs = pa.table({"sku": ["d1", "d2"], "title": ["New York", "Pizza"]})
+        >>> ClickGraph.from_frame(log, docs, columns={"query": "term", "doc_id": "sku"})
+        ClickGraph(2 queries, 2 documents, 2 pairs)
         """
         from clickbridge.log.frames import log_and_documents
 
@@ -165,7 +209,7 @@ class ClickGraph:
 
     @classmethod
     def open(cls, path: str | Path) -> ClickGraph:
-        """A GRAPH from its folder, memory-mapped."""
+        """Opens a GRAPH from its folder, memory-mapped."""
         return cls(**read_graph(path))
 
     def save(self, path: str | Path) -> None:
@@ -230,8 +274,8 @@ class ClickGraph:
         return self._doc_numbers.get(doc_id)
 
     def query_idx(self, query: str, query_id: str | None = None) -> int | None:
-        """By text (normalised here) or, where no query has that text, by id, which is never folded. `query_id` is for a
-        query without text."""
+        """A query's number; None for one that is not known. A query is found by its text, which is normalised here, or,
+        where no query has that text, by its id, exactly as written. `query_id` is for a query without text."""
         return find_query(self._query_numbers, query if query.strip() else OPAQUE + (query_id or ""))
 
     @cached_property
@@ -241,7 +285,7 @@ class ClickGraph:
 
     @cached_property
     def query_names(self) -> list[str]:
-        """How every query is called: by its text, or by its id where it has none. `query_keys` mark the latter."""
+        """The name of every query: its text, or its id where it has none. `query_keys` mark the latter."""
         return [edge_name(key) for key in self.query_keys]
 
     def field(self, name: str) -> list[str]:
@@ -280,12 +324,12 @@ class ClickGraph:
         return self.like(pairs=pairs, impressions=impressions, clicks=clicks)
 
     def like(self, **other: object) -> ClickGraph:
-        """The same GRAPH but for what is given."""
+        """A copy of the GRAPH with some parts replaced."""
         same = ("docs", "pairs", "impressions", "clicks", "defaults", "summary", "vectors", "secret", "redact")
         return ClickGraph(**{"queries": self.query_keys, **{name: getattr(self, name) for name in same}, **other})
 
     def of_queries(self, keep: Array, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
-        """Only the queries in `keep`, numbered again, with these events of theirs."""
+        """Only the queries in `keep`, numbered anew, with these events."""
         number = np.cumsum(keep) - 1
         if impressions is not None:
             impressions = replace(impressions, query=number[impressions.query].astype(np.int32))
@@ -300,13 +344,14 @@ class ClickGraph:
         return self.like(queries=keys, pairs=pairs, impressions=impressions, clicks=clicks, vectors=vectors)
 
     def of_several(self, min_users: int) -> ClickGraph:
-        """Only what at least so many users did: see `clickbridge.graph.several`."""
+        """Only the queries and pairs of at least so many users: see `clickbridge.graph.several`."""
         from clickbridge.graph.several import of_several
 
         return of_several(self, min_users)
 
     def encoded(self, encode: Mapping[str, Encoder]) -> ClickGraph:
-        """The same GRAPH in which what has text and no vector gets one: `encode` is a function of texts by name."""
+        """A copy in which queries and documents with text and no vector get one; `encode` has a function of texts by
+        name."""
         vectors = {name: dict(sides) for name, sides in self.vectors.items()}
         for name, function in encode.items():
             sides = vectors.setdefault(name, {})
@@ -322,7 +367,7 @@ class ClickGraph:
         return found if rows is None else {name: values[rows] for name, values in found.items()}
 
     def merge(self, other: ClickGraph) -> ClickGraph:
-        """Both logs as one GRAPH; of a document in both, `other`'s text counts."""
+        """Both logs as one GRAPH; a document that is in both gets the text of `other`."""
         from clickbridge.graph.merge import merge_graphs
 
         return merge_graphs(self, other)
@@ -330,7 +375,24 @@ class ClickGraph:
     def hold_back(
         self, fraction: float = 0.1, by: str = "auto", seed: int = 0, *, new_queries: float | None = None
     ) -> HoldBack:
-        """Splits off part of the clicks for tuning: see `clickbridge.graph.hold_back`."""
+        """Sets part of the clicks aside for tuning.
+
+        Parameters
+        ----------
+        fraction : float
+            The share that is held back.
+        by : str
+            "time" holds back the newest events, "query" whole queries, "click" single clicks and some whole queries;
+            "auto" decides by the log.
+        seed : int
+            Seed of the choice.
+        new_queries : float, optional
+            For "click": the share of the held-back part that are whole queries.
+
+        Returns
+        -------
+        HoldBack
+        """
         from clickbridge.graph.hold_back import NEW_QUERIES, hold_back
 
         return hold_back(self, fraction, by, seed, new_queries=NEW_QUERIES if new_queries is None else new_queries)

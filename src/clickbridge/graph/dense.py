@@ -58,7 +58,7 @@ def write_vectors(writer: PartWriter, name: str, path: str) -> None:
                     out[side][at[at >= 0]] = vectors[at >= 0]
             start += len(batch)
     if not out:
-        raise InputError(f"{path} has no vector of side query or doc: check --vectors {name}")
+        raise InputError(f"{path} has no vector whose side is query or doc: check --vectors {name}")
     for side, values in out.items():
         writer.array(vectors_name(name, side), values)
 

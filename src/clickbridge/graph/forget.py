@@ -29,7 +29,7 @@ class Forgotten:
         """The proof: nothing in it says who it was."""
         return (
             f"forgotten: {count_of(self.pages, 'result page')}, {count_of(self.clicks, 'click')}, "
-            f"{count_of(self.pairs, 'pair')} and {count_of(self.queries, 'query')} that nobody else has; looked again: "
+            f"{count_of(self.pairs, 'pair')} and {count_of(self.queries, 'query')} that nobody else has; checked: "
             f"{count_of(self.left, 'event')} of this user {agree(self.left, 'are')} left"
         )
 
@@ -43,7 +43,9 @@ def forget_user(path: str | Path, user: str) -> Forgotten:
         if "users" not in graph.parts:
             raise MissingPart(f"{path} holds no users: nothing in it can be attributed to one person")
         if graph.secret is None:
-            raise ArtifactError(f"the secret of {path} is for its owner alone: it is needed to forget a user")
+            raise ArtifactError(
+                f"only the owner of {path} can read its secret and forget a user: run this as the owner"
+            )
         rest = without_user(graph, graph.secret.user(user))
         if rest is not graph:
             rest.save(path)

@@ -49,12 +49,29 @@ class HoldBack:
         at_most: int | None = None,
         seed: int = 0,
     ) -> list[ResultList]:
-        """Labelled lists: held-back pages with a click as they were shown, labels 1 and 0; without pages (or
-        with `pages=False`), for each query the rankers' pooled top documents plus the clicked ones, labels
-        by share of the most clicked one. With `missed=False` a clicked document that no ranker found is left out, as it
-        would be in use. A list carries the vectors that its query came with: the rest has
-        no click of that query, so models would not know it. Of more than `at_most` pages or queries so many are
-        drawn, by the seed, before anything is searched or built."""
+        """Labelled lists of what was held back.
+
+        Held-back pages with a click come as they were shown, with labels 1 and 0. Without pages there is one list for
+        each query: the best documents of the rankers and the clicked ones. Its labels are clicks, divided by those of
+        the most clicked document. A list has the vectors of its query, which models fitted on the rest do not know.
+
+        Parameters
+        ----------
+        rankers : sequence of functions
+            Each gives the best documents for queries; their results are pooled.
+        pool : int
+            How many documents each ranker gives.
+        pages : bool
+            Use held-back pages where there are some.
+        missed : bool
+            Add clicked documents that no ranker found.
+        at_most : int, optional
+            If there are more pages or queries, so many are drawn by the `seed`, before anything is searched.
+
+        Returns
+        -------
+        list of ResultList
+        """
         if self.shown is not None and pages:
             return self._shown_lists(self.shown, at_most, seed)
         return list(self._pooled_lists(rankers, pool, missed, at_most, seed))

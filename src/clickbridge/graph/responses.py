@@ -49,8 +49,8 @@ def responses(
     notes += dropped
     response = "pbm" if response == "debiased" else response
     if response in UNBIASED and graph.impressions is None:
-        cannot = f"response {response} cannot tell the rank from the document"
-        notes.append(f"{cannot}: the log has no result pages, so clicks count")
+        cannot = f"response {response} needs result pages"
+        notes.append(f"{cannot}, and the log has none: plain clicks are used")
         response = "clicks"
     if response in UNBIASED:
         values, said = unbiased_clicks(graph, response, half_life)
@@ -81,7 +81,10 @@ def kept_pairs(pairs: Pairs, min_clicks: int = 1, min_users: int = 1) -> tuple[A
     clicked = int(np.count_nonzero(pairs.clicks))
     if not kept:
         if not clicked:
-            raise InputError("no click is left to learn from: ingest a log with clicks, or raise max_clicks_per_user")
+            raise InputError(
+                "no click is left to learn from: ingest a log with clicks, raise max_clicks_per_user if it is set, or "
+                "use a model of text such as bm25"
+            )
         remedy = "--min-clicks 1" + (" --min-users 1" if min_users > 1 else "")
         raise InputError(f"{' and '.join(limits)} keeps 0 of {count_of(clicked, 'pair')}; try {remedy}")
     dropped = f"{' and '.join(limits)} drops {count_of(total - kept, 'click', of=total)}"
@@ -172,7 +175,8 @@ def unbiased_clicks(graph: ClickGraph, response: str, half_life: float) -> tuple
         values = values / (due + 1.0)
         values *= float(graph.pairs.clicks.sum()) / (float(values.sum()) or 1.0)
     curve = " ".join(f"{share:.2f}" for share in model.examined[:10])
-    return values, f"response {response}: chance of a look at ranks 1 to {min(longest, 10)}, over rank 1: {curve}"
+    first = min(longest, 10)
+    return values, f"response {response}: chance that ranks 1 to {first} are looked at, relative to rank 1: {curve}"
 
 
 @dataclass(frozen=True)

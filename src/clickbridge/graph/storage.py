@@ -78,7 +78,7 @@ def write_graph(path: str | Path, graph: ClickGraph) -> None:
             for side, values in sides.items():
                 writer.array(vectors_name(name, side), values)
         if graph.secret is None:
-            raise ArtifactError("the secret of this GRAPH is for its owner alone: ask for the right to read its key")
+            raise ArtifactError("only the owner of this GRAPH can read its secret: ask for permission to read its key")
         if graph.secret:
             writer.secret(USERS, graph.secret)
         writer.commit(**header(graph.defaults, graph.summary, graph.parts, graph.redact))
@@ -156,17 +156,17 @@ def _flaw(kind: str, part: Mapping[str, Array | None], n_queries: int, n_docs: i
     found = {name: np.asarray(values) for name, values in part.items() if values is not None}
     for name, values in found.items():
         if values.dtype.kind not in SAME_KIND[np.dtype(COLUMNS[kind][name]).kind]:
-            return f"has {name} that are no such numbers"
+            return f"has {name} of the wrong type"
     ends = found.pop("indptr", None)
     by_page = ("query", "time", "user") if ends is not None else ()
     n_rows, n_pages = len(found["doc"]), len(found["query"])
     for name, values in found.items():
         if values.shape != (n_pages if name in by_page else n_rows,):
-            return f"has {name} of another length"
+            return f"has {name} of the wrong length"
     for name, limit in (("query", n_queries), ("doc", n_docs)):
         values = found[name]
         if len(values) and not 0 <= values.min() <= values.max() < limit:
-            return f"has a {name} that is not there"
+            return f"names a {name} that does not exist"
     if ends is None:
         return None
     sound = ends.shape == (n_pages + 1,) and ends.dtype.kind in "iu" and ends[0] == 0 and ends[-1] == n_rows

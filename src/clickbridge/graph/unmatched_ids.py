@@ -27,7 +27,7 @@ class UnmatchedIds:
 
     def __str__(self) -> str:
         share = count_of(self.clicks, "click", "are", of=self.all_clicks)
-        line = f"{share} on ids that no document has, as {self.example!r}"
+        line = f"{share} on ids that no document has, such as {self.example!r}"
         return f"{line}; the documents have {self.meant!r}" if self.meant else line
 
 

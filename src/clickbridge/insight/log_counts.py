@@ -162,4 +162,4 @@ def language_of(text: str) -> str:
 def _most(counted: Iterable[tuple[str, int]]) -> str:
     """The name of the largest count, where it is larger than every other."""
     ordered = sorted(counted, key=lambda item: -item[1])
-    return ordered[0][0] if ordered[0][1] > ordered[1][1] else "latin letters, language not told"
+    return ordered[0][0] if ordered[0][1] > ordered[1][1] else "Latin letters, language not recognised"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from clickbridge.errors import ClickbridgeError
 from clickbridge.insight.word_relations import relation
+from clickbridge.log.clean import normalise_query
 from clickbridge.log.personal import redacted
 from clickbridge.models.explain import Contributions, Part
 from clickbridge.models.explained_words import Wording
@@ -109,7 +110,7 @@ class _Teller:
         elif one == "click":
             self._put(("memory",) if typed == self.title else ("chosen", typed), part, share)
         elif two == "click":
-            self._put(("like", met), part, share)
+            self._put(("memory",) if met == normalise_query(self.query) else ("like", met), part, share)
         elif one in TEXT and two in TEXT:
             self._add_words(part, share)
 

@@ -77,7 +77,7 @@ def unreadable(name: str, lost: int, lines: int, reasons: list[str]) -> Check:
 
 def enough_clicks(c: LogCounts) -> Check:
     verdict = FAIL if c.clicks < FEW_CLICKS else WARN if c.clicks < ENOUGH_CLICKS else PASS
-    costs = f"under {ENOUGH_CLICKS:,} clicks models can hardly be told apart: collect more, or take bm25 on --docs"
+    costs = f"under {ENOUGH_CLICKS:,} clicks models can hardly be compared: collect more, or use bm25 with --docs"
     found = f"{count_of(c.clicks, 'click')} in {count_of(c.records, 'record')}"
     return Check("clicks", verdict, found, c.clicks, c.records, costs)
 
@@ -85,7 +85,7 @@ def enough_clicks(c: LogCounts) -> Check:
 def times(c: LogCounts) -> Check:
     span = "" if c.first is None or c.last is None else f", over {(c.last - c.first) / 86_400:,.1f} days"
     verdict = PASS if c.timed == c.records and c.timed else WARN
-    costs = "without times a model cannot be judged on later clicks, nor forget old ones: --columns time=…"
+    costs = "without times a model can neither be tested on later clicks nor forget old ones: --columns time=…"
     found = f"{count_of(c.timed, 'record', 'have', of=c.records)} a time{span}"
     return Check("times", verdict, found, c.timed, c.records, costs)
 
@@ -100,7 +100,7 @@ def time_order(c: LogCounts) -> Check:
 
 def future_times(c: LogCounts) -> Check:
     n = c.future.count
-    costs = "the split by time and --half-life go by a wrong last day: check --time-unit and --time-format"
+    costs = "the split by time and --half-life count from a wrong last day: check --time-unit and --time-format"
     verdict = FAIL if n > 0.01 * max(c.timed, 1) else WARN if n else PASS
     found = f"{n:,} {agree(n, 'lie')} in the future"
     return Check("times in the past", verdict, found, n, c.timed, costs, tuple(c.future.examples))
@@ -110,13 +110,13 @@ def repeats(log: LogReader, c: LogCounts) -> Check:
     n = log.repeated
     costs = "each repetition counts as another click: --dedupe leaves them out"
     verdict = WARN if n > 0.001 * max(c.records, 1) else PASS
-    found = f"{count_of(n, 'record', 'repeat')} the one before, its time too"
+    found = f"{count_of(n, 'record', 'repeat')} the one before, with the same time"
     return Check("duplicates", verdict, found, n, c.records, costs)
 
 
 def clicks_outside(c: LogCounts) -> Check:
     n, of = c.outside.count, c.outside.count + sum(c.positions.values())
-    costs = "a click on what the page did not show says nothing about the page: are results and clicks the same ids?"
+    costs = "a click on what the page did not show says nothing about the page: do results and clicks use the same ids?"
     verdict = FAIL if n > OUTSIDE * max(of, 1) else WARN if n > 0.01 * max(of, 1) else PASS
     outside = f"{count_of(n, 'click', 'are', of=of)} outside of the results"
     found = outside if c.shown_pages else "no page says what was shown"
@@ -137,15 +137,16 @@ def document_ids(c: LogCounts, known: set[str] | None) -> Check:
 
 def seen_once(c: LogCounts) -> Check:
     n, of = sum(count == 1 for count in c.queries.values()), len(c.queries)
-    costs = "what one query learned hardly helps another: models of words (bm25+pls) gain more than memory of clicks"
+    costs = "a query typed once has no clicks to remember: models of words (bm25+pls) gain more than memory of clicks"
     verdict = WARN if n > SINGLES * max(of, 1) else PASS
     return Check("queries seen again", verdict, f"{count_of(n, 'query', 'occur', of=of)} once", n, of, costs)
 
 
 def robots(c: LogCounts) -> Check:
-    name, costs = "robots", "a program's clicks drown those of people: --set max_clicks_per_user=… at fit"
+    name, costs = "robots", "a program's clicks outnumber those of people: fit with --set max_clicks_per_user=…"
     if not c.users:
-        return Check(name, WARN, "no users: a robot could not be told, nor --min-users applied", 0, c.records, costs)
+        found = "no users: robots cannot be found, and --min-users cannot be used"
+        return Check(name, WARN, found, 0, c.records, costs)
     fast = {u for u, rate in c.users.items() if rate.most >= A_MINUTE}
     heavy = {u for u, rate in c.users.items() if rate.records > max(A_SHARE * c.records, 100)}
     suspect = fast | heavy
@@ -162,7 +163,7 @@ def robots(c: LogCounts) -> Check:
 
 
 def positions(c: LogCounts) -> Check:
-    name, costs = "positions", "without the shown order a click's place cannot be accounted for (--response pbm, ips)"
+    name, costs = "positions", "without the shown order clicks cannot be corrected for position (--response pbm, ips)"
     total = sum(c.positions.values())
     if not total:
         return Check(name, WARN, "no click has a known position", 0, c.clicks, costs)
@@ -170,8 +171,9 @@ def positions(c: LogCounts) -> Check:
     shares = ", ".join(f"{p}: {c.positions[p] / total:.0%}" for p in range(1, min(last, 10) + 1))
     first = c.positions[1] / total
     verdict = WARN if first > 0.9 and total >= 100 else PASS
-    costs = "nearly all clicks are on the first place: the order decided, not the people; show others now and then"
-    return Check(name, verdict, f"clicks by place: {shares}; 99% of them stop at place {last}", total, c.clicks, costs)
+    costs = "nearly all clicks are on the first result: the position decides, not the people; vary the order at times"
+    found = f"clicks by position: {shares}; 99% of them are at or above position {last}"
+    return Check(name, verdict, found, total, c.clicks, costs)
 
 
 def _up_to(c: LogCounts, place: int) -> int:
@@ -187,17 +189,17 @@ def one_document_pages(c: LogCounts) -> Check:
 
 def languages(c: LogCounts) -> Check:
     total = c.languages.total()
-    told = {n: k for n, k in c.languages.items() if n not in ("no letters", "latin letters, language not told")}
+    told = {n: k for n, k in c.languages.items() if n not in ("no letters", "Latin letters, language not recognised")}
     others = total - max(told.values(), default=0) if told else 0
     mixed = sum(k > 0.2 * max(sum(told.values()), 1) for k in told.values()) > 1
-    costs = "one stemmer and one list of stop words serve all queries: --set language=…, or none"
+    costs = "one stemmer and one list of stop words are used for all queries: fit with --set language=…, or none"
     found = ", ".join(f"{name} {count:,}" for name, count in c.languages.most_common(4)) or "no query has text"
     return Check("languages", WARN if mixed else PASS, found, others if mixed else 0, total, costs)
 
 
 def personal_data(c: LogCounts) -> Check:
     n, of = c.personal.count, len(c.queries)
-    costs = "others may see it in similar queries and reports: ingest --redact learned, fit --min-users"
+    costs = "others may see them in similar queries and reports: ingest with --redact learned, fit with --min-users"
     found = f"{count_of(n, 'query', 'hold', of=of)} an e-mail address, a phone or card number, or a long number"
     return Check("personal data", WARN if n else PASS, found, n, of, costs, tuple(c.personal.examples))
 

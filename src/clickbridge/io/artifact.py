@@ -349,7 +349,7 @@ class Artifact:
             return Secret(self._read(name + ".key", Path.read_bytes))
         except PermissionError:
             file = self.file(name + ".key")
-            raise ArtifactError(f"{file} is for its owner alone: ask for the right to read it") from None
+            raise ArtifactError(f"only its owner can read {file}: ask for permission") from None
         except ValueError as error:
             raise self._unsound(name, "is not a secret") from error
 
@@ -386,7 +386,7 @@ class Artifact:
 def open_artifact(path: str | Path, kind: str) -> Artifact:
     folder = Path(path)
     if not folder.exists():
-        raise ArtifactError(f"no {kind} at {folder}: give the folder that was written with --out")
+        raise ArtifactError(f"no {kind} at {folder}: give the folder that it was saved to")
     if not (folder / MANIFEST).is_file():
         raise ArtifactError(f"{folder} is not a {kind}: it has no {MANIFEST}")
     while True:

@@ -19,7 +19,7 @@ def check_encoding(name: str) -> str:
     try:
         return codecs.lookup(name).name
     except LookupError:
-        raise SettingError(f"--encoding names an encoding, as utf-8, latin-1 or utf-16; got {name!r}") from None
+        raise SettingError(f"--encoding names an encoding, such as utf-8, latin-1 or utf-16; got {name!r}") from None
 
 
 def guess_encoding(head: bytes) -> str:

@@ -24,8 +24,12 @@ class RecordError(ValueError):
 
 
 def normalise_query(text: str) -> str:
-    """The text that is a query's identity: Unicode NFKC, case folded, white space folded to single blanks.
+    """A query's text in its normal form: Unicode NFKC, case folded, white space reduced to single blanks.
 
+    Two queries with the same normal form are the same query.
+
+    Examples
+    --------
     >>> normalise_query("  New\\tYORK  Pizza ")
     'new york pizza'
     """

@@ -95,9 +95,26 @@ def read_docs(
 ) -> DocumentReader:
     """Documents of one or more files, streamed, or of one data frame.
 
-    A document is a `doc_id` and any fields of text; HTML in them is taken out. `columns` names columns of the files, as
-    `{"doc_id": "SKU", "title": "Product Name"}`; where it does not, the usual names of an id and a title are known.
-    `id_name()` tells what the log calls the ids.
+    A document is a `doc_id` and any fields of text. HTML is removed.
+
+    Parameters
+    ----------
+    *paths : str, Path or data frame
+        JSON, CSV, TSV or Parquet files, plain or compressed, or one data frame.
+    columns : mapping of str to str, optional
+        Our names and those of the files, such as `{"doc_id": "SKU", "title": "Product Name"}`. The usual names of an id
+        and a title are recognised.
+    encoding, delimiter : str, optional
+        Of text files; guessed otherwise.
+    rejects : RejectLog, optional
+        Counts lines that cannot be used, and refuses the file where they are too many.
+    id_name : function, optional
+        Gives the name of the column of ids in the log.
+
+    Returns
+    -------
+    DocumentReader
+        Can be iterated over any number of times; `ClickGraph.build` takes it.
 
     Examples
     --------

@@ -193,7 +193,7 @@ class EventJoin:
             elif doc_id := _document(action, searches[place]["results"], counts.first_ordinal):
                 clicks[place].append(doc_id)
             else:
-                self._reject(action, "a click tells a place outside of the results, and no document")
+                self._reject(action, "a click has a position outside the results, and no document id")
         query = next((event["query"] for event in events if event["query"]), "")
         if not query:
             self._leave("searches without words, left out")

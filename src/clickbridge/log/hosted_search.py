@@ -100,7 +100,7 @@ def read_typesense(record: Any) -> Events:
     if type(data) is not dict:
         raise RecordError(f"data must be a JSON object, got {kind_of(data)}")
     if not data.get("q"):
-        raise RecordError("data.q is missing: the event does not tell what was searched")
+        raise RecordError("data.q is missing: the event does not say what was searched")
     # An event is named by its rule; the type, where it comes, says what happened.
     kind = kind_of_action(record.get("type") or record.get("event_type") or "click")
     if kind is None:

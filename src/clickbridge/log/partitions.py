@@ -65,7 +65,7 @@ class Staged:
 def aggregate(log: LogReader, aggregator: LogAggregator, engine: Engine, hide_names: bool) -> None:
     """Adds a log to an aggregator by the workers of an engine."""
     if log.reading.dedupe or "-" in log.paths:
-        raise SettingError("--engine ray reads files apart from each other: leave out --dedupe and standard input")
+        raise SettingError("--engine ray reads each file by itself: leave out --dedupe and standard input")
     folder, secret = str(aggregator.folder.resolve()), aggregator.secret
     work = [
         Partition(number, str(Path(path).resolve()), log.reading, folder, secret, hide_names)
@@ -106,7 +106,7 @@ def _rejects_file(partition: Partition) -> Path:
 def stage(partition: Partition, parts: int) -> tuple[Any, ...]:
     """Reads a file and writes its batches; gives what came of it, and its events in as many parts, by query."""
     if not Path(partition.folder).is_dir():
-        raise InputError(f"{partition.folder} is not seen by all nodes: write the GRAPH to a disk that they share")
+        raise InputError(f"{partition.folder} cannot be seen by all nodes: write the GRAPH to a disk that they share")
     pieces: list[list[Batch]] = [[] for _ in range(parts)]
     names: list[str] = []
 
@@ -123,7 +123,7 @@ def stage(partition: Partition, parts: int) -> tuple[Any, ...]:
     batches = Batches(partition.secret, keep, summary)
     for block in log.blocks():
         if isinstance(block, Document) or is_joined(log.layouts[partition.path]):
-            raise InputError(f"{partition.path} needs its neighbours to be read: use --engine local")
+            raise InputError(f"{partition.path} cannot be read without the other files: use --engine local")
         batches.add(without_names(block) if partition.hide_names else block)
     batches.flush()
     has = batches.has_clicks, batches.has_stated_impressions

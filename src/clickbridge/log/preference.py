@@ -86,7 +86,7 @@ class Preferences:
 def preferences(pages: Pages | None, counts: PairClicks | None = None, rule: str = "auto") -> Preferences:
     """The preference pairs of a log."""
     if rule not in RULES:
-        raise SettingError(f"preference must be {', '.join(RULES)}; got {rule!r}")
+        raise SettingError(f"preference must be one of {', '.join(RULES)}; got {rule!r}")
     if rule == "auto":
         rule = choose_rule(pages)
     if rule == "counts":

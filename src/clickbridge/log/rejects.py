@@ -81,5 +81,5 @@ class RejectLog:
             reasons = "; ".join(f"{file_name(r.source)} line {r.line}: {r.reason}" for r in self.first)
             raise InputError(
                 f"{count_of(self.count, 'line', 'are', of=self.lines)} unusable, at most {self.limit} of them may be "
-                f"({reasons}): mend the input, or raise --max-rejects"
+                f"({reasons}): fix the input, or raise --max-rejects"
             )

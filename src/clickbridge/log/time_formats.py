@@ -25,7 +25,7 @@ def check_time_format(text: str) -> str:
     except ValueError:
         days = set()
     if days != {moment.date() for moment in _TRIAL}:
-        raise SettingError(f'--time-format says how days are written, as "%d.%m.%Y %H:%M"; got {text!r}')
+        raise SettingError(f'--time-format says how days are written, such as "%d.%m.%Y %H:%M"; got {text!r}')
     return text
 
 

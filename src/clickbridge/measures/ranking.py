@@ -113,14 +113,14 @@ def parse_measure(text: str) -> Measure:
     match = _NAME.fullmatch(_our_name(text))
     family = next((f for f in _FAMILIES if match and f.lower() == match["family"].lower()), None)
     if match is None or family is None:
-        raise SettingError(f"no measure {text!r}; there are {', '.join(_FAMILIES)}, as nDCG@5 or AP(rel=2)")
+        raise SettingError(f"no measure {text!r}; there are {', '.join(_FAMILIES)}, such as nDCG@5 or AP(rel=2)")
     compute, needs_k, _ = _FAMILIES[family]
     if needs_k and not match["k"]:
-        raise SettingError(f"{family} needs a cut-off, as {family}@5")
+        raise SettingError(f"{family} needs a cut-off, such as {family}@5")
     if family == "nDCG" and match["level"]:
         raise SettingError(f"{text!r}: nDCG counts every grade and takes no rel; write nDCG@5")
     if match["gain"] and (family != "nDCG" or match["gain"] not in GAINS):
-        raise SettingError(f"{text!r}: nDCG alone takes a gain, {' or '.join(GAINS)}, as nDCG(gain=linear)@5")
+        raise SettingError(f"{text!r}: nDCG alone takes a gain, {' or '.join(GAINS)}, such as nDCG(gain=linear)@5")
     linear = match["gain"] == "linear"
     compute = GAINS[match["gain"]] if match["gain"] else compute
     k = int(match["k"]) if match["k"] else sys.maxsize
@@ -139,8 +139,9 @@ def parse_measure(text: str) -> Measure:
     return Measure(name, measure)
 
 
-def parse_measures(text: str) -> list[Measure]:
-    return [parse_measure(name) for name in text.split(",")]
+def parse_measures(names: str | Sequence[str]) -> list[Measure]:
+    """Measures by name: one text with commas in between, or a list of names."""
+    return [parse_measure(name) for name in (names.split(",") if isinstance(names, str) else names)]
 
 
 def main_measure(measures: Sequence[Measure]) -> Measure:

@@ -110,7 +110,7 @@ class WeightedSum(Composite):
         except ValueError:
             weights = np.empty(0)
         if len(weights) != len(self.parts) or not np.isfinite(weights).all() or not weights.any():
-            wanted = f"{len(self.parts)} numbers, not all 0, as 1,0.5"
+            wanted = f"{len(self.parts)} numbers, not all 0, such as 1,0.5"
             raise SettingError(f"weights of {self.spec} are {wanted}; got {text!r}")
         return tuple(weights.tolist())
 
@@ -315,7 +315,7 @@ class Sum(WeightedSum):
         fitted = super().learn(study, choices)
         assert isinstance(fitted, FittedSum)
         approximate = [part for part in fitted.parts if getattr(part.settings, "search", "exact") == "ann"]
-        said = [f"{part.model}: a sum is searched exactly; search=ann serves a model by itself" for part in approximate]
+        said = [f"{part.model}: search=ann is for a model by itself; a sum is searched exactly" for part in approximate]
         return fitted._with(notes=(*fitted.notes, *said))
 
 

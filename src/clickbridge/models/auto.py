@@ -61,7 +61,7 @@ def budget_seconds(text: str) -> float:
     """`10m` in seconds; a number alone is seconds."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", text)
     if found is None:
-        raise SettingError(f"budget must be a time, as 90s, 10m or 2h; got {text!r}")
+        raise SettingError(f"budget must be a time, such as 90s, 10m or 2h; got {text!r}")
     return float(found[1]) * UNITS[found[2]]
 
 

@@ -49,7 +49,7 @@ class Catalogue:
     def number(self, doc_id: str) -> int:
         found = self.numbers.get(as_id(doc_id))
         if found is None:
-            raise InputError(f"no document {doc_id!r} in the model: check the id, or give its text, as a Document")
+            raise InputError(f"no document {doc_id!r} in the model: check the id, or give a Document with its text")
         return found
 
     def title(self, doc_id: str) -> str:
@@ -104,6 +104,8 @@ class KnownQueries:
     def key_of(self, query: str) -> str:
         """A query's key from what was typed: its normalised text or, where no text is like that and it is the id of
         a query without text, that id. Ids are compared as they are."""
+        if not isinstance(query, str):
+            raise InputError(f"a query must be text; got {query!r}")
         if query.startswith(OPAQUE):
             return query
         # No log holds a longer one, and a page of words must not take seconds.

@@ -12,7 +12,17 @@ import numpy as np
 
 from clickbridge.errors import InputError
 from clickbridge.models.catalogue import Catalogue, KnownQueries
-from clickbridge.types import Document, Impression, LogRecord, PairCount, query_key
+from clickbridge.types import (
+    Document,
+    Impression,
+    LogRecord,
+    PairCount,
+    as_id,
+    check_ids,
+    check_record,
+    check_records,
+    query_key,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -40,7 +50,9 @@ class Change:
     ) -> Change:
         """What is removed stays away, whatever else names it; of a document given twice the last counts, those in
         `docs` after those in the log."""
-        gone = set(remove)
+        check_records(log, docs)
+        check_ids("remove", remove)
+        gone = {as_id(doc_id) for doc_id in remove}
         records = [normalised(record, known) for record in log]
         given = [*(r for r in records if isinstance(r, Document)), *docs]
         documents = {d.doc_id: d for d in given if d.doc_id not in gone}
@@ -77,6 +89,7 @@ class Change:
 
 def normalised(record: LogRecord, known: KnownQueries) -> LogRecord:
     """A record made by hand may hold its query as it was typed."""
+    check_record(record)
     if isinstance(record, Document):
         return record
     query = known.key_of(record.query) if record.query else ""

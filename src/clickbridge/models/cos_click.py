@@ -1,4 +1,4 @@
-"""Cosine of clicks: what people chose for the very same query before, the baseline Cos_B of 11M.
+"""Cosine of clicks: what people chose for exactly the same query before, the baseline Cos_B of 11M.
 
 A query's clicks are its memory. For search a document is its own indicator; for similar queries the clicks
 themselves are compared.
@@ -93,7 +93,7 @@ class CosClickSettings(Printed, Counting):
 
 
 class CosClick(ClickMemory):
-    """Memory: what people chose when they typed the very same query before.
+    """Memory: what people chose when they typed exactly the same query before.
 
     Hard to beat where queries repeat. A query that was never clicked has no score. The baseline Cos_B of 11M.
 

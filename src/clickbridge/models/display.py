@@ -144,7 +144,7 @@ def parse_filter(text: str) -> dict[str, frozenset[str]]:
     while place < len(text):
         found = _TERM.match(text, place)
         if found is None:
-            raise InputError(f"a filter is field:value, as category:games|toys,stock:yes; got {text[:100]!r}")
+            raise InputError(f"a filter is field:value, such as category:games|toys,stock:yes; got {text[:100]!r}")
         words = re.findall(r'"([^"]*)"|([^|"]+)', found[2])
         values = frozenset((quoted or plain).strip().lower() for quoted, plain in words)
         name = found[1].lower()

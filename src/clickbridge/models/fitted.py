@@ -24,7 +24,7 @@ from clickbridge.models.explain import Contributions
 from clickbridge.models.kept_log import KeptLog
 from clickbridge.search.index import Found
 from clickbridge.settings import Settings
-from clickbridge.types import Document, Explanation, Hit, Ranking, ResultList
+from clickbridge.types import Document, Explanation, Hit, Ranking, ResultList, check_ids
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -108,7 +108,7 @@ class Fitted:
 
     @property
     def abilities(self) -> frozenset[str]:
-        """What this very model can do; for one made of others it depends on those."""
+        """What this model can do. For a model made of others it depends on its parts."""
         return self.can
 
     def noted(self, **more: object) -> Self:
@@ -125,12 +125,11 @@ class Fitted:
         return {}
 
     def check_stored(self) -> None:
-        """Refuses with a ValueError what a file says and cannot be: compiled loops do not look where they read."""
+        """Raises ValueError where stored arrays do not fit together: compiled loops do not check what they read."""
         expect("clicks of queries", self.queries.clicks, (len(self.queries.keys),), "iuf")
 
     def warm(self) -> None:
-        """Goes the path of a query once, from text and ids on, so that the first real one finds everything loaded and
-        compiled."""
+        """Answers one query, so that everything is loaded and compiled before the first real one."""
         self.score(self.queries.keys[0] if len(self.queries) else "", self.catalogue.doc_ids[:1])
 
     # --- what a kind of model gives --------------------------------------------------------------
@@ -140,7 +139,7 @@ class Fitted:
         raise NotImplementedError
 
     def score_new(self, query: Query, documents: Sequence[Document]) -> Array:
-        """Scores of documents that the model does not know, by their text; -inf where it cannot tell."""
+        """Scores of documents that the model does not know, by their text; -inf where it cannot score them."""
         return np.full(len(documents), -np.inf)
 
     def scores(self, candidates: Candidates) -> Array:
@@ -158,7 +157,7 @@ class Fitted:
         return [self.search(query, k) for query in queries]
 
     def falls_back(self, query: str) -> bool:
-        """Whether the model has nothing of its own to say here and gives a simpler model's answer."""
+        """Whether the model knows nothing about this query and gives the answer of a simpler model."""
         return False
 
     def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
@@ -166,13 +165,13 @@ class Fitted:
         raise NotSupported(f"{self.spec} cannot explain its scores")
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """The model after a change: a new one; this one stays as it is."""
+        """A new model that has taken in a change. This one stays as it is."""
         raise NotSupported(f"{self.spec} cannot be updated: fit it again")
 
     # --- what users ask --------------------------------------------------------------------------
 
     def query(self, text: str) -> Query:
-        """A query as it is asked inside: by its key."""
+        """A query by its key, as the code inside uses it."""
         return Query(self.queries.key_of(text))
 
     def items(self, doc_ids: Sequence[str]) -> Array:
@@ -184,8 +183,8 @@ class Fitted:
         return self.score_items(self.query(query), self.items(doc_ids))
 
     def score_documents(self, query: str, documents: Sequence[Document | str]) -> Array:
-        """Scores in the same order, of ids and of documents that bring their text. A document that the model knows
-        is scored as it knows it, another by its text where the model can; -inf for what has none."""
+        """Scores of ids and of documents with text, in the same order. A known document is scored as the model knows
+        it, a new one by its text where the model can; -inf for what has no score."""
         asked, items = self.query(query), self.items([d if isinstance(d, str) else d.doc_id for d in documents])
         return self._score_mixed(asked, items, documents)
 
@@ -198,7 +197,7 @@ class Fitted:
 
     @property
     def text_fields(self) -> frozenset[str]:
-        """The fields that say most of a document: where a text without a field's name belongs."""
+        """The most informative fields of documents, to which text without a field name is added."""
         return frozenset()
 
     def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
@@ -207,7 +206,7 @@ class Fitted:
         return candidates.split(self.scores(candidates))
 
     def rerank(self, query: str, doc_ids: Sequence[str], scores: Sequence[float] | None = None) -> Ranking:
-        """Every given id exactly once: scored ones by score, ties and the unscored, last, as they came."""
+        """Every given id exactly once, by falling score. Ties keep their order, and so do ids without a score, last."""
         ids = as_ids(doc_ids)
         if scores is not None and len(scores) != len(ids):
             raise InputError(f"a list has one score for each result; got {len(scores)} for {len(ids)}")
@@ -225,6 +224,8 @@ class Fitted:
 
     def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
         """As `rank`, for many queries at once."""
+        if isinstance(queries, str):
+            raise InputError(f"queries must be a list of texts, such as [{queries!r}]; got the text {queries!r}")
         check_k(k)
         return [self.ranking(found) for found in self.search_many([self.query(q) for q in queries], k)]
 
@@ -235,11 +236,11 @@ class Fitted:
         return Ranking(hits, self.title)
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """Known queries most like this one, with their similarity; itself left out."""
+        """Known queries that are most similar to this one, with their similarity, without itself."""
         raise NotSupported(f"{self.spec} has no similarity of queries")
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
-        """Documents most like this one; itself left out."""
+        """Documents that are most similar to this one, without itself."""
         raise NotSupported(f"{self.spec} has no similarity of documents")
 
     def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
@@ -253,7 +254,7 @@ class Fitted:
         raise NotSupported(f"{self.spec} is not an S-function: it has no maps")
 
     def map_documents(self, documents: Sequence[Document | str]) -> Mapped:
-        """The S-function's document map: one row for each known id, or new document by its text."""
+        """The S-function's document map: one row per document, which is a known id or a new `Document` with text."""
         raise NotSupported(f"{self.spec} is not an S-function: it has no maps")
 
     def title(self, doc_id: str) -> str:
@@ -263,8 +264,7 @@ class Fitted:
 
 def as_ids(doc_ids: Sequence[Any]) -> list[str]:
     """Ids as text: whole numbers are taken as digits."""
-    if isinstance(doc_ids, str):
-        raise InputError(f"a list of document ids is needed, as [{doc_ids!r}]; got the text {doc_ids!r}")
+    check_ids("doc_ids", doc_ids)
     return [doc_id if isinstance(doc_id, str) else _as_id(doc_id) for doc_id in doc_ids]
 
 

@@ -39,7 +39,8 @@ from clickbridge.views.word import Vocabulary, WordCounter
 class LexicalSettings(Fields, Seeded):
     unknown_words: str = setting(
         "near",
-        "a query of unknown words alone: near takes the words most like them, or cut and joined; drop finds nothing",
+        "what a query of unknown words finds: near uses the most similar known words, also split or joined; drop finds "
+        "nothing",
         choices=("near", "drop"),
         group=ADVANCED,
     )
@@ -163,7 +164,7 @@ class LexicalModel(Model):
     def choose(self, study: Study) -> LexicalChoices:
         s: LexicalSettings = self.settings
         if not study.graph.field_names:
-            raise MissingPart(f"{self.name} needs document text: ingest with --docs")
+            raise MissingPart(f"{self.name} needs document text: ingest with --docs, or give docs in Python")
         if s.fields != "auto":
             return LexicalChoices(field_weights=parse_fields(s.fields, study.graph.field_names))
         weights, note = self.learn_weights(study)

@@ -126,7 +126,7 @@ class LSIDocTerm(LSI):
     def choose(self, study: Study) -> LatentChoices:
         s: LSIDocTermSettings = self.settings
         if not study.graph.field_names:
-            raise MissingPart(f"{self.name} needs document text: ingest with --docs")
+            raise MissingPart(f"{self.name} needs document text: ingest with --docs, or give docs in Python")
         weights, notes = document_field_weights(s.fields, s.language, s.stop_words, s.seed, study)
         return LatentChoices(field_weights=weights, groups=(), notes=tuple(f"{self.name}: {note}" for note in notes))
 
@@ -140,7 +140,7 @@ class LSIDocTerm(LSI):
         slots = [np.arange(n) for n in known.clicked.matrix.shape]
         features = Features(views, views, queries, documents, known.clicked.matrix, *slots)
         if not documents.nnz:
-            raise MissingPart(f"{self.name} needs document text with at least one word: ingest with --docs")
+            raise MissingPart(f"{self.name} needs document text, and no document has a word: check --docs")
         space = doc_term_space(features, s, study.engine, within=study)
         note = f"{self.name}: {dim_note(space, s.dim)}"
         return self.finish(study, choices, known, features, [space], [note])

@@ -137,7 +137,7 @@ class Model(Parameters):
         return self
 
     def in_language_of(self, study: Study) -> Self:
-        """The model with the stemmer that the documents ask for, where the settings leave it open."""
+        """A copy with the stemmer for the language of the documents, where `language` is auto."""
         if getattr(self, "language", None) != AUTO_LANGUAGE:
             return self
         out = copy.copy(self)
@@ -151,7 +151,7 @@ class Model(Parameters):
 
     @property
     def least_users(self) -> int:
-        """Queries and pairs of fewer users are not learned; of a model made of others, the most that one asks for."""
+        """Queries and pairs of fewer users are not learned. For a model made of others, the largest of its parts."""
         return int(self.settings.min_users)
 
     def refit(self, graph: ClickGraph, *, engine: Engine | None = None) -> Self:
@@ -159,13 +159,13 @@ class Model(Parameters):
         return self.fit_on(Study(graph, engine), self.fitted.choices)
 
     def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
-        """What learning would cost, by each way it could be done, without doing it."""
+        """What learning would cost, for each way to do it. Nothing is learned."""
         study = Study(graph, engine)
         return self.in_language_of(study).plans_on(study)
 
     def plans_on(self, study: Study) -> list[dict[str, object]]:
-        """What a kind of model that has plans gives."""
-        raise NotSupported(f"{self.spec} has no plan; rmls, pls, mpls, lsi-dt and lsi-qd have")
+        """The plans of a kind of model that has some."""
+        raise NotSupported(f"{self.spec} has no plan of its cost; rmls, pls, mpls, lsi-dt and lsi-qd have one")
 
     def update(
         self,
@@ -221,7 +221,7 @@ class Model(Parameters):
 
     @property
     def fitted(self) -> Fitted:
-        """The fitted value; keep it to go on using this state while the model is fitted or updated again."""
+        """The fitted value. Keep it to use this state further while the model is fitted or updated again."""
         found = self.__dict__.get("fitted_")
         if found is None:
             raise self._not_fitted()
@@ -318,11 +318,11 @@ class Model(Parameters):
         return self.fitted.rank_many(queries, k)
 
     def falls_back(self, query: str) -> bool:
-        """Whether the model has nothing of its own to say here and gives a simpler model's answer."""
+        """Whether the model knows nothing about this query and gives the answer of a simpler model."""
         return self.fitted.falls_back(query)
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """Queries of the log that are most like this one; itself left out.
+        """Queries of the log that are most similar to this one, without itself.
 
         Parameters
         ----------
@@ -341,7 +341,7 @@ class Model(Parameters):
         return self.fitted.similar_queries(query, k, min_clicks)
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
-        """The k documents most like this one; itself left out."""
+        """The k documents that are most similar to this one, without itself."""
         return self.fitted.similar_documents(as_id(doc_id), k)
 
     def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
@@ -356,7 +356,7 @@ class Model(Parameters):
         return self.fitted.map_queries(queries)
 
     def map_documents(self, documents: Sequence[Document | str]) -> Mapped:
-        """The S-function's document map: one row for each known id, or new document by its text."""
+        """The S-function's document map: one row per document, which is a known id or a new `Document` with text."""
         return self.fitted.map_documents(documents)
 
     def title(self, doc_id: str) -> str:

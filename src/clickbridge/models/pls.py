@@ -142,7 +142,7 @@ class LatentModel(Model):
         if idle:
             name = min(idle)
             raise SettingError(
-                f"encode has {name!r}, but views have no dense:{name}: add it, as views=word,dense:{name}"
+                f"encode has {name!r}, but views have no dense:{name}: add it, with views=word,dense:{name}"
             )
         return s
 

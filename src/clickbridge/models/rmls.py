@@ -80,7 +80,7 @@ class FittedRMLS(FittedLatent):
 
 
 class RMLS(LatentModel):
-    """As PLS for large logs, with sparse maps: `RMLS(dim=300).fit(graph)`.
+    """PLS for large logs, with sparse maps: `RMLS(dim=300).fit(graph)`.
 
     Of each row of a map only a small share of the numbers is kept, `density`. All views are side by side in one space.
 

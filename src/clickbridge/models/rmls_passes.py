@@ -94,7 +94,7 @@ class RMLSSettings(Printed, LatentSettings):
         group=PAPER,
     )
     norm_power: float = setting(
-        0.5, "a row's length is this power of its covariance; the papers have 0, all rows alike", 0, 1, group=PAPER
+        0.5, "a row's length is this power of its covariance; the papers have 0: equal lengths", 0, 1, group=PAPER
     )
     start: str = setting(
         "random",

@@ -65,7 +65,7 @@ def _sum_of(parts: Sequence[Model]) -> Model:
 
 
 def build_model(spec: str | Spec, settings: Mapping[str, object] | None = None, **more: object) -> Model:
-    """An unfitted model from a spec, as "bm25+pls" or "robust:bm25".
+    """An unfitted model from a spec such as "bm25+pls" or "robust:bm25".
 
     Parameters
     ----------

@@ -22,8 +22,8 @@ class SSISettings(FactorSettings):
 
     training_pairs: str = setting(
         "drawn",
-        "clicked over unclicked documents drawn at random, or the log's preferences, as 13 has it: skip-above on "
-        "pages, counts without",
+        "clicked over unclicked documents drawn at random, or the log's preferences, as in 13: skip-above where "
+        "there are pages, else counts",
         choices=("drawn", "preferences"),
         group="13",
     )

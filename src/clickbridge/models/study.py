@@ -206,7 +206,8 @@ def documents_language(fields: Mapping[str, Sequence[str]]) -> str:
 def language_notes(language: str) -> tuple[str, ...]:
     if language == "english":
         return ()
-    return (f"the text looks {language.capitalize()}: language={language}; language=english takes the English stemmer",)
+    chosen = f"the text looks {language.capitalize()}, so language={language} is used"
+    return (f"{chosen}; set language=english for the English stemmer",)
 
 
 def counting_of(settings: Counting) -> dict[str, Any]:

@@ -42,12 +42,12 @@ class SVDFeatureSettings(FactorSettings):
     )
     targets: str = setting(
         "clicked",
-        "aim of a single document: 1 or 0 for clicked or not, or the clicks of the pair, as 13 has it "
+        "target of a single document: 1 or 0 for clicked or not, or the clicks of the pair, as in 13 "
         "(training=squared)",
         choices=("clicked", "counts"),
         group="13",
     )
-    decay: float = setting(0.01, "how strongly factors are drawn to 0", 0, 1000, group=ADVANCED)
+    decay: float = setting(0.01, "strength of the penalty on large factors", 0, 1000, group=ADVANCED)
 
 
 class SVDFeature(FactorModel):

@@ -48,7 +48,7 @@ class Blend:
         except ValueError:
             latent, own, shrink = np.nan, np.nan, np.nan
         if not (latent >= 0 and own >= 0 and 0 < shrink < np.inf):
-            raise SettingError(f"blend must be auto, none or latent,own,shrink, as 0.1,0.2,4; got {text!r}")
+            raise SettingError(f"blend must be auto, none or latent,own,shrink, such as 0.1,0.2,4; got {text!r}")
         return cls(latent, own, shrink)
 
 

@@ -56,7 +56,8 @@ class OnlineSettings(Printed, Seeded):
     )
     lists: str = setting(
         "distinct",
-        "the lists whose pages are alike: every different list once, or one for each query, its first (the paper)",
+        "lists that say which pages are similar: every different list once, or the first list of each query (the "
+        "paper)",
         choices=("distinct", "queries"),
         group="09",
     )
@@ -71,8 +72,9 @@ class OnlineSettings(Printed, Seeded):
     )
     clustering: str = setting(
         "relative",
-        "hardness in mean squared distances and a query the mean of its pages (relative), or hardness as it is, a "
-        "query the sum of its pages, clusters in every space (absolute, the paper)",
+        "how queries are clustered: with hardness in mean squared distances and a query as the mean of its pages "
+        "(relative), or with hardness as given, a query as the sum of its pages, and clusters in every space "
+        "(absolute, the paper)",
         choices=("relative", "absolute"),
         group="09",
     )

@@ -53,7 +53,7 @@ class EntryFile:
                 if not line.endswith(b"\n"):
                     # Whole but for its last byte, which is another one: that is not cut short.
                     if _body(line[:-1]) is not None:
-                        raise self._damaged("its line end is another byte")
+                        raise self._damaged("its line does not end where it should")
                     break
                 number, entry = self._parsed(line)
                 if not len(self):
@@ -81,7 +81,7 @@ class EntryFile:
     def _parsed(self, line: bytes) -> tuple[int, Entry]:
         body = _body(line[:-1])
         if body is None:
-            raise self._damaged("its checksum is another one")
+            raise self._damaged("its checksum does not match")
         try:
             return from_json(body)
         except ValueError as error:

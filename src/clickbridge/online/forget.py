@@ -23,9 +23,9 @@ class ForgottenEvents:
         """The proof, and what it cannot cover."""
         return (
             f"forgotten: {count_of(self.events, 'event')} of the journal undone, "
-            f"{count_of(self.weights, 'own weight')} removed, the journal compacted; looked again: "
+            f"{count_of(self.weights, 'own weight')} removed, the journal compacted; checked: "
             f"{count_of(self.left, 'event')} of this user {agree(self.left, 'are')} left. What was compacted before is "
-            "a sum over all users, from which none can be told apart"
+            "a sum over all users, in which none can be identified"
         )
 
 

@@ -141,16 +141,16 @@ class Journal:
         return self._learner
 
     def learn(self, page: Page, amount: float = 1.0) -> int:
-        """Durable, then learned; returns the event's number, by which it can be undone. Any number of threads may
-        call it at once: their events share an fsync."""
+        """Writes a page to disk, then learns it; returns the event's number, by which it can be undone. Any number of
+        threads may call it at once: their events share an fsync."""
         return self.learner.learn(page, amount)
 
     def learn_many(self, pages: Iterable[Page]) -> list[int]:
-        """Several pages with one fsync, all or none."""
+        """Learns several pages with one fsync, all or none."""
         return self.learner.learn_many(pages)
 
     def undo(self, number: int) -> int:
-        """Takes an event out again, as an event of its own."""
+        """Takes an event out again. The undo is an event of its own."""
         return self.learner.undo(number)
 
     def kept(self) -> Iterator[tuple[int, Entry]]:
@@ -160,7 +160,7 @@ class Journal:
     # --- compaction ------------------------------------------------------------------------------
 
     def compact(self) -> None:
-        """All events into the snapshot; the journal starts empty. What is compacted can no longer be undone."""
+        """Moves all events into the snapshot and empties the journal. Compacted events can no longer be undone."""
         with self.learner.paused():
             self._snapshot()
             assert self._file is not None

@@ -90,7 +90,7 @@ class Learner:
 
     @property
     def events(self) -> int:
-        """How many events came; the number of the last one."""
+        """How many events were learned, which is also the number of the last one."""
         return self._working.events
 
     @property
@@ -109,29 +109,29 @@ class Learner:
         return self._bring([self._published.entry(page) for page in pages])
 
     def take(self, entries: Sequence[Entry]) -> list[int]:
-        """Takes in events that were made before, by `FittedOnline.entries` of this or another process; all or none."""
+        """Takes in events that `FittedOnline.entries` made, in this or another process; all or none."""
         return self._bring(entries)
 
     def undo(self, number: int) -> int:
-        """Takes out what is left of an event, as an event of its own."""
+        """Takes out what is left of an event. The undo is an event of its own."""
         if isinstance(number, bool) or not isinstance(number, int):
             raise _cannot_undo(number)
         return self._bring([number])[0]
 
     def unlearn(self, page: Page, number: int | None = None, amount: float = 1.0) -> int:
-        """Takes out a page that is given again, whether or not it is kept under its number. With decay the number says
-        how much of it is left."""
+        """Takes out a page that you give again, whether or not its event is still kept. With decay (`kappa` below 1)
+        the number says how much of it is left."""
         return self._bring([self._taken_out(page, number, amount)])[0]
 
     def undo_click(self, page: Page, doc_id: str, number: int | None = None) -> int:
-        """Takes one click of a page back: all is as if the page had come without it."""
+        """Takes one click of a page back, as if the page had come without it."""
         kept = None if number is None else self._store.entry(number)
         out = self._taken_out(page, number, 1.0 if kept is None else kept.amount)
         rest = tuple(d for d in out.clicks if d != doc_id)
         return self._bring([out, replace(out, kind=PAGE, clicks=rest, of=None)])[-1]
 
     def forget_clicks(self) -> int:
-        """Back to no click at all; projection and blend stay, and numbers go on."""
+        """Forgets every click. Projection and blend stay, and events are numbered on."""
         return self._bring([Entry(kind=FORGET)])[0]
 
     def _taken_out(self, page: Page, number: int | None, amount: float) -> Entry:
@@ -140,7 +140,7 @@ class Learner:
             kept = self._store.entry(check_number(number, self.events))
             since = number if kept is None or kept.since is None else kept.since
         elif self._published.settings.kappa != 1.0:
-            raise SettingError("with kappa below 1 an event's worth depends on its number: give unlearn that number")
+            raise SettingError("with kappa below 1 an event's weight depends on its number: give unlearn that number")
         return self._published.entry(page, amount, kind=UNDO, of=number, since=since)
 
     def _bring(self, entries: Sequence[Entry | int]) -> list[int]:
@@ -255,7 +255,7 @@ class Learner:
 
     @contextmanager
     def paused(self) -> Iterator[FittedOnline]:
-        """Events wait; the model as it is."""
+        """A context in which new events wait; it gives the model as it is."""
         inner = self._writer == threading.get_ident()
         try:
             self._take_turn()
@@ -273,7 +273,7 @@ class Learner:
         return True
 
     def drop_user(self, user: int) -> int:
-        """Without the weights of one user's own, who is given as a hash; returns how many there were."""
+        """Removes the weights of one user, given as a hash; returns how many there were."""
         with self.paused(), self._lock:
             mine = [key for key in self._working.users if key[0] == user]
             for key in mine:
@@ -282,7 +282,7 @@ class Learner:
         return len(mine)
 
     def restart(self, fitted: FittedOnline) -> None:
-        """Goes on from another value: fitted again, or updated."""
+        """Continues from another fitted value, after a fit or an update."""
         if self.durable:
             raise ArtifactError("the model's journal is open: close it before the model is fitted or updated")
         with self.paused(), self._lock:
@@ -290,7 +290,7 @@ class Learner:
             self._start(fitted)
 
     def replay(self, number: int, entry: Entry) -> None:
-        """Adds the next event, which was written down before; one that the state holds already is passed over."""
+        """Learns an event that was written down before; one that the state already holds is skipped."""
         if number > self.events:
             self._add(Steps(self._working).step(entry))
             self._changed = True

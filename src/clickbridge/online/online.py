@@ -35,8 +35,8 @@ class Online(Wrapper):
     """Re-ranks the lists of a model, or of your own engine, and learns from every click at once: `Online([BM25()])`.
 
     `learn(page)` takes in a result page with its clicks, `undo` takes it back. A click spreads to documents that stand
-    on the same result pages. It owns one `Learner` from its first event on; `fitted` is what that learner last gave
-    out.
+    on the same result pages. From its first event on the model has a `Learner`, and `fitted` is what that learner
+    published last.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class Online(Wrapper):
         if not self.settings.per_user:
             return Secret()
         if study.graph.secret is None:
-            raise ArtifactError("per_user needs the secret of the GRAPH: ask its owner for the right to read its key")
+            raise ArtifactError("per_user needs the secret of the GRAPH: ask its owner for permission to read its key")
         return study.graph.secret or Secret.new()
 
     # --- what is fitted --------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class Online(Wrapper):
         return self.learner.undo(number)
 
     def unlearn(self, page: Page, number: int | None = None, amount: float = 1.0) -> int:
-        """Takes a page out again. With decay it must be told which event it was."""
+        """Takes a page out again. With decay (`kappa` below 1) the number of its event is needed."""
         return self.learner.unlearn(page, number, amount)
 
     def undo_click(self, page: Page, doc_id: str, number: int | None = None) -> int:
@@ -214,7 +214,7 @@ class Online(Wrapper):
         return self.learner.undo_click(page, doc_id, number)
 
     def forget_clicks(self) -> int:
-        """Back to no click at all; projection and blend stay."""
+        """Forgets every click; projection and blend stay."""
         return self.learner.forget_clicks()
 
     def rerank_for(self, user: str, query: str, doc_ids: Sequence[str]) -> Ranking:

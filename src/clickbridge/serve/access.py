@@ -72,7 +72,7 @@ def read_keys(path: Path) -> list[Key]:
             raise InputError(f"{path}, line {number}: a key has at least {SHORTEST} characters")
         out.append(Key(hashlib.sha256(words[0].encode()).digest(), scopes))
     if not out:
-        raise InputError(f"{path} holds no key: write one per line, as KEY rank,feedback")
+        raise InputError(f"{path} holds no key: write one per line, such as KEY rank,feedback")
     return out
 
 
@@ -94,5 +94,5 @@ class Rates:
             self._left.popitem(last=False)
         if left < 1:
             wait = max(1, round((1 - left) / self.rate))
-            message = f"more than {self.rate:g} requests a second: come again later"
+            message = f"more than {self.rate:g} requests per second: try again later"
             raise Refused(429, "too_many_requests", message, headers={"Retry-After": str(wait)})

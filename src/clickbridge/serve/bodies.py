@@ -59,5 +59,5 @@ def taking(body: Any, answer: Any, about: str = "") -> dict[str, Any]:
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorAnswer, "description": "Refused"},
-    503: {"model": ErrorAnswer, "description": "Come again later"},
+    503: {"model": ErrorAnswer, "description": "Try again later"},
 }

@@ -27,7 +27,7 @@ LONGEST_PAUSE = 10.0
 
 
 class ServiceError(ClickbridgeError):
-    """What the service refused, and why; `status` is 0 where it did not answer."""
+    """The service refused a request, for the reason given; `status` is 0 where it did not answer."""
 
     def __init__(self, message: str, status: int = 0, code: str = "", field: str | None = None) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class ServedHit:
 
 @dataclass(frozen=True, slots=True)
 class ServedRanking(Sequence[ServedHit]):
-    """An answer of the service. `query_id` is what a click on it is reported by."""
+    """An answer of the service. Clicks on it are reported with its `query_id`."""
 
     query_id: str
     model: str
@@ -68,15 +68,30 @@ class ServedRanking(Sequence[ServedHit]):
 
 
 class Client:
-    """Speaks to a running service. Threads may share one; each has a connection of its own.
+    """Talks to a running service, `clickbridge serve MODEL`. Threads may share a client.
 
-    `key` is sent as a bearer key; `timeout` is in seconds; a request is sent up to `retries` times more.
+    Parameters
+    ----------
+    url : str
+        Where the service is, such as `http://localhost:8765`.
+    key : str, optional
+        Its key, sent as a bearer token.
+    timeout : float
+        Seconds to wait for an answer.
+    retries : int
+        How often a request that failed is sent again.
+
+    Examples
+    --------
+    >>> client = Client("http://localhost:8765")
+    >>> found = client.search("ny pizza", k=3)  # doctest: +SKIP
+    >>> client.click(found, found.doc_ids[0])  # doctest: +SKIP
     """
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 5.0, retries: int = 3) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise SettingError(f"a service has a URL, as http://localhost:8765; got {url!r}")
+            raise SettingError(f"the URL of a service is needed, such as http://localhost:8765; got {url!r}")
         self._parts, self._base = parts, parts.path.rstrip("/")
         self._headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
         self.timeout, self.retries = timeout, retries
@@ -94,7 +109,7 @@ class Client:
         filter: str | None = None,
         model: str | None = None,
     ) -> ServedRanking:
-        """The documents in the model's order. One that the model does not know is scored by the text it brings."""
+        """Re-ranks documents. One that the model does not know is scored by its text."""
         given = [d if isinstance(d, str) else {**d.fields, "doc_id": d.doc_id} for d in documents]
         body = {"query": query, "documents": given, "k": k, "user": user, "filter": filter, "model": model}
         return _ranking(self._call("POST", "/rank", {name: v for name, v in body.items() if v is not None}))
@@ -113,28 +128,28 @@ class Client:
         return _ranking(self._call("GET", "/search", asked))
 
     def suggest(self, typed: str, k: int = 10, *, model: str | None = None) -> list[str]:
-        """Queries that begin like this."""
+        """Known queries that begin with what was typed."""
         answer = self._call("GET", "/suggest", {"q": typed, "k": k, "model": model})
         return [row["query"] for row in answer["results"]]
 
     def feedback(self, events: Sequence[Mapping[str, object]]) -> tuple[int, int]:
-        """Reports pages and clicks; how many events are new, and how many were known. One without an `event_id` gets
-        one, so that it can be sent again."""
+        """Reports pages and clicks; returns how many events are new and how many were known. An event without an
+        `event_id` gets one, so that it can be sent again."""
         named = [{"event_id": uuid.uuid4().hex, **event} for event in events]
         answer = self._call("POST", "/feedback", {"events": named})
         return int(answer["accepted"]), int(answer["duplicates"])
 
     def click(self, ranking: ServedRanking, *doc_ids: str, user: str | None = None) -> None:
-        """Reports what was clicked on an answer."""
+        """Reports clicks on the results of an answer."""
         event = {"query_id": ranking.query_id, "clicks": list(doc_ids)}
         self.feedback([event if user is None else {**event, "user": user}])
 
     def undo(self, event_id: str) -> bool:
-        """Takes an event back; False where that was done before."""
+        """Takes an event back; returns False where that was done before."""
         return bool(self._call("POST", "/feedback/undo", {"event_id": event_id})["accepted"])
 
     def health(self) -> dict[str, object]:
-        """The models that answer."""
+        """The state of the service and its models."""
         return self._call("GET", "/health", {})
 
     # --- the wire --------------------------------------------------------------------------------

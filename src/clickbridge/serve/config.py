@@ -73,9 +73,9 @@ def named_models(given: list[str]) -> dict[str, str]:
         if not equals or "/" in name:
             folder, name = text, Path(os.path.abspath(text)).name
         if not NAME.fullmatch(name):
-            raise SettingError(f"a model's name has letters, digits, - . and _; call it otherwise, as NAME={folder}")
+            raise SettingError(f"a model's name has letters, digits, - . and _; give it another name, NAME={folder}")
         if name in out:
-            raise SettingError(f"two models are called {name}: call one otherwise, as NAME={folder}")
+            raise SettingError(f"two models are called {name}: give one another name, NAME={folder}")
         out[name] = os.path.abspath(folder)
     return out
 
@@ -84,7 +84,7 @@ def seconds_of(text: str, option: str) -> float:
     """`90d`, `1h`, `30m`, `10s`; 0 is never."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
     if not found or (not found[2] and float(found[1])):
-        raise SettingError(f"{option} is a time, as 90d, 1h, 30m or 10s; got {text!r}")
+        raise SettingError(f"{option} is a time, such as 90d, 1h, 30m or 10s; got {text!r}")
     return float(found[1]) * UNITS.get(found[2], 1)
 
 
@@ -92,7 +92,7 @@ def two_names(text: str) -> tuple[str, str]:
     """`a,b` of `--experiment`."""
     names = [name.strip() for name in text.split(",")]
     if len(names) != 2 or names[0] == names[1]:
-        raise SettingError(f"--experiment names two models, as a,b; got {text!r}")
+        raise SettingError(f"--experiment names two models, such as a,b; got {text!r}")
     return names[0], names[1]
 
 

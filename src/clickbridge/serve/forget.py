@@ -21,7 +21,7 @@ class ForgottenFeedback:
         """The proof, and what it cannot cover."""
         return (
             f"forgotten: {count_of(self.events, 'event')} and {count_of(self.answers, 'answer')} that they clicked; "
-            f"looked again: {count_of(self.left, 'event')} of this user {agree(self.left, 'are')} left. "
+            f"checked: {count_of(self.left, 'event')} of this user {agree(self.left, 'are')} left. "
             "A MODEL that has learned from them is fitted again by clickbridge forget MODEL --refit"
         )
 

@@ -104,7 +104,7 @@ class Store:
             parsed = sa.make_url(url)
         except SQLAlchemyError:
             hint = "sqlite:///events.db or postgresql://user@host/name"
-            raise SettingError(f"a store is a database URL, as {hint}; got {url!r}") from None
+            raise SettingError(f"a store is a database URL, such as {hint}; got {url!r}") from None
         if parsed.get_backend_name() not in ("sqlite", "postgresql"):
             raise SettingError(f"a store is SQLite or PostgreSQL; got {parsed.get_backend_name()}")
         self._sqlite = parsed.get_backend_name() == "sqlite"

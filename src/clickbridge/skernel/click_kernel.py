@@ -40,7 +40,7 @@ class ClickKernel:
     @classmethod
     def of(cls, kind: str, clicks: sparse.csr_array) -> ClickKernel:
         if kind not in CLICK_KERNELS:
-            raise SettingError(f"click_kernel must be {', '.join(CLICK_KERNELS)}; got {kind!r}")
+            raise SettingError(f"click_kernel must be one of {', '.join(CLICK_KERNELS)}; got {kind!r}")
         rows = sparse.csr_array(clicks, dtype=np.float64, copy=True)
         total, square = (np.asarray(m.sum(axis=1)).ravel() for m in (rows, rows.multiply(rows)))
         n = rows.shape[1]

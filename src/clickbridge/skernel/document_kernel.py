@@ -75,7 +75,7 @@ def view_rows(terms: Sequence[str], source: Source, language: str) -> sparse.csr
     blocks = []
     for term in terms:
         if term.partition(":")[0] not in KINDS:
-            raise SettingError(f"no view {term!r}; there are {', '.join(KINDS)}, as word:title")
+            raise SettingError(f"no view {term!r}; there are {', '.join(KINDS)}, such as word:title")
         asked = ViewTerm(term, language, "keep")
         blocks.append(asked.kind.fit(asked, source)[1])
     return unit_rows(sparse.csr_array(sparse.hstack(blocks, format="csr")))

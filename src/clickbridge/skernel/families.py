@@ -43,7 +43,7 @@ class Family:
 
     def __post_init__(self) -> None:
         if self.name not in FORMS:
-            raise SettingError(f"family must be {', '.join(FAMILIES)}; got {self.name!r}")
+            raise SettingError(f"family must be one of {', '.join(FAMILIES)}; got {self.name!r}")
 
     @property
     def form(self) -> tuple[int, float, float]:

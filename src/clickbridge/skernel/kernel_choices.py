@@ -95,7 +95,7 @@ def parse_weights(text: str) -> dict[str, float]:
         parts = (term.strip().partition(":") for term in text.split(","))
         return {name: float(weight) if colon else 1.0 for name, colon, weight in parts}
     except ValueError:
-        raise SettingError(f"query_kernel is auto or weights, as click:0.5,word:0.5; got {text!r}") from None
+        raise SettingError(f"query_kernel is auto or weights, such as click:0.5,word:0.5; got {text!r}") from None
 
 
 def grids_of(settings: Settings, doc_kernels: tuple[str, ...], by: str) -> Grids:

@@ -59,7 +59,7 @@ def _learn(
     gram: Array, pos: Array, neg: Array, target: Array, c: float, lam: float, loss: str, stop: dict[str, Any]
 ) -> KernelSolution:
     if loss not in LOSSES:
-        raise SettingError(f"loss must be {', '.join(LOSSES)}; got {loss!r}")
+        raise SettingError(f"loss must be one of {', '.join(LOSSES)}; got {loss!r}")
     if not lam > 0:
         raise SettingError(f"lambda must be above 0; got {lam}")
     a, values, passes, primal, dual = coordinate_ascent_dual(

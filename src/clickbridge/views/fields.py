@@ -95,7 +95,7 @@ def parse_fields(text: str, available: Sequence[str]) -> dict[str, float]:
         except ValueError:
             weights[name] = -1.0
         if not 0 <= weights[name] < np.inf:
-            raise SettingError(f"a field weight is a number, at least 0, as title:3; got {item!r}")
+            raise SettingError(f"a field weight is a number, at least 0, such as title:3; got {item!r}")
     if not any(weights.values()):
         raise SettingError(f"at least one field needs a weight above 0; got {text!r}")
     return weights

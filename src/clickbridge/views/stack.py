@@ -32,9 +32,9 @@ def parse_views(text: str) -> tuple[list[str], list[str]]:
         bare = rest if dot and prefix in SIDES else term
         kind, _, argument = bare.partition(":")
         if kind not in KINDS:
-            raise SettingError(f"no view {term!r}; there are {', '.join(KINDS)}, as word:title or q.click")
+            raise SettingError(f"no view {term!r}; there are {', '.join(KINDS)}, such as word:title or q.click")
         if kind == "dense" and not argument:
-            raise SettingError("view dense needs the name of the vectors, as dense:minilm")
+            raise SettingError("view dense needs the name of the vectors, such as dense:minilm")
         if kind in ("click", "response", "clicktext", "id") and argument:
             raise SettingError(f"view {kind} takes no field; got {term!r}")
         for side in on:
