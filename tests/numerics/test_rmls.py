@@ -221,3 +221,47 @@ def test_w_by_blocks_is_w(decorrelate: float, dense: bool) -> None:
     else:
         np.testing.assert_array_equal(found.maps.dense(), expected.maps.dense())
     np.testing.assert_allclose(found.alignment, expected.alignment, rtol=1e-5)
+
+
+@pytest.mark.parametrize("how", [
+    Shrinkage(RELATIVE, 1.0), Shrinkage(ABSOLUTE, 0.05, 1.5, 0.5), Shrinkage(DENSITY, 3),
+    Shrinkage(RELATIVE, 0.5, 1.0, 0.5, 0.7),
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_order_of_the_rows_changes_no_bit(how: Shrinkage, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dense maps are multiplied with similar rows of W one after the other; here, row by row as W has them."""
+    monkeypatch.setattr("clickbridge.numerics.rmls.ROWS_AT_ONCE", 16)
+    rng = np.random.default_rng(5)
+    w = sparse.random_array((300, 200), density=0.1, random_state=rng, dtype=np.float32, format="csr")
+    maps = rng.standard_normal((200, 17)).astype(np.float32)
+    straight, ordered = (FormedRows(sparse.csr_array(w), [(0, 130), (130, 300)]) for _ in range(2))
+    assert (np.diff(ordered._order) < 0).any(), "an order of its own"
+    with Local(threads) as engine, engine.at_work():
+        found = half_iteration(ordered, maps, how, keep_dense=True, engine=engine)
+        monkeypatch.setattr(straight, "whole", lambda _: straight.block(0, 300, np.empty((300, 17), np.float32)))
+        expected = half_iteration(straight, maps, how, keep_dense=True, engine=engine)
+    assert isinstance(found.maps, np.ndarray)
+    assert found.maps.any()
+    assert found.maps.tobytes() == expected.maps.tobytes()  # type: ignore[union-attr]
+    assert found.alignment.tobytes() == expected.alignment.tobytes()
+    sparse_half = half_iteration(straight, maps, how, engine=engine)
+    np.testing.assert_array_equal(sparse_half.maps.dense(), found.maps)  # type: ignore[union-attr]
+
+
+def test_a_dense_half_leaves_the_other_side_s_map_alone() -> None:
+    w = sparse.csr_array(some_w(1))
+    maps = np.random.default_rng(0).standard_normal((9, 4)).astype(np.float32)
+    before = maps.copy()
+    rows = FormedRows(w)
+    one, two = (half_iteration(rows, maps, Shrinkage(ABSOLUTE, 0.1), keep_dense=True).maps for _ in range(2))
+    np.testing.assert_array_equal(maps, before)
+    np.testing.assert_array_equal(one, two)
+    assert one is not two
+
+
+def test_no_rows_at_all() -> None:
+    none = sparse.csr_array((0, 9), dtype=np.float32)
+    made = half_iteration(FormedRows(none), np.ones((9, 4), np.float32), Shrinkage(ABSOLUTE, 0.1), keep_dense=True)
+    assert isinstance(made.maps, np.ndarray)
+    assert made.maps.shape == (0, 4)
+    assert made.alignment.tolist() == [0.0] * 4

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ import scipy
 from scipy import sparse
 
 from clickbridge.engines.base import Engine, default_engine
+from clickbridge.numerics.locality import neighbours_together, product_in_order
 from clickbridge.numerics.qr import mirrored
 from clickbridge.numerics.rows import (
     BLOCK_ROWS,
@@ -30,7 +32,6 @@ from clickbridge.numerics.rows import (
     compressed,
     dense_columns,
     formed_product,
-    joined,
     row_blocks,
     stacked,
 )
@@ -75,7 +76,8 @@ class ProductRows(Protocol):
 
 
 class FormedRows:
-    """From W itself, one sparse row after the other into a buffer that stays in the cache."""
+    """From W itself, one sparse row after the other into a buffer that stays in the cache; for dense maps all at once,
+    in an order of its own."""
 
     kept = False
 
@@ -88,6 +90,15 @@ class FormedRows:
 
     def block(self, start: int, stop: int, out: Array) -> Array:
         return block_product(self.chain[0], self._maps, start, stop, out)
+
+    @cached_property
+    def _order(self) -> Array:
+        return neighbours_together(self.chain[0])
+
+    def whole(self, engine: Engine) -> Array:
+        """All rows, for a dense map."""
+        assert not isinstance(self._maps, SparseRows)
+        return product_in_order(self.chain[0], self._maps, self._order, engine)
 
 
 class BlockwiseRows:
@@ -166,35 +177,47 @@ def half_iteration(
 
 def half_by_blocks(rows: ProductRows, maps: Maps, how: Shrinkage, keep_dense: bool, engine: Engine) -> Half:
     """The same in this process, blocks of rows by the engine's threads."""
-    width = maps.shape[1]
+    width, room = maps.shape[1], None
     rows.load(maps, engine)
+    if keep_dense and isinstance(rows, FormedRows) and not isinstance(maps, SparseRows):
+        room = rows.whole(engine)
+        rows = KeptRows(room, rows.blocks)
     turn = None
     if how.decorrelate:
         rows, gram = with_gram(rows, width, engine)
         turn = decorrelation(gram, how.decorrelate)
-    made, alignments = shrunk(rows, width, how, turn, keep_dense, engine)
+    made, alignments = shrunk(rows, width, how, turn, keep_dense, engine, room)
     return Half(made, added(alignments, width))
 
 
 def shrunk(
-    rows: ProductRows, width: int, how: Shrinkage, turn: Array | None, keep_dense: bool, engine: Engine
-) -> tuple[Maps, list[Array]]:
-    """New rows from rows that are loaded, and what each block of them adds to the alignment."""
+    rows: ProductRows, width: int, how: Shrinkage, turn: Array | None, keep_dense: bool, engine: Engine,
+    room: Array | None = None,
+) -> tuple[Maps, list[Array]]:  # fmt: skip
+    """New rows from rows that are loaded, and what each block of them adds to the alignment. A dense result goes into
+    `room` if there is one, which may hold the rows themselves."""
+    n_rows = rows.blocks[-1][1] if rows.blocks else 0
+    if keep_dense and room is None:
+        room = np.empty((n_rows, width), dtype=np.float32)
 
-    def work(bounds: tuple[int, int]) -> tuple[Maps, Array]:
+    def work(bounds: tuple[int, int]) -> tuple[SparseRows, Array]:
         raw, turned, new = (np.empty((ROWS_AT_ONCE, width), dtype=np.float32) for _ in range(3))
         alignment = np.zeros(width)
-        parts: list[Any] = []
+        parts: list[SparseRows] = []
         for start in range(*bounds, ROWS_AT_ONCE):
             stop = min(start + ROWS_AT_ONCE, bounds[1])
             block, made = rows.block(start, stop, raw), new[: stop - start]
             source = block if turn is None else np.matmul(block, turn, out=turned[: stop - start])
             _shrink(source, block, made, how.mode, how.value, how.theta, how.norm_power, alignment)
-            parts.append(made.copy() if keep_dense else compressed(made))
-        return (np.concatenate(parts) if keep_dense else stacked(parts, width)), alignment
+            if room is None:
+                parts.append(compressed(made))
+            else:
+                room[start:stop] = made
+        return stacked(parts, width), alignment
 
     made = list(engine.map(work, rows.blocks))
-    return joined([part for part, _ in made], width, keep_dense), [a for _, a in made]
+    whole = stacked([part for part, _ in made], width) if room is None else room
+    return whole, [a for _, a in made]
 
 
 def added(alignments: list[Array], width: int) -> Array:
