@@ -152,7 +152,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where everything goes, and stays")
     parser.add_argument("--fraction", type=float, default=1.0, help="of the half year, for the first track")
     parser.add_argument("--truth", type=float, default=0.01, help="of the half year, for the second; 0: leave out")
-    parser.add_argument("--memory", help="for working arrays of a fit; the full size takes 9GiB for rmls, 14GiB for pls")
+    parser.add_argument(
+        "--memory", help="for working arrays of a fit; the full size takes 9GiB for rmls, 14GiB for pls"
+    )
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     notes = Notes(options.folder / "steps.json")

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from clickbridge import ClickGraph, build_model, load
+from clickbridge.engines.local import Local
 from clickbridge.errors import SettingError
 from clickbridge.models.factor_training import Training, matching
-from clickbridge.models.negative_samples import negative_samples
+from clickbridge.models.factors import FactorChoices
+from clickbridge.models.negative_samples import NegativeSamples
 from clickbridge.models.study import Study
 from clickbridge.numerics.row import as_matrix
 from clickbridge.types import Document, Impression, PairCount
@@ -114,6 +116,11 @@ def test_matching_joins_equal_terms_of_equal_views() -> None:
     assert all(q[0] == "char" and d[0] == "char:title" and q[1] == d[1] for q, d in pairs)
 
 
+def every(query: Any, doc: Any) -> Any:
+    """All clicks count."""
+    return np.ones(len(query), dtype=bool)
+
+
 def test_negative_samples_of_pages() -> None:
     docs = [Document(f"d{i}", {"title": "x"}) for i in range(6)]
     pages = [
@@ -123,7 +130,7 @@ def test_negative_samples_of_pages() -> None:
         Impression("four", ["d5", "d4", "d3"], ["d4"]),
     ]
     graph = ClickGraph.build(pages, docs)
-    query, positive, negative = negative_samples(graph, 50, np.random.default_rng(0))
+    query, positive, negative = NegativeSamples(graph, every).draw(50, np.random.default_rng(0))
     named = {
         (graph.query_keys[q], graph.doc_ids[p], graph.doc_ids[n])
         for q, p, n in zip(query, positive, negative, strict=True)
@@ -135,7 +142,7 @@ def test_negative_samples_of_pages() -> None:
 def test_negative_samples_without_pages() -> None:
     docs = [Document(f"d{i}", {"title": "x"}) for i in range(5)]
     graph = ClickGraph.build([PairCount("q", "d0", 3), PairCount("q", "d1", 1), PairCount("r", "d2", 1)], docs)
-    query, positive, negative = negative_samples(graph, 100, np.random.default_rng(0))
+    query, positive, negative = NegativeSamples(graph, every).draw(100, np.random.default_rng(0))
     clicked = {("q", "d0"), ("q", "d1"), ("r", "d2")}
     for q, p, n in zip(query, positive, negative, strict=True):
         assert (graph.query_keys[q], graph.doc_ids[p]) in clicked
@@ -150,7 +157,7 @@ def test_a_pass_over_a_large_log_is_bounded(with_pages: bool, monkeypatch: pytes
     graph = ClickGraph.build(pages if with_pages else [PairCount(p.query, p.clicks[0], 2) for p in pages], docs)
     seen: set[int] = set()
     for epoch in range(20):
-        query, positive, negative = negative_samples(graph, 3, np.random.default_rng(epoch))
+        query, positive, negative = NegativeSamples(graph, every).draw(3, np.random.default_rng(epoch))
         assert 50 <= len(query) <= 60
         assert {(graph.query_keys[q], graph.doc_ids[d]) for q, d in zip(query, positive, strict=True)} <= {
             (f"q{i}", f"d{i}") for i in range(40)
@@ -158,6 +165,39 @@ def test_a_pass_over_a_large_log_is_bounded(with_pages: bool, monkeypatch: pytes
         assert not (positive == negative).any()
         seen |= set(query.tolist())
     assert len(seen) == 40, "every click has its turn"
+
+
+@pytest.mark.parametrize("settings", [
+    {"model": "svdfeature"}, {"model": "svdfeature", "training": "squared"}, {"model": "ssi"},
+], ids=str)  # fmt: skip
+def test_numbers_alone_are_learned_the_same_by_any_number_of_threads(settings: dict[str, Any]) -> None:
+    """With a second thread the samples of the next pass are drawn during this one."""
+    name, found = settings.pop("model"), []
+    graph = two_languages()
+    for threads in (1, 2):
+        study = Study(graph, Local(threads))
+        model: Any = build_model(name, {"dim": 16, "views": "id", **settings})
+        _, training = model._begin(study, FactorChoices(field_weights={}, groups=("id",), epochs=3))
+        drawn = [training.samples(epoch) for epoch in range(3)]
+        assert training._descent._single is not None
+        for epoch in range(3):
+            training.epoch()
+            ahead = training._drawn.get(epoch + 1)
+            assert (ahead is None) == (threads == 1)
+            if ahead is not None and epoch < 2:
+                for one, two in zip(ahead.arrays, drawn[epoch + 1].arrays, strict=True):
+                    np.testing.assert_array_equal(one, two)
+        found.append(b"".join(a.tobytes() for a in training.factors.arrays))
+    assert found[0] == found[1]
+
+
+def test_clicks_that_do_not_count_are_never_drawn() -> None:
+    docs = [Document(f"d{i}", {"title": "x"}) for i in range(5)]
+    graph = ClickGraph.build([PairCount("q", "d0", 3), PairCount("q", "d1", 1), PairCount("r", "d2", 1)], docs)
+    kept = NegativeSamples(graph, lambda query, doc: doc == graph.doc_ids.index("d1"))
+    _, positive, negative = kept.draw(20, np.random.default_rng(0))
+    assert {graph.doc_ids[d] for d in positive} == {"d1"}
+    assert {graph.doc_ids[d] for d in negative} == {"d2", "d3", "d4"}
 
 
 def random_log(pages: int, seed: int, blank: float) -> ClickGraph:

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from clickbridge.engines.local import Local
-from clickbridge.numerics.csr import csr_times_dense, nonzero_bounds
+from clickbridge.numerics.csr import csr_times_dense, entries, nonzero_bounds
 
 
 def random_csr(rows: int, columns: int, density: float = 0.2, seed: int = 0) -> sparse.csr_array:
@@ -52,3 +52,26 @@ def test_parts_cover_every_row_once() -> None:
         assert bounds[-1] == len(heavy) - 1
         assert (np.diff(bounds) > 0).all()
     assert nonzero_bounds(np.array([0]), 4) == [0, 0]
+
+
+def test_entries_are_those_of_the_dense_matrix() -> None:
+    a = random_csr(30, 40)
+    rng = np.random.default_rng(1)
+    rows, columns = np.repeat(rng.integers(30, size=200), 2), np.repeat(rng.integers(40, size=200), 2)
+    expected = a.toarray()[rows, columns]
+    assert 0 < np.count_nonzero(expected) < len(rows)
+    np.testing.assert_array_equal(entries(a, rows, columns), expected)
+    parts: Any = (a.data, a.indices, a.indptr)
+    mixed = sparse.csr_array(parts, shape=a.shape)
+    for row in range(30):
+        place = slice(mixed.indptr[row], mixed.indptr[row + 1])
+        mixed.indices[place], mixed.data[place] = mixed.indices[place][::-1].copy(), mixed.data[place][::-1].copy()
+    before = mixed.indices.copy()
+    np.testing.assert_array_equal(entries(mixed, rows, columns), expected)
+    np.testing.assert_array_equal(mixed.indices, before)
+
+
+def test_entries_of_nothing() -> None:
+    none = np.empty(0, dtype=np.int64)
+    assert len(entries(random_csr(0, 4), none, none)) == 0
+    np.testing.assert_array_equal(entries(random_csr(3, 4, 0.0), np.arange(3), np.arange(3)), np.zeros(3))

@@ -75,7 +75,10 @@ class Preferences:
 
     def at_least(self, count: int) -> Preferences:
         """Only what was seen so many times."""
-        keep = self.count >= count
+        return self.only(self.count >= count)
+
+    def only(self, keep: Array) -> Preferences:
+        """Some of them."""
         columns = (self.query[keep], self.better[keep], self.worse[keep], self.count[keep])
         return Preferences(*columns, self.rule, self.opposed)
 

@@ -6,6 +6,7 @@ sides; for a loss without biases its weights are 1, and it is an offset of the s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,9 +21,9 @@ from clickbridge.log.preference import Preferences, preferences
 from clickbridge.models.candidates import Labelled
 from clickbridge.models.fitted import Array
 from clickbridge.models.latent import Features
-from clickbridge.models.negative_samples import MOST, negative_samples
+from clickbridge.models.negative_samples import MOST, NegativeSamples
 from clickbridge.models.study import Known
-from clickbridge.numerics.csr import csr_times_dense
+from clickbridge.numerics.csr import csr_times_dense, entries
 from clickbridge.numerics.factors import Descent, Factors, Samples, random_factors
 from clickbridge.numerics.topk import paired_dots
 from clickbridge.views.stack import ViewStack
@@ -68,6 +69,7 @@ class Training:
         self._rows[known.clicked.numbers] = np.arange(len(known.clicked.numbers))
         self._responses = known.clicked.matrix
         self._descent = self._start()
+        self._drawn: dict[int, Samples] = {}
 
     def _start(self) -> Descent:
         o, x, y = self.objective, self.features.query_features, self.features.doc_features
@@ -93,9 +95,23 @@ class Training:
 
     def epoch(self) -> None:
         """One more pass, over newly drawn negatives."""
-        self._descent.epoch(self.samples(self.epochs))
+        now = self.epochs
+        samples = self._drawn.pop(now, None) or self.samples(now)
+        if self._descent.threads < self.engine.threads:
+            self._meanwhile(lambda: self._descent.epoch(samples), now + 1)
+        else:
+            self._descent.epoch(samples)
         if not all(np.isfinite(array).all() for array in self._descent.factors.arrays):
             raise SettingError(f"learning_rate {self.objective.rate:g} is too large, the factors overflow: lower it")
+
+    def _meanwhile(self, descend: Callable[[], None], epoch: int) -> None:
+        """Draws the samples of the pass `epoch` by a thread that descent leaves idle. They follow from its number."""
+
+        def draw() -> None:
+            self._drawn[epoch] = self.samples(epoch)
+
+        for _ in self.engine.map(lambda work: work(), [descend, draw]):
+            pass
 
     # --- samples ---------------------------------------------------------------------------------
 
@@ -105,36 +121,42 @@ class Training:
         rng = np.random.default_rng([self.objective.seed, epoch])
         query, positive, negative = self._pairs(rng)
         query = self._rows[query]
-        worth = self._worth(query, positive)
-        keep = worth > 0
-        query, positive, negative, worth = query[keep], positive[keep], negative[keep], worth[keep]
         if self.objective.pairwise:
-            difference = self._matched(query, positive) - self._matched(query, negative)
-            return self._shuffled(query, positive, negative, np.ones(len(query)), difference, rng)
+            match = self._matched(query, positive) - self._matched(query, negative) if self.matches else None
+            return self._as_samples(query, positive, negative, np.ones(len(query)), match)
         # Each clicked document once for each of its negatives, aim 1 or its response, and the negatives, aim 0.
-        query, docs = np.concatenate([query, query]), np.concatenate([positive, negative])
-        aim = worth if self.objective.counts else np.ones(len(positive))
-        target = np.concatenate([aim, np.zeros(len(negative))])
-        return self._shuffled(query, docs, np.full(len(docs), -1), target, self._matched(query, docs), rng)
+        aim = self._worth(query, positive) if self.objective.counts else np.ones(len(query))
+        query, target = np.repeat(query, 2), np.stack([aim, np.zeros(len(aim))], axis=1).ravel()
+        docs = np.stack([positive, negative], axis=1).ravel()
+        match = self._matched(query, docs) if self.matches else None
+        return self._as_samples(query, docs, np.full(len(docs), -1), target, match)
 
     def _pairs(self, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-        """(query, preferred, not preferred), numbers of the GRAPH."""
+        """(query, preferred, not preferred), numbers of the GRAPH, in random order."""
         if self.objective.pairs == "drawn":
-            return negative_samples(self.graph, self.objective.negatives, rng)
+            return self._negatives.draw(self.objective.negatives, rng)
         found = self._preferences
-        some = slice(None) if len(found) <= MOST else np.sort(rng.choice(len(found), MOST, replace=False))
+        some = rng.permutation(len(found)) if len(found) <= MOST else rng.choice(len(found), MOST, replace=False)
         return found.query[some], found.better[some], found.worse[some]
+
+    @cached_property
+    def _negatives(self) -> NegativeSamples:
+        return NegativeSamples(self.graph, self._counts)
 
     @cached_property
     def _preferences(self) -> Preferences:
         pages = self.graph.impressions
-        return preferences(pages, self.graph.pairs, "counts" if pages is None else "skip-above")
+        found = preferences(pages, self.graph.pairs, "counts" if pages is None else "skip-above")
+        return found.only(self._counts(found.query, found.better))
+
+    def _counts(self, query: Array, doc: Array) -> Array:
+        """Whether a click is learned from under the settings of counting."""
+        return self._worth(self._rows[query], doc) > 0
 
     def _worth(self, query: Array, doc: Array) -> Array:
-        """The response of each pair under the settings of counting; 0 for one that these leave out."""
-        responses, out = self._responses, np.zeros(len(query))
-        known = query >= 0
-        out[known] = np.asarray(responses[query[known], doc[known]]).ravel()
+        """The response of each pair; 0 for one that the settings of counting leave out."""
+        out, known = np.zeros(len(query)), query >= 0
+        out[known] = entries(self._responses, query[known], doc[known])
         return out
 
     def _matched(self, query: Array, doc: Array) -> Array:
@@ -142,14 +164,15 @@ class Training:
         rows = [x[query] for x in self._translated]
         return matched(rows, self.features.doc_features, np.arange(len(doc) + 1), doc, self.engine)
 
-    def _shuffled(
-        self, query: Array, positive: Array, negative: Array, target: Array, match: Array, rng: np.random.Generator
+    def _as_samples(
+        self, query: Array, positive: Array, negative: Array, target: Array, match: Array | None
     ) -> Samples:
-        order, biases = rng.permutation(len(query)), self.objective.biases
-        offset = np.zeros(len(query)) if biases else match.sum(axis=1)
-        of_pair = match if biases else np.zeros((len(query), 0))
-        columns = (query, positive, negative, target, of_pair, offset)
-        return Samples(*(np.ascontiguousarray(column[order]) for column in columns))
+        """With biases, what matches is for them to weigh; without, it is an offset."""
+        nothing, zero = np.zeros((len(query), 0)), np.zeros(len(query))
+        if match is None:
+            return Samples(query, positive, negative, target, nothing, zero)
+        of_pair, offset = (match, zero) if self.objective.biases else (nothing, match.sum(axis=1))
+        return Samples(query, positive, negative, target, of_pair, offset)
 
 
 class Judge:

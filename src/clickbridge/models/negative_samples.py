@@ -7,46 +7,66 @@ odds with judgments. Without pages it is any document of the collection that the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from clickbridge.graph.clickgraph import ClickGraph
+from clickbridge.graph.parts import Impressions
+from clickbridge.numerics.csr import entries
 
 Array = np.ndarray[Any, Any]
+Triples = tuple[Array, Array, Array]
+"""(query, clicked, not clicked), numbers of the GRAPH."""
 MOST = 1_000_000
 """Samples of one pass. Of a larger log every pass draws others, so that its time does not grow with the log."""
 
 
-def negative_samples(graph: ClickGraph, n: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-    """(query, clicked, not clicked), numbers of the GRAPH: `n` for each clicked document of each page; for
-    clicks without pages `n` for each pair. About `MOST` at most, of clicks drawn at random."""
-    pages = graph.impressions
-    if pages is not None and pages.clicked.any():
-        return _of_pages(pages, n, rng)
-    pairs = graph.pairs
-    clicked = _some(np.flatnonzero(pairs.clicks > 0), n, rng)
-    query, doc = np.repeat(pairs.query[clicked], n), np.repeat(pairs.doc[clicked], n)
-    other = rng.integers(graph.n_docs, size=len(query))
-    known = pairs.clicks > 0
-    keys = pairs.query[known].astype(np.int64) * graph.n_docs + pairs.doc[known]
-    fine = ~np.isin(query.astype(np.int64) * graph.n_docs + other, keys)
-    return query[fine], doc[fine], other[fine]
+class NegativeSamples:
+    """Clicks of a GRAPH, found once, and others drawn for them, as often as asked."""
 
+    def __init__(self, graph: ClickGraph, counts: Callable[[Array, Array], Array]) -> None:
+        """`counts(query, doc)` says which clicks are learned from."""
+        pages = graph.impressions
+        if pages is not None and pages.clicked.any():
+            self._of_pages(pages)
+        else:
+            self._of_pairs(graph)
+        kept = counts(self._query, self._doc)
+        self._click = np.flatnonzero(kept & (self._room > 0))
 
-def _of_pages(pages: Any, n: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-    on = pages.clicked.astype(bool)
-    page = np.repeat(np.arange(len(pages)), np.diff(pages.indptr))
-    others = np.flatnonzero(~on)
-    # Unclicked places stand page by page in `others`: those of page p are first[p]:first[p + 1].
-    first = np.searchsorted(page[others], np.arange(len(pages) + 1))
-    chosen = np.repeat(_some(np.flatnonzero(on), n, rng), n)
-    room = (first[1:] - first[:-1])[page[chosen]]
-    chosen, room = chosen[room > 0], room[room > 0]
-    place = first[page[chosen]] + (rng.random(len(chosen)) * room).astype(np.int64)
-    return pages.query[page[chosen]], pages.doc[chosen], pages.doc[others[place]]
+    def _of_pairs(self, graph: ClickGraph) -> None:
+        pairs, self._n_docs = graph.pairs, graph.n_docs
+        clicked = np.flatnonzero(pairs.clicks > 0)
+        self._query, self._doc = pairs.query[clicked], pairs.doc[clicked]
+        self._known = graph.matrix(rows="queries")
+        self._room = self._n_docs - np.diff(self._known.indptr)[self._query]
+        self._draw = self._any_other
 
+    def _of_pages(self, pages: Impressions) -> None:
+        on = pages.clicked.astype(bool)
+        page = np.repeat(np.arange(len(pages)), np.diff(pages.indptr))
+        self._query, self._doc = pages.query[page[on]], pages.doc[on]
+        others = np.flatnonzero(~on)
+        # Unclicked places stand page by page in `others`: those of page p are first[p]:first[p + 1].
+        first = np.searchsorted(page[others], np.arange(len(pages) + 1))
+        self._others, self._first, self._room = pages.doc[others], first[page[on]], np.diff(first)[page[on]]
+        self._draw = self._of_the_page
 
-def _some(clicked: Array, n: int, rng: np.random.Generator) -> Array:
-    most = max(MOST // n, 1)
-    return clicked if len(clicked) <= most else np.sort(rng.choice(clicked, most, replace=False))
+    def draw(self, n: int, rng: np.random.Generator) -> Triples:
+        """`n` for each clicked document of each page; for clicks without pages `n` for each pair. About `MOST` at most,
+        of clicks drawn at random. They come in random order."""
+        most = max(MOST // n, 1)
+        click = self._click if len(self._click) <= most else rng.choice(self._click, most, replace=False)
+        return self._draw(rng.permutation(np.repeat(click, n)), rng)
+
+    def _any_other(self, click: Array, rng: np.random.Generator) -> Triples:
+        query, doc = self._query[click], self._doc[click]
+        other = rng.integers(self._n_docs, size=len(click))
+        fine = entries(self._known, query, other) == 0
+        return query[fine], doc[fine], other[fine]
+
+    def _of_the_page(self, click: Array, rng: np.random.Generator) -> Triples:
+        place = self._first[click] + (rng.random(len(click)) * self._room[click]).astype(np.int64)
+        return self._query[click], self._doc[click], self._others[place]

@@ -64,6 +64,33 @@ def product(a: sparse.csr_array, dense: Array, engine: Engine | None = None) -> 
     return out
 
 
+@kernel
+def _entries(indptr, indices, data, rows, columns, out):  # type: ignore[no-untyped-def]
+    for i in range(len(rows)):
+        if i > 0 and rows[i] == rows[i - 1] and columns[i] == columns[i - 1]:
+            out[i] = out[i - 1]
+            continue
+        low, end = indptr[rows[i]], indptr[rows[i] + 1]
+        high = end
+        while low < high:
+            middle = (low + high) // 2
+            if indices[middle] < columns[i]:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = data[low] if low < end and indices[low] == columns[i] else 0
+
+
+def entries(a: sparse.csr_array, rows: Array, columns: Array) -> Array:
+    """a[rows[i], columns[i]] of every i; 0 where nothing is stored."""
+    out = np.empty(len(rows), dtype=a.data.dtype)
+    if not a.has_canonical_format:
+        a = a.copy()
+        a.sum_duplicates()
+    _entries(a.indptr, a.indices, a.data, rows, columns, out)
+    return out
+
+
 def nonzero_bounds(indptr: Array, parts: int) -> list[int]:
     """Row numbers that cut a matrix into parts with about equal non-zeros."""
     n_rows, nnz = len(indptr) - 1, int(indptr[-1])

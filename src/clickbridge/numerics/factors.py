@@ -22,11 +22,11 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.engines.base import Engine, default_engine
-from clickbridge.numerics.threads import kernel
+from clickbridge.numerics.losses import LOSSES, slope_of
+from clickbridge.numerics.single_features import SingleFeatures, single_features
+from clickbridge.numerics.threads import any_order_kernel, kernel
 
 Array = np.ndarray[Any, Any]
-HINGE, LOGISTIC, SQUARED = 0, 1, 2
-LOSSES = {"hinge": HINGE, "logistic": LOGISTIC, "squared": SQUARED}
 BATCH = 256
 LEAST_WORK = 400_000
 """Multiplications of a batch; with fewer, to wake a second thread takes longer than it saves."""
@@ -85,19 +85,12 @@ def _add_row(matrix, row, sign, factor, out):  # type: ignore[no-untyped-def]
             out[c] += value * image[c]
 
 
-@kernel
+@any_order_kernel
 def _dot(a, b):  # type: ignore[no-untyped-def]
-    """Four sums side by side: a single one waits for every addition to end before the next."""
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    whole = len(a) - len(a) % 4
-    for c in range(0, whole, 4):
-        s0 += a[c] * b[c]
-        s1 += a[c + 1] * b[c + 1]
-        s2 += a[c + 2] * b[c + 2]
-        s3 += a[c + 3] * b[c + 3]
-    for c in range(whole, len(a)):
-        s0 += a[c] * b[c]
-    return (s0 + s1) + (s2 + s3)
+    total = np.float32(0)
+    for c in range(len(a)):
+        total += a[c] * b[c]
+    return total
 
 
 @kernel
@@ -107,18 +100,6 @@ def _bias(matrix, row, bias):  # type: ignore[no-untyped-def]
     for p in range(indptr[row], indptr[row + 1]):
         total += data[p] * bias[indices[p]]
     return total
-
-
-@kernel
-def _slope(loss, score, target, pairwise):  # type: ignore[no-untyped-def]
-    """Derivative of the loss by the score. A pair aims at a large difference whatever its target."""
-    aim = 1.0 if pairwise else target
-    if loss == 0:
-        sign = 1.0 if aim > 0.5 else -1.0
-        return -sign if sign * score < 1.0 else 0.0
-    if loss == 1:
-        return 1.0 / (1.0 + np.exp(-score)) - aim
-    return score - aim
 
 
 @kernel
@@ -141,7 +122,7 @@ def _forward(x, y, factors, samples, loss, start, stop, first, a, b, slope):  # 
         for g in range(len(b_g)):
             score += b_g[g] * global_rows[s, g]
         score += _dot(a[i], b[i])
-        slope[i] = _slope(loss, score, target[s], negative[s] >= 0)
+        slope[i] = slope_of(loss, score, target[s], negative[s] >= 0)
 
 
 @kernel
@@ -205,6 +186,14 @@ def _apply_biases(x, y, factors, samples, first, n, slope, rate, shrink, squares
             b_g[g] -= rate / np.sqrt(g_squares[g] + 1e-8) * gradient
 
 
+@kernel
+def _take_in(mean, value, n):  # type: ignore[no-untyped-def]
+    """A mean of n - 1 values becomes one of n."""
+    share = mean.dtype.type(1 / n)
+    for i in range(len(mean)):
+        mean[i] += (value[i] - mean[i]) * share
+
+
 class Descent:
     """Keeps factors, their AdaGrad sums and the mean of the factors over the epochs."""
 
@@ -229,19 +218,29 @@ class Descent:
         # One copy a thread: all hold the same numbers, and no thread reads another's half-done sums.
         self._squares = [(np.zeros(x.shape[1]), np.zeros(y.shape[1])) for _ in range(self.threads)]
         self._bias_squares = tuple(np.zeros(len(b)) for b in (factors.b_x, factors.b_y, factors.b_g))
+        self._single: SingleFeatures | None = None
+        if single_features(x) and single_features(y) and not len(factors.b_g):
+            self._single = SingleFeatures(x, y, factors.arrays, self.loss, rate, shrink, biases)
+            self.threads = 1
         self.mean = factors.copy()
         self.epochs = 0
 
     def epoch(self, samples: Samples) -> None:
         """One pass over the samples in the given order; then the mean takes in the factors."""
+        if self._single is not None:
+            self._single.descend(samples.arrays)
+        else:
+            self._batches(samples)
+        self.epochs += 1
+        for mean, value in zip(self.mean.arrays, self.factors.arrays, strict=True):
+            _take_in(mean.ravel(), value.ravel(), self.epochs)
+
+    def _batches(self, samples: Samples) -> None:
         width = self.factors.u.shape[1]
         a, b = (np.zeros((BATCH, width), dtype=np.float32) for _ in range(2))
         slope = np.zeros(BATCH)
         for first in range(0, len(samples), BATCH):
             self._batch(samples, first, min(first + BATCH, len(samples)), a, b, slope)
-        self.epochs += 1
-        for mean, value in zip(self.mean.arrays, self.factors.arrays, strict=True):
-            mean += (value - mean) / self.epochs
 
     def _batch(self, s: Samples, first: int, stop: int, a: Array, b: Array, slope: Array) -> None:
         n, f, rows = stop - first, self.factors.arrays, s.arrays

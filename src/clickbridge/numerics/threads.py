@@ -28,9 +28,11 @@ class Kernel:
     """Stands in for a loop until it is first called. Then its module's name, and those in the modules of the loops
     that call it, become Numba's own object: later calls by name go straight there."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, any_order: bool = False) -> None:
         update_wrapper(self, function)
         self._function = function
+        # Nothing is assumed of infinities and NaNs: those must come out as they are.
+        self._options: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz"}} if any_order else {}
         self._compiled: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
@@ -47,7 +49,7 @@ class Kernel:
                     other = names.get(name)
                     if isinstance(other, Kernel) and other is not self:
                         names[name] = other.compiled()
-                compiled = njit(nogil=True, cache=True, error_model="python")(self._function)
+                compiled = njit(nogil=True, cache=True, error_model="python", **self._options)(self._function)
                 if names.get(own) is self:
                     names[own] = compiled
                 self._compiled = compiled
@@ -58,6 +60,12 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator of every compiled loop here. Inner loops run over slices of rows, and look things up by `unsigned`
     numbers: an index that may be negative, or that is made of several, keeps the compiler from wide instructions."""
     return Kernel(function)
+
+
+def any_order_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a loop whose sums may be taken in any order: those of a row then go side by side in wide
+    instructions. How wide is up to the processor, so the last bits are too."""
+    return Kernel(function, any_order=True)
 
 
 _UNSIGNED = {np.dtype(f"i{size}"): np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
