@@ -11,6 +11,7 @@ same for all, so that a feature seen once does not weigh as much as one seen a t
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,9 +24,12 @@ from clickbridge.numerics.qr import mirrored
 from clickbridge.numerics.rows import (
     BLOCK_ROWS,
     Maps,
+    RowRoom,
+    SparseRows,
     block_product,
     compressed,
     dense_columns,
+    formed_product,
     joined,
     row_blocks,
     stacked,
@@ -36,8 +40,6 @@ Array = np.ndarray[Any, Any]
 ABSOLUTE, RELATIVE, DENSITY = 0, 1, 2
 ROWS_AT_ONCE = 128
 """Rows that go through product, threshold and packing together: they stay in the cache."""
-ROWS_FORMED = 64
-"""Rows of W that are formed together where W does not fit in memory; a common word alone may have millions."""
 SMALLEST_EIGENVALUE = 1e-9
 """Of the largest: what is below is rounding, and is not blown up by decorrelation."""
 
@@ -89,13 +91,14 @@ class FormedRows:
 
 
 class BlockwiseRows:
-    """From W = A B, a few rows of W at a time, formed when they are asked for and let go: for a W that memory does not
-    hold. With decorrelation rows are asked for twice, and formed twice."""
+    """From W = A B, a row of W at a time, formed when it is asked for and let go: for a W that memory does not hold.
+    With decorrelation rows are asked for twice, and formed twice."""
 
     kept = False
 
     def __init__(self, a: sparse.csr_array, b: sparse.csr_array) -> None:
         self.chain = [b, a]
+        self._room = threading.local()
         reached = np.concatenate([[0], np.cumsum(np.diff(b.indptr)[a.indices])])
         # Rows are shared out by the products they take: a common word has a long row of W.
         self.blocks = row_blocks(reached[a.indptr])
@@ -105,11 +108,11 @@ class BlockwiseRows:
 
     def block(self, start: int, stop: int, out: Array) -> Array:
         b, a = self.chain
-        for first in range(start, stop, ROWS_FORMED):
-            last = min(first + ROWS_FORMED, stop)
-            w = sparse.csr_array(a[first:last] @ b)
-            block_product(w, self._maps, 0, last - first, out[first - start :])
-        return out[: stop - start]
+        if not isinstance(self._maps, SparseRows):
+            return block_product(sparse.csr_array(a[start:stop] @ b), self._maps, 0, stop - start, out)
+        if not hasattr(self._room, "row"):
+            self._room.row = RowRoom(b.shape[1])  # as wide as W: each thread makes one, and uses it for all its rows
+        return formed_product(a, b, self._maps, start, stop, out, self._room.row)
 
 
 class FactoredRows:

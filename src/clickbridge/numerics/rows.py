@@ -204,6 +204,56 @@ def _times_sparse(indptr, indices, data, l_indptr, l_indices, l_data, start, sto
                 row[columns[q]] += value * entries[q]
 
 
+class RowRoom:
+    """Room for one row of a product of sparse matrices: its sums by column, and the columns it has."""
+
+    def __init__(self, width: int) -> None:
+        self.sums = np.zeros(width, dtype=np.float32)
+        self.seen = np.zeros(width, dtype=np.uint8)
+        self.columns = np.empty(width, dtype=np.int32)
+
+
+def formed_product(
+    a: sparse.csr_array, b: sparse.csr_array, maps: SparseRows, start: int, stop: int, out: Array, room: RowRoom
+) -> Array:
+    """Rows `start` to `stop` of a @ b @ maps, dense, into the first rows of `out`; a @ b a row at a time, each with its
+    columns in the order in which SciPy has them, so that the sums have the bits of `block_product`."""
+    block = out[: stop - start]
+    own = maps.indptr, unsigned(maps.indices), maps.data
+    rows = a.indptr, a.indices, a.data, b.indptr, b.indices, b.data
+    _formed_times_sparse(*rows, *own, start, stop, block, room.sums, room.seen, room.columns)
+    return block
+
+
+@kernel
+def _formed_times_sparse(  # type: ignore[no-untyped-def]
+    a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, l_indptr, l_indices, l_data, start, stop, out, sums, seen,
+    found,
+):  # fmt: skip
+    for i in range(start, stop):
+        n = 0
+        for p in range(a_indptr[i], a_indptr[i + 1]):
+            value, first, end = a_data[p], b_indptr[a_indices[p]], b_indptr[a_indices[p] + 1]
+            columns, entries = b_indices[first:end], b_data[first:end]
+            for q in range(len(columns)):
+                column = columns[q]
+                if not seen[column]:
+                    seen[column] = 1
+                    found[n] = column
+                    n += 1
+                sums[column] += value * entries[q]
+        row = out[i - start]
+        row[:] = 0
+        for p in range(n - 1, -1, -1):
+            column = found[p]
+            value = sums[column]
+            sums[column], seen[column] = 0, 0
+            first, end = l_indptr[column], l_indptr[column + 1]
+            columns, entries = l_indices[first:end], l_data[first:end]
+            for q in range(len(columns)):
+                row[columns[q]] += value * entries[q]
+
+
 @kernel
 def _spread(indptr, indices, data, start, stop, out):  # type: ignore[no-untyped-def]
     for i in range(out.shape[0]):
