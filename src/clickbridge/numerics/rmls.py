@@ -31,6 +31,7 @@ from clickbridge.numerics.rows import (
     dense_columns,
     formed_product,
     joined,
+    packed,
     row_blocks,
     stacked,
 )
@@ -104,15 +105,15 @@ class BlockwiseRows:
         self.blocks = row_blocks(reached[a.indptr])
 
     def load(self, maps: Maps, engine: Engine) -> None:
-        self._maps = maps
+        self._maps, self._packed = maps, packed(maps) if isinstance(maps, SparseRows) else None
 
     def block(self, start: int, stop: int, out: Array) -> Array:
         b, a = self.chain
-        if not isinstance(self._maps, SparseRows):
+        if self._packed is None:
             return block_product(sparse.csr_array(a[start:stop] @ b), self._maps, 0, stop - start, out)
         if not hasattr(self._room, "row"):
             self._room.row = RowRoom(b.shape[1])  # as wide as W: each thread makes one, and uses it for all its rows
-        return formed_product(a, b, self._maps, start, stop, out, self._room.row)
+        return formed_product(a, b, self._packed, start, stop, out, self._room.row)
 
 
 class FactoredRows:
