@@ -61,7 +61,7 @@ class Setting:
 
     @property
     def heading(self) -> str:
-        """The heading of its group, as `help` and the docs have it."""
+        """The heading of its group, as in `help` and the docs."""
         if not self.group:
             return "Settings"
         return "Advanced settings" if self.group == ADVANCED else f"To follow the paper ({self.group})"

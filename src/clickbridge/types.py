@@ -332,7 +332,7 @@ def check_records(log: object, docs: object) -> None:
 
 
 def check_record(record: object) -> None:
-    """Refuses what is no record of a log."""
+    """Refuses what is not a record of a log."""
     if not isinstance(record, LogRecord):
         raise InputError(f"a log holds Impression, PairCount and Document objects; got {shown(record)}")
 

@@ -1,14 +1,20 @@
 """Learns on a Ray cluster of several nodes on loopback, loses one of them on the way, and prints what came of it.
 
-A process of its own, for Ray has one cluster a process: `python on_a_cluster.py NODES [kill] [client]`.
+A process of its own, for Ray has one cluster a process: `python on_a_cluster.py NODES [kill] [client] [ingest]`. With
+`ingest` it reads a log instead of learning.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
+import tempfile
+import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -19,11 +25,14 @@ import ray
 from ray.cluster_utils import Cluster
 from scipy import sparse
 
+from clickbridge import MPLS, PLS, RMLS, ClickGraph, example_graph, read_docs, read_log
 from clickbridge.engines.local import Local
 from clickbridge.engines.ray import Ray
+from clickbridge.io.secret import Secret
 from clickbridge.numerics.rmls import RELATIVE, FactoredRows, FormedRows, Shrinkage, half_iteration
 from clickbridge.numerics.svd import ProductOperator, randomised_svd
 from clickbridge.numerics.walk import backward_walk
+from clickbridge.simulate.scale import write_log
 
 DIM, PASSES, STORE = 40, 4, 80 << 20
 CLIENT_PORT = 25_101
@@ -100,6 +109,48 @@ def svd(engine: Any) -> Any:
     return randomised_svd(ProductOperator(a, middle, b, np.float32, engine), 30, power_steps=8)
 
 
+def learned(engine: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Scores of all documents by models that are learned on the engine, from several views."""
+    graph = example_graph()
+    models = {"mpls": MPLS(dim=6, response="clicks"), "pls": PLS(dim=6), "rmls": RMLS(dim=6)}
+    return {
+        name: np.array([model.fit(graph, engine=engine).score("nyc hotel", graph.doc_ids)])
+        for name, model in models.items()
+    }
+
+
+def ingested(engine: Any, folder: Path, lose_one: Callable[[], None]) -> dict[str, Any]:
+    """A log of many files, read by the workers and by this process; a node is lost once the first batch is there."""
+    log = folder / "log"
+    if not log.is_dir():
+        write_log("one-week", log, fraction=0.05, impressions=24_000)
+        lines = gzip.decompress((log / "log.jsonl.gz").read_bytes()).splitlines(keepends=True)
+        for number in range(8):
+            (log / f"{number}.jsonl").write_bytes(b"".join(lines[number::8]))
+    files = [str(log / f"{number}.jsonl") for number in range(8)]
+    secret, done = Secret(bytes(range(32))), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.02):
+            if any((folder / "ray").parent.rglob("partition-*.npz")):
+                lose_one()
+                return
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        ClickGraph.build(
+            read_log(*files), read_docs(str(log / "docs.jsonl.gz")), folder / "ray", engine=engine, secret=secret
+        )
+    finally:
+        done.set()
+        watcher.join()
+    ClickGraph.build(read_log(*files), read_docs(str(log / "docs.jsonl.gz")), folder / "local", secret=secret)
+    sums = [json.loads((folder / name / "manifest.json").read_text())["files"] for name in ("ray", "local")]
+    one, two = ({name: entry["sha256"] for name, entry in own.items()} for own in sums)
+    return {"files": len(one), "graph to the bit": one == two}
+
+
 def main() -> None:
     n_nodes, kill, client = int(sys.argv[1]), "kill" in sys.argv, "client" in sys.argv
     given: dict[str, Any] = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
@@ -121,6 +172,11 @@ def main() -> None:
     address = f"ray://127.0.0.1:{CLIENT_PORT}" if client else ""
     with Watched(threads=1, memory=1 << 30, address=address) as engine:
         workers = engine.workers
+        if "ingest" in sys.argv:
+            with tempfile.TemporaryDirectory() as folder:
+                made = ingested(engine, Path(folder), lose_one if kill else lambda: None)
+            print(json.dumps({"workers": workers, "killed": bool(killed), **made}))
+            return
         before, started = received(), time.perf_counter()
         found = passes(engine, lose_one if kill else None)
         seconds, moved = time.perf_counter() - started, received() - before
@@ -136,6 +192,8 @@ def main() -> None:
         one, two = svd(engine), svd(local)
         report["svd values"] = float(np.abs(one.s - two.s).max() / two.s[0])
         report["svd maps"] = float(np.abs(one.u * one.s @ one.v[:50].T - two.u * two.s @ two.v[:50].T).max() / two.s[0])
+        ours, theirs = learned(engine), learned(local)
+        report["models"] = {name: float(np.abs(ours[name] - theirs[name]).max()) for name in ours}
         half = rows(5, 3000, 3000, 0.001)
         graph = sparse.csr_array(half + half.T, dtype=np.float64)
         walks = [backward_walk(graph, np.arange(500), 0.8, 3, 1e-6, e) for e in (engine, local)]

@@ -47,8 +47,19 @@ def test_a_cluster_gives_what_one_machine_gives(words: tuple[str, ...]) -> None:
     assert found["top-k to the bit"]
     assert found["svd values"] < 1e-5
     assert found["svd maps"] < 1e-5
+    assert set(found["models"]) == {"mpls", "pls", "rmls"}
+    assert max(found["models"].values()) < 1e-4
     # Of what comes to the driver before a result is asked for, nothing grows with the rows.
     assert found["largest to the driver"] < found["smallest map"] / 20
+
+
+@pytest.mark.ray
+def test_a_node_is_lost_while_a_log_is_read() -> None:
+    found = on_a_cluster("3", "kill", "ingest")
+    assert found["workers"] == 3
+    assert found["killed"]
+    assert found["files"] > 5
+    assert found["graph to the bit"]
 
 
 def test_shares_are_whole_blocks_and_cover_all_rows() -> None:

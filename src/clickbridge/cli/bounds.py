@@ -1,4 +1,4 @@
-"""`clickbridge bounds`: what the generalisation theorems promise for a model, beside what is measured."""
+"""`clickbridge bounds`: what the generalisation theorems promise for a model, next to what is measured."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def say(line: str) -> None:
 
 
 def visible(text: str) -> str:
-    """Text from outside as a terminal may have it: what would steer the terminal (escape sequences, C0 and C1
+    """Text from outside, made safe for a terminal: what would steer it (escape sequences, C0 and C1
     controls, marks that turn the direction of writing) is shown as an escape, `\\x1b`."""
     return STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
@@ -87,7 +87,7 @@ def visible(text: str) -> str:
 @contextmanager
 def progress() -> Iterator[Callable[[str, int], None]]:
     """What is being done and how many so far, with a bar and the time left where a line says `3 of 10`; nothing where
-    stderr is no terminal."""
+    stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda what, count: None
         return
@@ -99,7 +99,7 @@ def progress() -> Iterator[Callable[[str, int], None]]:
 
 
 class TimeLeftColumn(ProgressColumn):
-    """How long it will take, as soon as that can be told."""
+    """How long it will take, as soon as that is known."""
 
     max_refresh = 0.5
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from clickbridge.types import ResultList
 
     Curve = tuple[int, list[Point], Verdict]
+    Scores = dict[str, dict[str, dict[str, float]]]
 
 SPECS = ("vsm", "lmir", "bm25", "lsi-dt", "cos-click", "pls", "auto")
 BEFORE, AFTER, TAUGHT = "bm25", "auto", "online"
@@ -41,7 +43,6 @@ def demo(
     from clickbridge.io.lists import read_lists
     from clickbridge.log.documents import read_docs
     from clickbridge.log.readers import read_log
-    from clickbridge.models.specs import build_model
     from clickbridge.models.study import Study
     from clickbridge.simulate.demo import write_demo
 
@@ -55,43 +56,55 @@ def demo(
             folder / "graph",
             progress=report,
         )
-        models: dict[str, Model] = {}
-        study = Study(graph)  # what the models share is worked out once
-        model_folder = folder / "models"
-        model_folder.mkdir(exist_ok=True)
-        for spec in SPECS:
-            report(f"fitting {spec}", 0)
-            models[spec] = build_model(spec, {"budget": BUDGET} if spec == AFTER else None).fit_on(study)
-            models[spec].save(model_folder / spec)
-        judged = {kind: read_lists(str(folder / f"{kind}.lists.jsonl")) for kind in ("seen", "unseen")}
+    # Each table is printed as soon as it is known: all of them take minutes.
+    title = "The data (documents are real, searches and clicks are simulated)"
+    print_table(title, ("", "count"), list(counts.items()))
+    out.print()
+    study = Study(graph)  # what the models share is worked out once
+    model_folder = folder / "models"
+    model_folder.mkdir(exist_ok=True)
+    judged = {kind: read_lists(str(folder / f"{kind}.lists.jsonl")) for kind in ("seen", "unseen")}
+    with progress() as report:
+        models = _fitted(study, model_folder, report)
         report("searching", 0)
         scores = {spec: {kind: _measure(model, judged[kind]) for kind in judged} for spec, model in models.items()}
-        report("learning from simulated clicks", 0)
-        learner = _learner(study)
-        learner.save(model_folder / TAUGHT)
-        curve = _learning_curve(learner, models[BEFORE], judged["seen"], seed)
-    print_table(
-        "The data (documents are real, searches and clicks are simulated)",
-        ("", "count"),
-        list(counts.items()),
-    )
-    names = MEASURES.split(",")
-    columns = ["model", *(f"{kind} {name}" for kind in judged for name in names)]
-    shown = {spec: f"{spec} ({model.fitted.spec})" if spec == AFTER else spec for spec, model in models.items()}
-    rows = [[shown[spec], *(scores[spec][kind][name] for kind in judged for name in names)] for spec in models]
-    out.print()
-    print_table("Searching all documents; unseen phrasings never occur in the simulated log", columns, rows)
+    _print_scores(scores, models)
     out.print()
     _examples(models[BEFORE], models[AFTER], judged["unseen"])
     out.print()
     _similar(models[AFTER], [r.query for r in judged["seen"]][:: len(judged["seen"]) // EXAMPLES])
     out.print()
+    with progress() as report:
+        report("learning from simulated clicks", 0)
+        learner = _learner(study)
+        learner.save(model_folder / TAUGHT)
+        curve = _learning_curve(learner, models[BEFORE], judged["seen"], seed)
     _print_curve(curve)
     picture = folder / "quality.svg"
     _plot(scores, picture)
     say(f'plot: {picture}   search yourself: clickbridge search {folder}/models/{AFTER} "parse json string" --explain')
     say(f"done in {time.perf_counter() - start:.0f} s")
     _end_on_page(model_folder, serve)
+
+
+def _fitted(study: Study, folder: Path, report: Callable[[str, int], None]) -> dict[str, Model]:
+    """Every model of the table, saved as well."""
+    from clickbridge.models.specs import build_model
+
+    models: dict[str, Model] = {}
+    for number, spec in enumerate(SPECS, 1):
+        report(f"fitting {spec} ({number} of {len(SPECS)})", 0)
+        models[spec] = build_model(spec, {"budget": BUDGET} if spec == AFTER else None).fit_on(study)
+        models[spec].save(folder / spec)
+    return models
+
+
+def _print_scores(scores: Scores, models: Mapping[str, Model]) -> None:
+    names, kinds = MEASURES.split(","), list(next(iter(scores.values())))
+    columns = ["model", *(f"{kind} {name}" for kind in kinds for name in names)]
+    shown = {spec: f"{spec} ({model.fitted.spec})" if spec == AFTER else spec for spec, model in models.items()}
+    rows = [[shown[spec], *(own[kind][name] for kind in kinds for name in names)] for spec, own in scores.items()]
+    print_table("Searching all documents; unseen phrasings never occur in the simulated log", columns, rows)
 
 
 def _end_on_page(folder: Path, serve: bool) -> None:
@@ -180,7 +193,7 @@ def _print_curve(curve: Curve) -> None:
     )
 
 
-def _plot(scores: dict[str, dict[str, dict[str, float]]], path: Path) -> None:
+def _plot(scores: Scores, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")

@@ -153,7 +153,7 @@ def fit(
 def tuned(
     model: str, given: dict[str, Any], graph: ClickGraph, out: Path, seed: int, engine: Engine | None
 ) -> tuple[dict[str, Any], list[Trial]]:
-    """Settings with what the grids' search found, and a record of its trials, which also stands beside the MODEL."""
+    """Settings with what the grids' search found, and a record of its trials, also written next to the MODEL."""
     from clickbridge.models.grid import tune
 
     settings, trials = tune(model, given, graph, out.with_name(out.name + ".tune.jsonl"), seed, say, engine=engine)

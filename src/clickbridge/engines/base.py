@@ -69,7 +69,7 @@ class Engine(Protocol):
         ...
 
     def joined(self, blocks: Sequence[Any]) -> Any:
-        """The columns of all blocks beside each other."""
+        """The columns of all blocks side by side."""
         ...
 
     def mixed(self, blocks: Sequence[Any], matrices: Sequence[Array]) -> Any:

@@ -25,7 +25,7 @@ MOST_K = 32
 
 
 class Gpu(OnCard):
-    """`Gpu()` is the first card of this machine; without one it says why. `card` stands in for it in tests."""
+    """`Gpu()` is the first card of this machine; without one it says why. `card` replaces it in tests."""
 
     name = "gpu"
 

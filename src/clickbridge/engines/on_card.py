@@ -31,7 +31,7 @@ SMALLEST = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-7}
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A block or a map on the card, or beside it where it is too large."""
+    """A block or a map on the card, or in the host's memory where it is too large."""
 
     array: Any
 

@@ -161,7 +161,11 @@ class Ray:
         return Sharded([put(part) for part in shards.split(array, bounds)], bounds, array.shape[1])
 
     def fetch(self, held: Any) -> Any:
-        return shards.whole(tuple(self._get(held.parts))) if isinstance(held, Sharded) else held
+        if not isinstance(held, Sharded):
+            return held
+        found = shards.whole(tuple(self._get(held.parts)))
+        # What is one shard is still Ray's, which nobody may write to.
+        return found.copy() if isinstance(found, np.ndarray) and not found.flags.writeable else found
 
     def _shared(self, of: Any, make: Callable[[], Any], *more: Any) -> Any:
         """What was put into the store for a matrix, or for rows of a product: once for as long as they live here."""

@@ -50,7 +50,7 @@ def bounds_of(parts: list[Blocks]) -> list[int]:
 
 
 def even_bounds(n_rows: int, parts: int, step: int = BLOCK_ROWS) -> list[int]:
-    """The same for rows that all cost alike, in multiples of `step`."""
+    """The same for rows of equal cost, in multiples of `step`."""
     steps = -(-n_rows // step)
     return sorted({min(steps * part // parts * step, n_rows) for part in range(parts + 1)})
 

@@ -36,7 +36,7 @@ def judgments_of(dataset: Any) -> dict[str, dict[str, float]]:
 
 
 def clicks_of(dataset: Any, least: float = 1.0) -> Iterator[PairCount]:
-    """Judgments as clicks, a grade being so many of them: what a model learns from where there is no log."""
+    """Judgments as clicks, a grade being so many of them: what a model learns from if there is no log."""
     queries = queries_of(dataset)
     for query_id, grades in judgments_of(dataset).items():
         for doc_id, grade in grades.items():

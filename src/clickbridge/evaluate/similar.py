@@ -1,6 +1,6 @@
 """Judging similar queries: the pos/com/neg protocol of 11M (Section 5.2) and 11R's precision of similarity measures.
 
-A judgment says which queries are alike. It comes from known intents, from a file of people's judgments, or from
+A judgment says which queries are similar. It comes from known intents, from a file of people's judgments, or from
 clicks that the model has not seen. For each sampled query, the first three answers of a model and of a baseline
 are compared by the judgments among them: better (pos), comparable (com) or worse (neg).
 """
@@ -59,7 +59,7 @@ class Judgments:
 
     @classmethod
     def of_groups(cls, group_of: Mapping[str, str]) -> Judgments:
-        """Queries of one group (an intent) are alike, others are not."""
+        """Queries of one group (an intent) are similar, others are not."""
         members: dict[str, list[str]] = defaultdict(list)
         for query, group in group_of.items():
             members[group].append(query)
@@ -67,7 +67,7 @@ class Judgments:
 
     @classmethod
     def of_clicks(cls, clicks: Iterable[tuple[str, str]]) -> Judgments:
-        """Queries are alike where somebody clicked the same document for both: (query, document) pairs that
+        """Queries are similar where somebody clicked the same document for both: (query, document) pairs that
         the judged model must not have seen."""
         by_doc: dict[str, dict[str, None]] = defaultdict(dict)
         for query, doc_id in clicks:
@@ -80,7 +80,7 @@ class Judgments:
 
 
 def read_judgments(path: str) -> Judgments:
-    """JSONL. Either `{"query", "intent"}`, queries of one intent being alike, or what people judged,
+    """JSONL. Either `{"query", "intent"}`, where queries of one intent are similar, or what people judged,
     `{"query", "similar": {query: grade}}`. Queries are normalised as those of a log."""
     groups: dict[str, str] = {}
     graded: dict[str, dict[str, float]] = {}

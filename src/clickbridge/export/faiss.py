@@ -1,6 +1,6 @@
 """FAISS: an `IndexFlatIP` for every dense block, with places in `doc_ids.txt`; sparse blocks as SciPy files.
 
-FAISS holds dense vectors alone. A sum with a sparse part is added up beside it, as `search.py` in the folder shows.
+FAISS holds only dense vectors. A sum with a sparse part is added up outside of it, as `search.py` in the folder shows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Synonyms learned from clicks, for Solr, Elasticsearch and OpenSearch, and a table for who reviews them."""
+"""Synonyms learned from clicks, for Solr, Elasticsearch and OpenSearch, and a table for review."""
 
 from __future__ import annotations
 

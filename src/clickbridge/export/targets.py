@@ -1,4 +1,4 @@
-"""Every target of `clickbridge export`: a line each here, a file each beside this one."""
+"""Every target of `clickbridge export`: one line here and one file next to this one for each."""
 
 from __future__ import annotations
 

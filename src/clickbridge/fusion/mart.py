@@ -300,7 +300,7 @@ def list_features(study: Study, s: MartSettings, clicks: ClickGraph) -> ListFeat
 def list_matrix(
     features: ListFeatures | None, candidates: Candidates, own: Columns, whole: Columns, engine: Engine | None = None
 ) -> tuple[list[str], Array]:
-    """Names of the features and their values: the parts' scores alone, or all that text and clicks say beside them."""
+    """Names of the features and their values: the parts' scores alone, or also all that text and clicks say."""
     return scores_alone(own) if features is None else features.matrix(candidates, own, whole, engine)
 
 

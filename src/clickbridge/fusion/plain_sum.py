@@ -1,4 +1,4 @@
-"""The plain sum of a re-ranker's parts: what trees must beat, and what stands in for them where they do not.
+"""The plain sum of a re-ranker's parts: what trees must beat, and what replaces them if they do not.
 
 Each part gives one column: an S-function its scores over the query's normaliser, as in a sum of such; any other its
 scores standardised over the list. Weights are learned from the same cross-fitted lists as the trees.

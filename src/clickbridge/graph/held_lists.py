@@ -93,8 +93,9 @@ class HoldBack:
         ]
 
     def searches(self, at_most: int | None = None, seed: int = 0) -> list[ResultList]:
-        """For each held-back query with a click the clicked documents alone, labels by share of the most clicked one:
-        what a search of the whole collection should find. Of more than `at_most` so many are drawn."""
+        """What a search of the whole collection should find: for each held-back query, only its clicked documents.
+        Labels are clicks, divided by those of the most clicked document. If there are more than `at_most` queries, so
+        many are drawn."""
         held = self.clicked if self.shown is None else sum_pairs(self.shown, None)
         if held is None:
             return []
@@ -129,9 +130,9 @@ class HoldBack:
                 yield ResultList(search.query_id, search.query, results, labels, vectors=search.vectors)
 
     def times_asked(self, lists: Sequence[ResultList]) -> Array:
-        """How often each of `lists` was asked for: a page stands for itself, a pooled list for all held-back clicks of
-        its query. Where only counts are known, one search may have clicked many documents, so the clicks on the most
-        clicked one are all that can be told."""
+        """How often each of `lists` was searched for: a page once, a pooled list as often as its query has held-back
+        clicks. Where only counts are known, one search may have clicked many documents, so only the clicks on the most
+        clicked one count."""
         if self.shown is not None or self.clicked is None:
             return np.ones(len(lists))
         held, count = self.clicked, np.zeros(self.graph.n_queries)

@@ -1,4 +1,4 @@
-"""How many people stand behind a query, and whether it names one: what too few typed, or what names a person, is not
+"""How many people typed a query, and whether it names one: what too few typed, or what names a person, is not
 shown to others."""
 
 from __future__ import annotations

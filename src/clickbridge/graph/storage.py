@@ -1,6 +1,6 @@
 """A GRAPH on disk: the one place that knows its files, their columns and the keys of its manifest (docs/formats.md).
 
-PyArrow is imported where files are opened: who only holds a GRAPH, or reads a saved model, need not load it.
+PyArrow is imported where files are opened: code that only holds a GRAPH, or reads a saved model, does not load it.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def parts_present(has: Callable[[str, str], bool], has_fields: bool) -> list[str
 
 
 def header(defaults: Mapping[str, Any], summary: Mapping[str, Any], parts: list[str], redact: str) -> dict[str, Any]:
-    """What the manifest of a GRAPH says beside its files."""
+    """What the manifest of a GRAPH says besides its files."""
     return {"defaults": dict(defaults), "summary": dict(summary), "parts_present": parts, "redact": redact}
 
 

@@ -126,7 +126,7 @@ class _PageFigures:
 
 
 def nearest_queries(texts: Sequence[str], asked: Array, among: Array) -> list[int | None]:
-    """For each query the most alike of `among` by its letters; None where none is near."""
+    """For each query the most similar of `among` by its letters; None where none is near."""
     if not len(asked) or not len(among):
         return [None] * len(asked)
     counter = CharCounter(Vocabulary(), joined=True)

@@ -90,7 +90,7 @@ def insights_of_model(fitted: Fitted, *, min_users: int = 2) -> Insights:
 
 
 def check_folder(out: Path) -> None:
-    """Refuses to replace what is no folder of insights."""
+    """Refuses to replace what is not a folder of insights."""
     if os.path.lexists(out) and (out.is_symlink() or not (out / MARK).is_file()):
         raise InputError(f"{out} exists and holds no insights: choose another --out, or remove it")
     if not out.parent.is_dir():

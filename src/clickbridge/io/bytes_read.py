@@ -1,4 +1,4 @@
-"""How much of some files has been read, for who waits: the number of their lines is known only at the end."""
+"""How much of some files has been read, for people who wait: the number of their lines is known only at the end."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def check_output(path: str | Path) -> None:
 
 
 def aside_name(target: Path, mark: str) -> Path:
-    """A new name beside `target`. What is made under it has the rights that the umask leaves, as any other file;
+    """A new name next to `target`. What is made under it has the rights that the umask leaves, as any other file;
     the tempfile module gives its own."""
     return target.with_name(f".{target.name}.{mark}-{secrets.token_hex(8)}")
 

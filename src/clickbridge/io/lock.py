@@ -1,4 +1,4 @@
-"""One writer at a time: a lock beside an artifact's folder."""
+"""One writer at a time: a lock next to an artifact's folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HELD: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
 
 
 class Lock:
-    """An advisory lock beside the target; the kernel drops it when the process dies."""
+    """An advisory lock next to the target; the kernel drops it when the process dies."""
 
     def __init__(self, target: Path) -> None:
         self.target = target

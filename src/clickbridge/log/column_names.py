@@ -64,7 +64,7 @@ def usual_columns(
     wanted: Iterable[str],
     fits: Callable[[str, str], bool],
 ) -> dict[str, str]:
-    """The file's name for each field of ours that it seems to have; `given` ones are certain.
+    """The file's name for each of our fields that it seems to have; `given` ones are certain.
 
     `kind` is log or document. A column of our own name is that field. Others must have a usual name, or one that ends
     like it, and `fits(ours, theirs)` must find that their values can be such. A nested value, `search.term`, is known

@@ -30,7 +30,7 @@ _IS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
 
 
 def event_format(records: Sequence[Mapping[str, Any]]) -> str | None:
-    """The format that most of the records have; None where it is no event log.
+    """The format that most of the records have; None where it is not an event log.
 
     >>> event_format([{"action_name": "click", "query_id": "7", "timestamp": "2026-01-31T10:00:00Z"}])
     'ubi'

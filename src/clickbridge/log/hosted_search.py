@@ -94,7 +94,7 @@ def is_typesense(record: Mapping[str, Any]) -> bool:
 
 
 def read_typesense(record: Any) -> Events:
-    """An analytics event. Each stands for a search of its own, of the words it brings."""
+    """An analytics event. Each is a search of its own, with the words it contains."""
     _check(record)
     data = record.get("data")
     if type(data) is not dict:

@@ -3,7 +3,7 @@
     https://host:9200/ubi_events            an index by its address, where a file could be
     https://user:password@host:9200/ubi_events
 
-What was read goes to a file, and the place to another beside it: a pull that breaks off goes on where it stopped.
+What was read goes to a file, and the place to another next to it: a pull that breaks off continues where it stopped.
 """
 
 from __future__ import annotations

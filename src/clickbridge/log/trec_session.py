@@ -1,7 +1,7 @@
 """TREC session track XML: queries, shown results with title, url and snippet, clicks by rank.
 
 The only format here that brings its documents along. Times are of the day alone and are not used;
-a session stands for a user.
+a session is used as the user.
 """
 
 from __future__ import annotations

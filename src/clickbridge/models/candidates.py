@@ -104,7 +104,7 @@ class Labelled:
     """Labelled lists that choices are made on.
 
     Results are put in an order of no meaning first. Pages come in the order of some engine, and people click
-    what stands on top: left as it is, a model of many ties would look good for keeping that order. Of more than
+    what is at the top: left as it is, a model of many ties would look good for keeping that order. Of more than
     `most` lists so many are drawn, always the same.
     """
 

@@ -68,7 +68,7 @@ class Composite(Model):
         return [inspect.Parameter("parts", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """With `deep`, those of the parts too, as `bm25__k1`."""
+        """With `deep`, also those of the parts, such as `bm25__k1`."""
         nested = {f"{part.name}__{name}": value for part in self.parts for name, value in part.get_params().items()}
         return {"parts": self.parts, **super().get_params(deep), **(nested if deep else {})}
 

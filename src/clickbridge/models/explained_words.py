@@ -1,4 +1,4 @@
-"""Explanations in words: "primitive" as it was typed and as it stands in the document, not its stem "primit"."""
+"""Explanations in words: "primitive" as it was typed and as it is in the document, not its stem "primit"."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 score(q, d) = sum over views v of w_v x_v' y_v  +  x' U V' y  +  b_y' y. The first sum matches equal features of
 both sides (the same word, the same n-gram); the second relates different ones. All of it is one map for
-queries and one for documents: matching coordinates (sparse) beside latent ones (dense).
+queries and one for documents: matching coordinates (sparse) next to latent ones (dense).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """How it is told from others: `bm25+pls (half_life 7)`."""
+        """Its name among the candidates: `bm25+pls (half_life 7)`."""
         words = ", ".join(f"{key.rpartition('.')[2]} {value:g}" for key, value in self.settings)
         return f"{self.spec} ({words})" if words else self.spec
 

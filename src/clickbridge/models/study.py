@@ -111,7 +111,7 @@ class Study:
 
     @property
     def language(self) -> str:
-        """The stemmer that the documents ask for: what `language=auto` stands for."""
+        """The stemmer for the language of the documents: what `language=auto` means."""
         return self.corpus.language
 
     @property
@@ -198,7 +198,7 @@ class Study:
 
 
 def documents_language(fields: Mapping[str, Sequence[str]]) -> str:
-    """The stemmer that the text of documents asks for, by the first of them."""
+    """The stemmer for the language of the documents, by the text of the first of them."""
     first = (islice(texts, LANGUAGE_DOCS) for name, texts in fields.items() if name != URL_FIELD)
     return guess_language((text for texts in first for text in texts), LANGUAGES)
 

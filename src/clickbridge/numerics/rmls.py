@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +31,7 @@ from clickbridge.numerics.rows import (
     compressed,
     dense_columns,
     formed_product,
+    packed,
     row_blocks,
     stacked,
 )
@@ -91,14 +91,11 @@ class FormedRows:
     def block(self, start: int, stop: int, out: Array) -> Array:
         return block_product(self.chain[0], self._maps, start, stop, out)
 
-    @cached_property
-    def _order(self) -> Array:
-        return neighbours_together(self.chain[0])
-
     def whole(self, engine: Engine) -> Array:
         """All rows, for a dense map."""
         assert not isinstance(self._maps, SparseRows)
-        return product_in_order(self.chain[0], self._maps, self._order, engine)
+        w = self.chain[0]
+        return product_in_order(w, self._maps, neighbours_together(w), engine)
 
 
 class BlockwiseRows:
@@ -115,15 +112,15 @@ class BlockwiseRows:
         self.blocks = row_blocks(reached[a.indptr])
 
     def load(self, maps: Maps, engine: Engine) -> None:
-        self._maps = maps
+        self._maps, self._packed = maps, packed(maps) if isinstance(maps, SparseRows) else None
 
     def block(self, start: int, stop: int, out: Array) -> Array:
         b, a = self.chain
-        if not isinstance(self._maps, SparseRows):
+        if self._packed is None:
             return block_product(sparse.csr_array(a[start:stop] @ b), self._maps, 0, stop - start, out)
         if not hasattr(self._room, "row"):
             self._room.row = RowRoom(b.shape[1])  # as wide as W: each thread makes one, and uses it for all its rows
-        return formed_product(a, b, self._maps, start, stop, out, self._room.row)
+        return formed_product(a, b, self._packed, start, stop, out, self._room.row)
 
 
 class FactoredRows:

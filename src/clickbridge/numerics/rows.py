@@ -204,6 +204,32 @@ def _times_sparse(indptr, indices, data, l_indptr, l_indices, l_data, start, sto
                 row[columns[q]] += value * entries[q]
 
 
+LINE = 16
+"""Numbers of four bytes in a line of the cache."""
+FETCHED = 256
+"""Rows that are fetched from memory before they are used: they come while others are still on their way."""
+WIDEST = 128
+
+
+class PackedRows:
+    """A sparse map whose rows have about as many numbers each: a row's numbers and its columns in one place, whole
+    lines of the cache. Where rows are needed in no order, memory is asked for once a row."""
+
+    def __init__(self, maps: SparseRows, most: int) -> None:
+        self.most = most
+        width = -(-(most + (most + 1) // 2) // LINE) * LINE
+        self.numbers = np.zeros((len(maps.indptr) - 1, width), dtype=np.float32)
+        self.columns = self.numbers.view(np.uint16)
+        _pack(maps.indptr, unsigned(maps.indices), maps.data, self.numbers, self.columns, 2 * most)
+
+
+def packed(maps: SparseRows) -> PackedRows | None:
+    """None where rows differ too much, or are too long: most of it would be empty."""
+    most = int(np.diff(maps.indptr).max(initial=0))
+    even = 0 < most <= WIDEST and most * (len(maps.indptr) - 1) <= 2 * maps.nnz and maps.width <= 2**15
+    return PackedRows(maps, most) if even and maps.data.dtype == np.float32 else None
+
+
 class RowRoom:
     """Room for one row of a product of sparse matrices: its sums by column, and the columns it has."""
 
@@ -214,21 +240,30 @@ class RowRoom:
 
 
 def formed_product(
-    a: sparse.csr_array, b: sparse.csr_array, maps: SparseRows, start: int, stop: int, out: Array, room: RowRoom
+    a: sparse.csr_array, b: sparse.csr_array, maps: PackedRows, start: int, stop: int, out: Array, room: RowRoom
 ) -> Array:
     """Rows `start` to `stop` of a @ b @ maps, dense, into the first rows of `out`; a @ b a row at a time, each with its
     columns in the order in which SciPy has them, so that the sums have the bits of `block_product`."""
     block = out[: stop - start]
-    own = maps.indptr, unsigned(maps.indices), maps.data
+    fetched = np.empty((FETCHED, maps.numbers.shape[1]), dtype=np.float32)
+    own = maps.numbers, fetched, fetched.view(np.uint16), maps.most
     rows = a.indptr, a.indices, a.data, b.indptr, b.indices, b.data
-    _formed_times_sparse(*rows, *own, start, stop, block, room.sums, room.seen, room.columns)
+    _formed_times_packed(*rows, *own, start, stop, block, room.sums, room.seen, room.columns)
     return block
 
 
 @kernel
-def _formed_times_sparse(  # type: ignore[no-untyped-def]
-    a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, l_indptr, l_indices, l_data, start, stop, out, sums, seen,
-    found,
+def _pack(indptr, indices, data, numbers, columns, first):  # type: ignore[no-untyped-def]
+    for i in range(numbers.shape[0]):
+        for p in range(indptr[i], indptr[i + 1]):
+            place = p - indptr[i]
+            numbers[i, place], columns[i, first + place] = data[p], indices[p]
+
+
+@kernel
+def _formed_times_packed(  # type: ignore[no-untyped-def]
+    a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, numbers, fetched, fetched_columns, most, start, stop, out,
+    sums, seen, found,
 ):  # fmt: skip
     for i in range(start, stop):
         n = 0
@@ -244,14 +279,18 @@ def _formed_times_sparse(  # type: ignore[no-untyped-def]
                 sums[column] += value * entries[q]
         row = out[i - start]
         row[:] = 0
-        for p in range(n - 1, -1, -1):
-            column = found[p]
-            value = sums[column]
-            sums[column], seen[column] = 0, 0
-            first, end = l_indptr[column], l_indptr[column + 1]
-            columns, entries = l_indices[first:end], l_data[first:end]
-            for q in range(len(columns)):
-                row[columns[q]] += value * entries[q]
+        while n > 0:
+            some = min(n, len(fetched))
+            for p in range(some):
+                for q in range(numbers.shape[1]):
+                    fetched[p, q] = numbers[found[n - 1 - p], q]
+            for p in range(some):
+                column = found[n - 1 - p]
+                value = sums[column]
+                sums[column], seen[column] = 0, 0
+                for q in range(most):
+                    row[fetched_columns[p, 2 * most + q]] += value * fetched[p, q]
+            n -= some
 
 
 @kernel

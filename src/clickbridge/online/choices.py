@@ -1,4 +1,4 @@
-"""What `online:SPEC` can be told, and what it finds out through hold_back: which pairs of a page teach, and how far to
+"""The settings of `online:SPEC`, and what it chooses through hold_back: which pairs of a page teach, and how far to
 trust what was learned."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The projection of Kim and Choi (2009), Section 3.1: from result lists to a latent space, K never built.
 
-Pages that one list shows together are alike. The normalised K of eq. (11) has the eigenvalue 1 once for each
+Pages that one list shows together are similar. The normalised K of eq. (11) has the eigenvalue 1 once for each
 connected component, so with many components its first R eigenvectors would do no more than name components.
 Each component therefore has a space of its own: one with at most R pages is decomposed whole, identity part
 and all; of a larger one the first R eigenvectors are found by block Lanczos over the implicit product.

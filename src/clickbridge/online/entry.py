@@ -91,7 +91,7 @@ def page_entry(
     **more: Any,
 ) -> Entry:
     """A page as it is learned: its query by the key that scores go by, ids as text and each once, the first `longest`
-    results, and of its user, where there is a `secret`, a hash. Refuses what is no page, with the reason."""
+    results, and of its user, where there is a `secret`, a hash. Refuses what is not a page, with the reason."""
     try:
         clean = clean_session(_record(page, known))
     except RecordError as error:

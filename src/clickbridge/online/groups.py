@@ -1,7 +1,7 @@
 """Was it worth it? Ranks of clicked results before and after, by the group of the rank they had (09, Section 4.1).
 
 A group is chosen by the old rank, so even a random order "improves" the bad ones and spoils the good ones: its
-expected figures stand beside.
+expected figures are shown next to it.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class State:
         return out
 
     def own(self, indptr: Array, pages: Array, queries: Array, shrink: float) -> Array:
-        """What the very same query taught about each result."""
+        """What the same query taught about each result."""
         out = np.zeros(len(pages))
         own_scores(indptr, pages, queries, self.keys, self.values, self.scale, shrink, out)
         return out

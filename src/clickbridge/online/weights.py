@@ -31,7 +31,7 @@ def click_to_weight(
     """U, R x R. `w` is the sum of all z_i, `n` the number of pages.
 
     weighted: (alpha / (1 - alpha)) Z (I - K) Z' + (tau / N) (N W - w w');  corrected: the same with every pair
-    at weight 1;  printed: eq. (19) to the letter. Without the smoothness term, Appendix B's ridge goes.
+    at weight 1;  printed: eq. (19) as printed. Without the smoothness term, Appendix B's ridge goes.
     """
     spread = 1.0 / (1.0 - alpha * values)
     smooth = alpha / (1.0 - alpha) * (1.0 - values) * spread if smoothness else np.zeros_like(values)

@@ -4,7 +4,7 @@ Images are cut into cells around directions found by spherical k-means. A search
 directions, at the mean length of the images there, have the largest inner products with the query, and
 scores what it finds exactly. An item's cell is the direction with
 the largest inner product, which does not change with the item's length: the cells of images are those of
-unit images, so one set serves ranking and similarity alike.
+unit images, so one set works for both ranking and similarity.
 
 What is kept in a file are two plain arrays, the directions and each item's cell. FAISS's own lists are
 filled from them when a model is made or loaded, which takes one pass over the images: no opaque file, no file that

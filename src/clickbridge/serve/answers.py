@@ -46,7 +46,7 @@ def documents_of(request: RankRequest) -> list[Document | str]:
 
 
 def texts_of(fields: dict[str, Any]) -> dict[str, str]:
-    """Text by field; what is no text is passed over, as in documents files."""
+    """Text by field; values that are not text are left out, as in documents files."""
     out = {}
     for name, value in fields.items():
         text = field_text(name, value)
@@ -72,7 +72,7 @@ def ranked(fitted: Fitted, query: str, documents: Given, user: int = 0) -> Order
 
 
 def known(score: float) -> float | None:
-    """A score as JSON has it: none is null."""
+    """A score in JSON: no score is null."""
     return float(score) if np.isfinite(score) else None
 
 

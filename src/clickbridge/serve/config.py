@@ -1,4 +1,4 @@
-"""What the service is told when it starts. Workers are other processes: they read it from the environment."""
+"""The options of the service when it starts. Workers are other processes: they read it from the environment."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Config:
         return cls(**values | {"cors": tuple(values["cors"])}, experiment=tuple(experiment) if experiment else None)
 
     def check(self) -> None:
-        """What can be told before anything is loaded."""
+        """Checks that need nothing to be loaded."""
         if self.host not in LOOPBACK and self.key_file is None:
             raise SettingError(f"{self.host} can be reached from other machines: give --key-file, or --host 127.0.0.1")
         for name in self.experiment or ():

@@ -62,7 +62,7 @@ class Event:
 
     @property
     def impression(self) -> Impression:
-        """The page, as logs have it."""
+        """The page, as in a log."""
         results = None if self.results is None else list(self.results)
         return Impression(self.query, results, list(self.clicks), self.query_id, time=self.time)
 

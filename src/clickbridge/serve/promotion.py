@@ -1,7 +1,7 @@
 """Retraining aside, and promotion with care: `serve --update-every 1h` runs this as a process of its own.
 
 The latest fifth of the new pages is the jury. A candidate learns the others; only if it orders the jury's pages at
-least as well as the model that answers now does a model that learned them all take its place. The old one stays beside
+least as well as the model that answers now does a model that learned them all take its place. The old one stays next to
 it, as `MODEL.previous`, for a rollback. After a rollback nothing is promoted until someone updates the model by hand.
 
 Clicks fall on what the live model shows first, so the comparison leans to its side: what is promoted has earned it.

@@ -17,7 +17,7 @@ GRACE = 10
 
 
 def run(config: Config) -> None:
-    """Serves until it is told to stop. What can be refused is refused before the port is taken."""
+    """Serves until it is stopped. What can be refused is refused before the port is taken."""
     config.check()
     Keys(config.key_file)
     Store(config.store).close()

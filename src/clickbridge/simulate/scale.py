@@ -63,7 +63,7 @@ class Scale:
     w_y: float | None = None
 
     def shrunk(self, fraction: float) -> Scale:
-        """Fewer queries, documents and words alike, so that every average stays."""
+        """Fewer queries, documents and words, in proportion, so that every average stays."""
         if not fraction > 0:
             raise SettingError(f"fraction must be positive, got {fraction}")
         sizes = {name: getattr(self, name) for name in ("n_queries", "n_docs", "n_words")}

@@ -1,4 +1,4 @@
-"""How alike two documents are: k_D, the cosine of rows of features (Wu et al. 2011, Section 6)."""
+"""How similar two documents are: k_D, the cosine of rows of features (Wu et al. 2011, Section 6)."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class FittedKernel(Fitted):
         return self.kernel.asked(query.key, self.queries.number(query.key))
 
     def neighbourhood(self, query: Query, items: Array) -> Neighbourhood | None:
-        """The preferences that teach for a query, and how alike `items` are to their documents; None where no known
+        """The preferences that teach for a query, and how similar `items` are to their documents; None where no known
         query with any is like it."""
         size = Size(int(self.choice.n_neighbours), self.settings.n_pairs)
         # A document that is not known is compared as the first one; it has no g.
@@ -252,7 +252,7 @@ def _alike(likeness: float) -> Feature:
 
 
 class KernelModel(Model):
-    """Subclasses say which documents' rows may be chosen and what a fitted value has beside the kernels."""
+    """Subclasses say which documents' rows may be chosen and what a fitted value has besides the kernels."""
 
     Settings: ClassVar[type[KernelSettings]] = KernelSettings
 
@@ -314,5 +314,5 @@ class KernelModel(Model):
         return fitted
 
     def more_fields(self, parts: tuple[Any, ...], material: KernelData) -> dict[str, Any]:
-        """Fields of the fitted value beside those that all kernel models have."""
+        """Fields of the fitted value besides those that all kernel models have."""
         return {}

@@ -1,4 +1,4 @@
-"""How alike two queries are (Wu et al. 2011, Section 6).
+"""How similar two queries are (Wu et al. 2011, Section 6).
 
 k_Q is a weighted sum of a click kernel, text kernels (words, character n-grams) and the cosine of latent images,
 divided by the square roots of both queries' own sums: a query without clicks, or one never seen, still has its text.

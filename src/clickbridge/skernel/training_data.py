@@ -1,7 +1,7 @@
 """What the kernel models learn from: known queries with their features, and preferences.
 
 The part of the log that gives a kernel is not the part that gives the preferences: a preference whose own clicks made
-its query a neighbour would teach nothing but itself. That holds for the click kernel and for the latent map alike.
+its query a neighbour would teach nothing but itself. That holds for both the click kernel and the latent map.
 Text kernels see no click, so where both have weight 0 the whole log gives preferences.
 """
 

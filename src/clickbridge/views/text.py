@@ -94,7 +94,7 @@ class Analyzer:
 
 class Memo(dict[str, tuple[Made, ...]]):
     """What `make` gives for a token, worked out once and kept while there is room. At the limit everything goes and
-    filling starts again: a process that meets ever new words does not grow, and threads need no lock."""
+    filling starts again: a process that keeps meeting new words does not grow, and threads need no lock."""
 
     def __init__(self, make: Callable[[str], tuple[Made, ...]], limit: int = 1 << 10) -> None:
         super().__init__()

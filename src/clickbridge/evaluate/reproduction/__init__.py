@@ -1,1 +1,1 @@
-"""The papers' tables on data at hand, their own figures beside: one file a paper, driven by the registry of models."""
+"""The papers' tables on data at hand, next to their own figures: one file per paper, by the registry of models."""

@@ -55,7 +55,7 @@ class Trial:
 
 @dataclass
 class Data:
-    """A log as a GRAPH with judged lists by kind (seen, unseen), and which queries are truly alike.
+    """A log as a GRAPH with judged lists by kind (seen, unseen), and which queries are truly similar.
 
     Trials are kept, on the shelf too; of the models only the last few, since one can take a gigabyte.
     """

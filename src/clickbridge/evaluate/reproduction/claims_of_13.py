@@ -55,7 +55,7 @@ def on_simulated(scale: str, rule: Rule) -> Callable[[Lab], Judged]:
 
 
 def against_baselines(lines: Sequence[Line], label: str, champions: Sequence[str], by: TestOf) -> Rule:
-    """A system above everything that is no system of the paper's own."""
+    """A system above everything that is not a system of the paper itself."""
     others = [line.label for line in lines if line.label not in champions]
 
     def rule(data: Data, ours: bool) -> Verdict:
@@ -69,7 +69,7 @@ def two(lines: Sequence[Line], one: str, other: str, how: Callable[..., Verdict]
 
 
 def in_the_papers_order(lines: Sequence[Line], measure: Callable[[Data], str], at: int = 0) -> Rule:
-    """The models as printed stand in the order that the paper gives them."""
+    """The models as printed are in the paper's order."""
 
     def rule(data: Data, ours: bool) -> Verdict:
         return NOT_TESTED if ours else same_order(data, lines, measure(data), at)

@@ -155,7 +155,7 @@ class Lab:
 
     @cached_property
     def bestbuy(self) -> Data | None:
-        """Half of the users teach; what the other half clicked together says which queries are alike."""
+        """Half of the users teach; what the other half clicked together says which queries are similar."""
         home = self.folder_of("bestbuy")
         if home is None:
             return None

@@ -1,4 +1,4 @@
-"""A table as a paper has it: our figures, the published ones beside, and how far the two orders agree."""
+"""A table in a paper's layout: our figures, the published ones next to them, and how far the two orders agree."""
 
 from __future__ import annotations
 

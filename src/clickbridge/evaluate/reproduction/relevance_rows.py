@@ -1,6 +1,6 @@
 """What the relevance tables of 13, 12, 11M and 11R share: rows of models, columns of measures, the papers' own tests.
 
-A system has two rows: as its paper prints it, and ours. The published figures stand beside the first.
+A system has two rows: as its paper prints it, and ours. The published figures are next to the first.
 """
 
 from __future__ import annotations

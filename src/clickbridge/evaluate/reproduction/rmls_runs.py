@@ -163,7 +163,7 @@ def by_response(lab: Lab) -> Iterator[Table]:
 
 
 def joachims_pairs(lab: Lab) -> Iterator[Table]:
-    """13, Section 6.3: of the judged preference pairs by Joachims' rule, how many do judgments not bear out?"""
+    """13, Section 6.3: of the judged preference pairs by Joachims' rule, how many do judgments not confirm?"""
     rows = []
     for data in lab.relevance_sets("one-week"):
         found = judged_pairs(data)

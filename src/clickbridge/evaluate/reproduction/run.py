@@ -66,7 +66,7 @@ def chosen(keys: Sequence[str]) -> list[str]:
 
 
 def reproduce(keys: Sequence[str], lab: Lab, parts: Parts | None = None) -> Iterator[Table]:
-    """The tables, then which of the papers' claims they bear out; what `parts` has is not made again."""
+    """The tables, then which of the papers' claims they confirm; what `parts` has is not made again."""
     parts = Parts() if parts is None else parts
     verdicts = []
     for key in chosen(keys):

@@ -1,4 +1,4 @@
-"""Rerank as Cohere (v1, v2) and Jina have it: texts in, their indices out, best first.
+"""Rerank in the protocol of Cohere (v1, v2) and Jina: texts in, their indices out, best first.
 
 A document is a text, or an object with `text` and perhaps an `id`; one whose id the model knows is scored as the model
 knows it, the others by their text. The two protocols differ in what they say beside the results, and one answer has
@@ -55,7 +55,7 @@ def rerank_routes(service: Service) -> APIRouter:
     @routes.post("/v1/rerank", **taking(RerankRequest, RerankAnswer))
     @routes.post("/v2/rerank", **taking(RerankRequest, RerankAnswer))
     async def rerank(request: Request) -> Response:
-        """Texts in order for a query, as Cohere's and Jina's clients ask for it."""
+        """Texts in order for a query, for the clients of Cohere and Jina."""
         service.check_ready()
         asked = checked(RerankRequest, decode(await read_body(request)))
         served = service.live.get_or_first(asked.model)
