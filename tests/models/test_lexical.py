@@ -140,7 +140,9 @@ def test_new_documents_by_their_text(kind: Callable[..., Any], small_graph: Clic
 @each
 def test_an_id_nobody_knows_cannot_be_mapped(kind: Callable[..., Any], small_graph: ClickGraph) -> None:
     model = kind(fields="title").fit(small_graph)
-    with pytest.raises(InputError, match="no document 'nowhere' in the model: check the id, or give a Document with its text"):
+    with pytest.raises(
+        InputError, match="no document 'nowhere' in the model: check the id, or give a Document with its text"
+    ):
         model.map_documents(["ny", "nowhere"])
 
 
