@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from ingest import CLICKBRIDGE, measured
 
-FULL = {"rmls": 1000, "pls": 200}
+FULL = {"pls": 200, "rmls": 1000}
 MEMORY = {"bm25": "1GiB", "rmls": "9GiB", "pls": "14GiB"}
 PAPER = ("--fields", "title,url", "--set", "views=word,click")
 TOPICS = 1000

@@ -4,6 +4,7 @@ Errors are raised where data enters and translated once, at the edge: the comman
 and exits with `exit_code`.
 """
 
+import re
 from typing import Any
 
 
@@ -22,9 +23,33 @@ def shown_names(names: list[str], most: int = 20) -> str:
 
 
 class ClickbridgeError(Exception):
-    """Anything clickbridge refuses to do."""
+    """Anything clickbridge refuses to do.
+
+    Options are written as on the command line. In Python they read as the arguments that they are there.
+
+    Examples
+    --------
+    >>> print(ClickbridgeError("--time-unit must be one of s, ms; got 'h'"))
+    time_unit must be one of s, ms; got 'h'
+    """
 
     exit_code = 1
+    on_command_line = False
+
+    def __str__(self) -> str:
+        return self.line if self.on_command_line else _OPTION.sub(_argument, self.line)
+
+    @property
+    def line(self) -> str:
+        """The message with options as on the command line."""
+        return super().__str__()
+
+
+def _argument(option: re.Match[str]) -> str:
+    return "" if option[1] == "set" else option[1].replace("-", "_") + option[2]
+
+
+_OPTION = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)( ?)")
 
 
 class InputError(ClickbridgeError):

@@ -114,5 +114,5 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["GiB", "1.2.3GiB", "1e9", "1TiB TiB", "nan", "inf"])
 def test_no_sizes(text: str) -> None:
-    with pytest.raises(SettingError, match="--memory is a size"):
+    with pytest.raises(SettingError, match="memory is a size"):
         bytes_of(text)

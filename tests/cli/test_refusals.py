@@ -41,7 +41,7 @@ TEN_MALFORMED_LOGS = {
         b'{"query":"a","results":["1 2"],"clicks":[]}\n',
         f"{THE_ONE} (blank.jsonl line 1: an id in results '1 2' is empty or has white space)",
     ),
-    "binary": (b"\0\1\2\3", "cannot tell the format of binary: no JSON, no XML, no table"),
+    "binary": (b"\0\1\2\3", "cannot recognise the format of binary: no JSON, no XML, no table"),
 }
 MORE_MALFORMED_LOGS = {
     "silent.jsonl": (b'{"query":"a","results":[],"clicks":[]}\n', "the log has neither a shown result nor a click: "),
@@ -105,7 +105,7 @@ def test_malformed_logs_leave_the_old_graph(call: Run, tiny: Path, monkeypatch: 
     [
         ("nowhere.jsonl", "no file nowhere.jsonl: check the path"),
         ("model", "cannot read model: Is a directory"),
-        ("qrels", "cannot tell the format of qrels: no JSON, no XML, no table"),
+        ("qrels", "cannot recognise the format of qrels: no JSON, no XML, no table"),
         (
             "log.jsonl",
             "log.jsonl: a key doc_id is needed; there are query, results, clicks, user, time: name it",
@@ -130,7 +130,7 @@ def test_malformed_documents(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPa
         ("stats model", "model is a model; a graph is needed here"),
         ("stats folder", "folder is not a graph: it has no manifest.json"),
         ("fit model --model bm25 --out new", "model is a model; a graph is needed here"),
-        ("fit notext --model bm25 --out new", "bm25 needs document text: ingest with --docs, or give docs in Python"),
+        ("fit notext --model bm25 --out new", "bm25 needs document text: give documents with --docs"),
         ("fit notext --model vsm+lmir --out new", "vsm needs document text: ingest with --docs"),
         ("fit graph --model bm25 --out new --min-clicks 4", "min_clicks 4 keeps 0 of 5 pairs; try --min-clicks 1"),
         ("fit graph --model given --out new --min-users 9", "min_clicks 1 and min_users 9 keeps 0 of 5 pairs; try"),

@@ -43,7 +43,7 @@ def test_it_imports_with_numpy_scipy_and_cupy_alone() -> None:
 
 def test_it_says_why_no_card_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(EngineError, match="no card is used: CuPy is not installed"):
+    with pytest.raises(EngineError, match="the GPU cannot be used: CuPy is not installed"):
         Gpu()
 
 

@@ -62,6 +62,9 @@ def test_order_agreement_counts_models_that_both_have() -> None:
     assert tau == pytest.approx(1 / 3)
     assert n == 3
     assert "about 2 of 3 pairs agree" in example().agreement_note(0)
+    alike = Table("k", "t", "d", ("MAP",), [TableRow(name, (0.5,), (float(n),)) for n, name in enumerate("abc")])
+    assert alike.agreement(0) is None
+    assert "too few models that differ here" in alike.agreement_note(0)
     assert "too few" in example().agreement_note(1)
 
 

@@ -45,9 +45,9 @@ def test_what_is_refused(models: Any, graph: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not an export"):
         export(models["bm25"], "parquet", tmp_path / "mine")
     assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
-    with pytest.raises(SettingError, match="--to must be one of"):
+    with pytest.raises(SettingError, match="to must be one of"):
         export(models["bm25"], "solr", tmp_path / "x")
-    with pytest.raises(MissingPart, match="--graph"):
+    with pytest.raises(MissingPart, match="graph"):
         export(models["bm25"], "judgments", tmp_path / "x")
     with pytest.raises(NotSupported, match="not an S-function"):
         export(build_model("given").fit(graph), "opensearch", tmp_path / "x")

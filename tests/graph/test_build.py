@@ -214,7 +214,7 @@ def test_fields(small_graph: ClickGraph) -> None:
     assert small_graph.field("title")[small_graph.doc_idx("blank") or 0] == ""
     with pytest.raises(MissingPart, match="no field 'abstract'; they have body, title"):
         small_graph.field("abstract")
-    with pytest.raises(MissingPart, match="they have none: ingest with --docs"):
+    with pytest.raises(MissingPart, match="they have none: ingest with docs"):
         ClickGraph.build([Impression("q", ["a"], [])]).field("title")
     assert repr(small_graph) == "ClickGraph(5 queries, 5 documents, 5 pairs)"
 

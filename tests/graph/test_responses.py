@@ -66,12 +66,12 @@ def test_a_threshold_that_keeps_nothing_is_refused() -> None:
     graph = ClickGraph.build([PairCount("q", f"d{i}", 3) for i in range(1234)] + [PairCount("q", "x", 0)])
     with pytest.raises(InputError) as refusal:
         responses(graph, min_clicks=4)
-    assert str(refusal.value) == "min_clicks 4 keeps 0 of 1,234 pairs; try --min-clicks 1"
+    assert str(refusal.value) == "min_clicks 4 keeps 0 of 1,234 pairs; try min_clicks 1"
     users = ClickGraph.build([PairCount("q", "a", 3, user="u")])
     with pytest.raises(InputError) as refusal:
         responses(users, min_clicks=2, min_users=2)
     assert str(refusal.value) == (
-        "min_clicks 2 and min_users 2 keeps 0 of 1 pair; try --min-clicks 1 --min-users 1"
+        "min_clicks 2 and min_users 2 keeps 0 of 1 pair; try min_clicks 1 min_users 1"
     )  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def test_min_users() -> None:
     graph = ClickGraph.build(log)
     assert entries(graph, min_users=3) == {("q", "a"): 6.0, ("q", "b"): 3.0}
     assert entries(graph, min_users=1)[("q", "c")] == 198.0
-    with pytest.raises(MissingPart, match=r"min_users needs users in the log.*--min-users 1"):
+    with pytest.raises(MissingPart, match=r"min_users needs users in the log.*min_users 1"):
         responses(plain(), min_users=2)
     assert plain().pairs.users is None
     assert len(entries(plain(), min_users=1)) == 3

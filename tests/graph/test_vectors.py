@@ -166,7 +166,7 @@ def test_numbers_never_become_python_objects(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("vector", [[1.0], ["1 2"], [["1", "2"]], [{"x": 1.0}], [None], [[None]]], ids=str)
 def test_what_is_no_list_of_numbers_is_refused(tmp_path: Path, vector: list[Any]) -> None:
     pq.write_table(pa.table({"side": ["doc"], "id": ["a"], "vector": vector}), tmp_path / "m.parquet")
-    with pytest.raises(InputError, match=r"a vector must be a list of numbers, got .*: check --vectors m") as refusal:
+    with pytest.raises(InputError, match=r"a vector must be a list of numbers, got .*: check vectors m") as refusal:
         ClickGraph.build(LOG, DOCS, vectors={"m": str(tmp_path / "m.parquet")})
     assert "\n" not in str(refusal.value)
 
@@ -177,17 +177,17 @@ def test_a_file_without_vectors_is_refused(tmp_path: Path) -> None:
             ("side", "id", "vector"), zip(*rows, strict=True), ("string", "string", pa.list_(pa.float32())),
             strict=True)})  # fmt: skip
         pq.write_table(table, tmp_path / f"{n}.parquet")
-        with pytest.raises(InputError, match="has no vector whose side is query or doc: check --vectors m"):
+        with pytest.raises(InputError, match="has no vector whose side is query or doc: check vectors m"):
             ClickGraph.build(LOG, DOCS, vectors={"m": str(tmp_path / f"{n}.parquet")})
 
 
 def test_files_that_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no file .*nowhere\.parquet: check --vectors m=FILE"):
+    with pytest.raises(InputError, match=r"no file .*nowhere\.parquet: check vectors m=FILE"):
         ClickGraph.build(LOG, DOCS, vectors={"m": str(tmp_path / "nowhere.parquet")})
     (tmp_path / "text").write_text("hello")
     pq.write_table(pa.table({"side": ["doc"], "id": ["a"]}), tmp_path / "columns.parquet")
     for name in ("text", "columns.parquet"):
-        with pytest.raises(InputError, match="must be Parquet with columns side, id, vector: check --vectors m"):
+        with pytest.raises(InputError, match="must be Parquet with columns side, id, vector: check vectors m"):
             ClickGraph.build(LOG, DOCS, vectors={"m": str(tmp_path / name)})
     assert not (tmp_path / "graph").exists()
 

@@ -158,7 +158,7 @@ def test_a_date_far_ahead_is_taken() -> None:
 
 
 def test_an_unknown_time_unit_is_refused() -> None:
-    with pytest.raises(SettingError, match="--time-unit must be one of s, ms, us, ns; got 'h'"):
+    with pytest.raises(SettingError, match="time_unit must be one of s, ms, us, ns; got 'h'"):
         time_scale("h")
 
 

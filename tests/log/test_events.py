@@ -212,7 +212,7 @@ def test_where_places_start_is_found_out(pages: Any, first: int, clicked: list[s
     assert records[0].clicks == clicked
     assert ("places on a page are counted from 0" in log.notes) == (first == 0)
     _, log = pages([query(), placed(9), *others])
-    assert "outside of the results" in log.rejects.first[0].reason
+    assert "outside the results" in log.rejects.first[0].reason
 
 
 def test_metarank_clicks_join_their_ranking_for_thirty_minutes(pages: Any) -> None:

@@ -86,11 +86,11 @@ def test_workers_of_ray_give_the_same_graph(data: Any, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_apart_is_refused(data: Any, tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="leave out --dedupe"):
+    with pytest.raises(SettingError, match="leave out dedupe"):
         ClickGraph.build(read_log(str(data[0][0]), dedupe=True), (), tmp_path / "graph", engine=Several(2))
     rows = [{"query": "a", "doc_id": f"d{i}", "position": i, "clicked": 0, "session": "s"} for i in range(3)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     log = read_log(str(tmp_path / "rows.jsonl"), format="shown")
-    with pytest.raises(InputError, match="use --engine local"):
+    with pytest.raises(InputError, match="use engine local"):
         ClickGraph.build(log, (), tmp_path / "graph", engine=Several(2))
     assert not (tmp_path / "graph").exists()

@@ -138,16 +138,16 @@ def test_a_last_line_without_an_end_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"hello\nworld\n", b"\x00\x01\x02"])
 def test_a_format_that_cannot_be_told(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(InputError, match=r"cannot tell the format of .*is it the right file"):
+    with pytest.raises(InputError, match=r"cannot recognise the format of .*is it the right file"):
         list(read_log(written(tmp_path / "log", data)))
 
 
 def test_refused_settings() -> None:
-    with pytest.raises(SettingError, match="--format must be one of auto, sessions"):
+    with pytest.raises(SettingError, match="format must be one of auto, sessions"):
         read_log("x", format="ubi9")
-    with pytest.raises(SettingError, match=r"--columns renames query, .*got 'title'"):
+    with pytest.raises(SettingError, match=r"columns renames query, .*got 'title'"):
         read_log("x", columns={"title": "t"})
-    with pytest.raises(SettingError, match="--time-unit"):
+    with pytest.raises(SettingError, match="time_unit"):
         read_log("x", time_unit="days")
 
 

@@ -48,7 +48,7 @@ def test_above_the_share_the_line_names_count_and_first_three_reasons(tmp_path: 
     assert f"; {tmp_path}/log.jsonl line 8: not JSON" in line
     assert "line 9: no clicks" in line
     assert "line 10" not in line
-    assert "--max-rejects" in line
+    assert "max_rejects" in line
 
 
 def test_the_line_names_the_file_among_several_and_the_limit_as_written(tmp_path: Path) -> None:

@@ -220,14 +220,14 @@ def test_rejects_are_counted_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("at", "by", "error", "says"),
     [
-        ("80", "query", SettingError, "--by query takes a share like --at 80%; got '80'"),
-        ("1970-03-01", "query", SettingError, "--by query takes a share"),
-        ("0%", "time", SettingError, "--at takes a share between 0% and 100%; got '0%'"),
-        ("100%", "query", SettingError, "--at takes a share between"),
-        ("x%", "time", SettingError, "--at takes a share between"),
-        ("soon", "time", SettingError, "--at takes a share like 80% or a date like 2026-01-31"),
-        ("", "time", SettingError, "--at takes a share like 80% or a date"),
-        ("80%", "user", SettingError, "--by must be time or query; got 'user'"),
+        ("80", "query", SettingError, "by query takes a share like at 80%; got '80'"),
+        ("1970-03-01", "query", SettingError, "by query takes a share"),
+        ("0%", "time", SettingError, "at takes a share between 0% and 100%; got '0%'"),
+        ("100%", "query", SettingError, "at takes a share between"),
+        ("x%", "time", SettingError, "at takes a share between"),
+        ("soon", "time", SettingError, "at takes a share like 80% or a date like 2026-01-31"),
+        ("", "time", SettingError, "at takes a share like 80% or a date"),
+        ("80%", "user", SettingError, "by must be time or query; got 'user'"),
         ("2099-01-01", "time", InputError, "leaves 100 lines to train on and 0 to test: move the cut"),
     ],
 )
@@ -241,7 +241,7 @@ def test_refusals_write_nothing(tmp_path: Path, at: str, by: str, error: type[Ex
 
 def test_a_log_without_times_is_refused(tmp_path: Path) -> None:
     source = log_of(tmp_path / "log.jsonl", {"query": "a", "clicks": ["1"]})
-    with pytest.raises(InputError, match="the log has no times: split it with --by query"):
+    with pytest.raises(InputError, match="the log has no times: split it with by query"):
         cut(tmp_path, source, "80%")
 
 

@@ -79,12 +79,12 @@ def test_without_pages_a_search_that_goes_on_is_judged_on_the_same_lists(
 
 
 def test_refusals(graph: ClickGraph, small_graph: ClickGraph, tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="--tune has no grid for vsm"):
+    with pytest.raises(SettingError, match="tune has no grid for vsm"):
         tune("vsm", {}, graph, tmp_path / "a")
-    with pytest.raises(InputError, match="--tune needs 50 held-back lists with a click; this GRAPH gives"):
+    with pytest.raises(InputError, match="tune needs 50 held-back lists with a click; this GRAPH gives"):
         tune("bm25", {"fields": "title"}, small_graph, tmp_path / "b")
     (tmp_path / "c").write_text("not json\n")
-    with pytest.raises(InputError, match="is not a trace of --tune"):
+    with pytest.raises(InputError, match="is not a trace of tune"):
         tune("bm25", {}, graph, tmp_path / "c")
     (tmp_path / "d").write_text('{"spec":"pls","seed":0,"graph":"x"}\n')
     with pytest.raises(InputError, match="is the trace of another search"):

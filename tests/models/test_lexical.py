@@ -140,7 +140,9 @@ def test_new_documents_by_their_text(kind: Callable[..., Any], small_graph: Clic
 @each
 def test_an_id_nobody_knows_cannot_be_mapped(kind: Callable[..., Any], small_graph: ClickGraph) -> None:
     model = kind(fields="title").fit(small_graph)
-    with pytest.raises(InputError, match="no document 'nowhere' in the model: check the id, or give its text"):
+    with pytest.raises(
+        InputError, match="no document 'nowhere' in the model: check the id, or give a Document with its text"
+    ):
         model.map_documents(["ny", "nowhere"])
 
 
@@ -170,7 +172,7 @@ def test_search_equals_scoring_everything(kind: Callable[..., Any]) -> None:
 @each
 def test_document_text_is_needed(kind: Callable[..., Any]) -> None:
     bare = ClickGraph.build([PairCount("q", "d", 1)])
-    with pytest.raises(MissingPart, match="needs document text: ingest with --docs, or give docs in Python"):
+    with pytest.raises(MissingPart, match="needs document text: give documents with docs"):
         kind().fit(bare)
     wordless = graph_of({"a": {"title": "?!"}})
     with pytest.raises(MissingPart, match="the fields title hold no word"):

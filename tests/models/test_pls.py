@@ -204,7 +204,7 @@ def test_default_views(fields: tuple[str, ...], text: bool, repeats: int, expect
 
 def test_views_that_are_not_there() -> None:
     graph = random_clicks(12)
-    with pytest.raises(MissingPart, match="view dense:m: no such vectors; there are none: ingest with --vectors"):
+    with pytest.raises(MissingPart, match="view dense:m: no such vectors; there are none: ingest with vectors"):
         PLS(views="dense:m").fit(graph)
     with pytest.raises(MissingPart, match="view word:nowhere: no such field; there are title, body"):
         PLS(views="word:nowhere").fit(graph)

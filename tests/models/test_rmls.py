@@ -292,7 +292,7 @@ def test_w_is_formed_by_blocks_where_memory_does_not_hold_it() -> None:
     assert tight.memory < 8e9
     with pytest.raises(SettingError, match="GiB at least"):
         choose(half_year, 8e9, blockwise=False)
-    with pytest.raises(SettingError, match="plan=w-blocks is for --engine local"):
+    with pytest.raises(SettingError, match="plan=w-blocks is for engine local"):
         choose(half_year, 8e9, "w-blocks", blockwise=False)
 
 

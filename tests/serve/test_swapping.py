@@ -203,7 +203,7 @@ def test_an_online_model_folds_in_what_it_has_learned(
 def test_update_refuses_a_store_and_files_at_once(copy: Callable[[str], Path], tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["update", str(copy("bm25")), "log.jsonl", "--from", f"sqlite:///{tmp_path}/e.db"])
     assert done.exit_code != 0
-    assert "either a store (--from) or files" in str(done.exception)
+    assert "either a store (from) or files" in str(done.exception)
 
 
 # --- promotion and rollback -------------------------------------------------------------------------

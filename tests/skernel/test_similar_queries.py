@@ -40,5 +40,5 @@ def test_an_unseen_query_is_compared_by_its_text(graph: ClickGraph) -> None:
 
 
 def test_a_model_without_clicks_says_so(graph: ClickGraph) -> None:
-    with pytest.raises(NotSupported, match="bm25 keeps no clicks: use --by latent, or a model like pls"):
+    with pytest.raises(NotSupported, match="bm25 keeps no clicks: use by latent, or a model like pls"):
         similar_by_clicks(build_model("bm25").fit(graph).fitted, "used airplanes")

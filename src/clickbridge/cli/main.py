@@ -73,6 +73,7 @@ app.command("try")(trying.try_log)
 
 
 def main() -> None:
+    ClickbridgeError.on_command_line = True
     try:
         try:
             with stops_heard():
@@ -96,3 +97,5 @@ def main() -> None:
     except MemoryError:
         say("clickbridge: out of memory: use a smaller log, or a machine with more")
         sys.exit(1)
+    finally:
+        ClickbridgeError.on_command_line = False

@@ -48,13 +48,13 @@ class Card:
             import cupy
         except ImportError as error:
             need = "CuPy is not installed; pip install 'clickbridge[gpu]'"
-            raise EngineError(f"no card is used: {need}, {advice}") from error
+            raise EngineError(f"the GPU cannot be used: {need}, {advice}") from error
         try:
             if not cupy.cuda.runtime.getDeviceCount():
-                raise EngineError(f"no card is used: this machine has no CUDA device; {advice}")
+                raise EngineError(f"the GPU cannot be used: this machine has no CUDA device; {advice}")
             free, _ = cupy.cuda.runtime.memGetInfo()
         except cupy.cuda.runtime.CUDARuntimeError as error:
-            raise EngineError(f"no card is used: {str(error).splitlines()[0]}; {advice}") from error
+            raise EngineError(f"the GPU cannot be used: {str(error).splitlines()[0]}; {advice}") from error
         self.xp: Any = cupy
         properties = cupy.cuda.runtime.getDeviceProperties(0)
         self.name = properties["name"].decode()

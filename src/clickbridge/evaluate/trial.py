@@ -239,7 +239,7 @@ def main() -> int:
     try:
         perform(orjson.loads(sys.stdin.buffer.read()))
     except ClickbridgeError as error:
-        sys.stdout.buffer.write(orjson.dumps({"kind": type(error).__name__, "message": str(error)}))
+        sys.stdout.buffer.write(orjson.dumps({"kind": type(error).__name__, "message": error.line}))
         return REFUSED
     return 0
 

@@ -230,20 +230,34 @@ def read_log(
     dedupe: bool = False,
     rejects: RejectLog | None = None,
 ) -> LogReader:
-    """Clean records of one or more click logs, streamed.
+    """Reads one or more click logs: clean records, one at a time.
 
-    `paths` are files, plain or compressed (`-` is standard input), or one data frame. What is not said is guessed from
-    the first records, and kept in `layouts` of the result:
+    What is not given is guessed from the first records, and kept in `layouts` of the result.
 
-    - `format`: sessions (a page per record), triples (a click per record), shown (a shown result per record), events,
-      or trec-session.
-    - `columns`: our names and the log's, as `{"query": "search_term"}`; a nested key by its dotted name.
-    - `time_unit` of times that are numbers, s, ms, us or ns; `time_format` of local ones, as `%d.%m.%Y %H:%M`.
-    - `encoding` and `delimiter` of text.
+    Parameters
+    ----------
+    paths : str, Path or data frame
+        Files, plain or compressed (`-` is standard input), or one data frame.
+    format : str
+        sessions (a page per record), triples (a click per record), shown (a shown result per record), events, or
+        trec-session.
+    columns : mapping of str to str, optional
+        Our names and the log's, such as `{"query": "search_term"}`; a nested key by its dotted name.
+    time_unit : str, optional
+        s, ms, us or ns, for times that are numbers.
+    time_format : str, optional
+        For local times, such as `%d.%m.%Y %H:%M`.
+    encoding, delimiter : str, optional
+        Of text.
+    dedupe : bool
+        Leave out a record that repeats another one.
+    rejects : RejectLog, optional
+        Where records go that cannot be used. It refuses the log if they are too many.
 
-    With `dedupe` a record that repeats another one is left out. What cannot be used goes to `rejects`, which refuses
-    the log where it is too much. The result can be iterated over any number of times; it is what `ClickGraph.build`
-    takes.
+    Returns
+    -------
+    LogReader
+        Can be iterated over any number of times. It is what `ClickGraph.build` takes.
 
     Examples
     --------

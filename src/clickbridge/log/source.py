@@ -139,7 +139,7 @@ def _container(path: str, start: bytes, suffix: str) -> str:
     if any(mark in line for mark in (b",", b";", b"|", b"\t")):
         return "table"
     raise InputError(
-        f"cannot tell the format of {path}: no JSON, no XML, no table with a header: is it the right file?"
+        f"cannot recognise the format of {path}: no JSON, no XML, no table with a header: is it the right file?"
     )
 
 

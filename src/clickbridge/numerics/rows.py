@@ -212,8 +212,8 @@ WIDEST = 128
 
 
 class PackedRows:
-    """A sparse map whose rows have about as many numbers each: a row's numbers and its columns in one place, whole
-    lines of the cache. Where rows are needed in no order, memory is asked for once a row."""
+    """A sparse map whose rows have about as many numbers each: numbers and columns of a row in one place, whole lines
+    of the cache. Where rows are needed in no order, memory is asked for once a row."""
 
     def __init__(self, maps: SparseRows, most: int) -> None:
         self.most = most

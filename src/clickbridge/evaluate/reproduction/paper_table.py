@@ -61,18 +61,19 @@ class Table:
         return out
 
     def agreement(self, column: int) -> tuple[float, int] | None:
-        """Kendall's tau between our order of the rows and the paper's in one column, and over how many rows."""
+        """Kendall's tau between our order of the rows and the paper's in one column, and over how many rows; None where
+        they are too few, or all alike here."""
         pairs = [(row.ours[column], row.paper[column]) for row in self.rows
                  if len(row.ours) > column and len(row.paper) > column]  # fmt: skip
         numbers = [(float(a), float(b)) for a, b in pairs if isinstance(a, int | float) and isinstance(b, int | float)]
-        if len(numbers) < 3:
+        if len(numbers) < 3 or len({a for a, _ in numbers}) == 1:
             return None
         return float(kendalltau(*zip(*numbers, strict=True)).statistic), len(numbers)
 
     def agreement_note(self, column: int) -> str:
         found = self.agreement(column)
         if found is None:
-            return f"too few models here to compare the order with {self.paper}"
+            return f"too few models that differ here to compare the order with {self.paper}"
         tau, n = found
         same = round((tau + 1) / 2 * n * (n - 1) / 2)
         return (

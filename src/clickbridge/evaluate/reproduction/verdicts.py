@@ -88,7 +88,7 @@ def same_order(data: Data, lines: Sequence[Line], measure: str, at: int) -> Verd
     """The order of the models by a measure is that of the paper, whose figures for it stand at `at` of each row."""
     means = [data.means(line.spec, (measure,), line.settings)[0] for line in lines]
     pairs = [(mean, line.paper[at]) for mean, line in zip(means, lines, strict=True) if isinstance(mean, float)]
-    if len(pairs) < LEAST_ORDERED:
+    if len(pairs) < LEAST_ORDERED or len({mean for mean, _ in pairs}) == 1:
         return NOT_TESTED
     found = kendalltau(*zip(*pairs, strict=True))
     tau, p = float(found.statistic), float(found.pvalue)
