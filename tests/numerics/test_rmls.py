@@ -201,13 +201,14 @@ def test_effective_rank_counts_directions() -> None:
     assert surveyed(sparse_rows(np.eye(4))).cosine_to_constant == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("decorrelate", [0.0, 0.8])
 @pytest.mark.parametrize("dense", [False, True])
-def test_w_by_blocks_is_w(decorrelate: float, dense: bool) -> None:
+def test_w_by_blocks_is_w(decorrelate: float, dense: bool, dtype: Any) -> None:
     """Rows of a product that are formed as they are needed, to the bit."""
     rng = np.random.default_rng(0)
     a, b = (
-        sparse.csr_array(rng.random(shape) * (rng.random(shape) < 0.3), dtype=np.float32)
+        sparse.csr_array(rng.random(shape) * (rng.random(shape) < 0.3), dtype=dtype)
         for shape in ((400, 60), (60, 90))
     )
     l_y: Any = rng.standard_normal((90, 5)).astype(np.float32)

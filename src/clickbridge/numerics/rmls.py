@@ -119,7 +119,8 @@ class BlockwiseRows:
         if self._packed is None:
             return block_product(sparse.csr_array(a[start:stop] @ b), self._maps, 0, stop - start, out)
         if not hasattr(self._room, "row"):
-            self._room.row = RowRoom(b.shape[1])  # as wide as W: each thread makes one, and uses it for all its rows
+            # As wide as W: each thread makes one, and uses it for all its rows.
+            self._room.row = RowRoom(b.shape[1], np.result_type(a.dtype, b.dtype))
         return formed_product(a, b, self._packed, start, stop, out, self._room.row)
 
 

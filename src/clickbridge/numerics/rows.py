@@ -233,8 +233,8 @@ def packed(maps: SparseRows) -> PackedRows | None:
 class RowRoom:
     """Room for one row of a product of sparse matrices: its sums by column, and the columns it has."""
 
-    def __init__(self, width: int) -> None:
-        self.sums = np.zeros(width, dtype=np.float32)
+    def __init__(self, width: int, dtype: Any) -> None:
+        self.sums = np.zeros(width, dtype=dtype)
         self.seen = np.zeros(width, dtype=np.uint8)
         self.columns = np.empty(width, dtype=np.int32)
 

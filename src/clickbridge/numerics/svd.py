@@ -184,11 +184,15 @@ def randomised_svd(
         steps = POWER_STEPS if power_steps is None else power_steps
         small = _by_steps(engine, to_small, to_large, engine.hold(first), n if wide else 0, steps, tile, keeper, watch)
         del first
-    left, s, right = _triplets(engine, small, _through(to_large, small, max(n, m), tile), rank, dtype)
-    del small
-    residual = _residual(engine, to_small, left, s, right, tile)
-    u, v = (left, right) if wide else (right, left)
-    del left, right
+    # The image of the small side is v r, and the little r gives the rest: A ~ small (v r)' = small r' v'. Each side is
+    # let go as soon as it is turned: at this point most memory is in use.
+    large, r = at_equal_lengths(engine, _through(to_large, small, max(n, m), tile))
+    left, s, right = _turns(r, rank, dtype)
+    small = engine.combined(small, left)
+    large = engine.combined(large, right)
+    residual = _residual(engine, to_small, small, s, large, tile)
+    u, v = (small, large) if wide else (large, small)
+    del small, large
     u, v = (engine.fetch(side) for side in fix_signs(u, v, engine))
     return SVD(u, s, v, residual)
 
@@ -289,14 +293,12 @@ def _random(seed: int, n_rows: int, width: int, dtype: Any, engine: Engine) -> A
     return out
 
 
-def _triplets(engine: Engine, small: Any, image: Any, rank: int, dtype: Any) -> tuple[Any, Array, Any]:
-    """image = v r, and the little r gives the rest: A ~ small (v r)' = small r' v'."""
-    large, r = at_equal_lengths(engine, image)
+def _turns(r: Array, rank: int, dtype: Any) -> tuple[Array, Array, Array]:
+    """What turns both sides into singular vectors, and the singular values that are left."""
     left, s, right = scipy.linalg.svd(r.T.astype(np.float64))
     kept = int(np.count_nonzero(s > s[0] * _TINY[np.dtype(dtype)])) if len(s) and s[0] > 0 else 0
     k = min(rank, kept)
-    turned = engine.combined(small, left[:, :k].astype(dtype)), engine.combined(large, right[:k].T.astype(dtype))
-    return turned[0], s[:k].astype(dtype), turned[1]
+    return left[:, :k].astype(dtype), s[:k].astype(dtype), right[:k].T.astype(dtype)
 
 
 _TINY = {np.dtype(np.float32): 2e-6, np.dtype(np.float64): 1e-13}
