@@ -103,7 +103,7 @@ def test_clara2_has_no_text(call: Run, real_data: Callable[[str], Path], tmp_pat
     assert ok(call("stats", tmp_path / "g", "--json")).json["unique_words"] == 0
     refused = call("fit", tmp_path / "g", "--model", "bm25", "--out", tmp_path / "m")
     assert refused.code == 1
-    assert refused.err == "clickbridge: bm25 needs document text: give documents with --docs\n"
+    assert refused.err == "clickbridge: bm25 needs document text: ingest documents with --docs\n"
     ok(call("fit", tmp_path / "g", "--model", "given", "--out", tmp_path / "m"))
     seen: dict[str, list[str]] = {}
     with gzip.open(home / "log.jsonl.gz", "rt") as f:

@@ -55,7 +55,7 @@ def made() -> Comparison:
         baseline="given",
         measures=[m.name for m in measures],
         main="nDCG@5",
-        refused={"lmir": "lmir needs document text: give documents with --docs"},
+        refused={"lmir": "lmir needs document text: ingest documents with --docs"},
         by_dim={"pls": {100: Cell(60, 0.5, 0.4, 0.6), 300: Cell(60, 0.6, 0.5, 0.7)}},
         queries={
             r.query_id: facts(r, CLICKS[i % 5]) for i, r in enumerate(lists)

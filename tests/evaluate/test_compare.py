@@ -140,7 +140,7 @@ def test_a_model_that_cannot_learn_here_is_left_out(tmp_path: Path, small_graph:
     )
     found = clickbridge.compare(textless, LISTS, "bm25,cos-click", save_dir=home)
     assert [m.spec for m in found.models] == ["given", "cos-click"]
-    assert found.refused == {"bm25": "bm25 needs document text: give documents with docs"}
+    assert found.refused == {"bm25": "bm25 needs document text: ingest documents with docs"}
     with pytest.raises(MissingPart, match="bm25 needs document text"):
         clickbridge.compare(textless, LISTS, "bm25", save_dir=home)
 

@@ -305,7 +305,7 @@ def test_only_an_artifact_of_the_same_kind_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "json" / "manifest.json").write_text('{"name": "a web app"}')
     for name in ("graph", "folder", "empty", "file", "link"):
         refused(
-            "exists and is not a model: choose another --out, or remove it" if name != "link" else "is a link",
+            "exists and is not a model: choose another out, or remove it" if name != "link" else "is a link",
             lambda n=name: write(tmp_path / n, [2], "model"),
         )
         with pytest.raises(ArtifactError):

@@ -172,7 +172,7 @@ def test_search_equals_scoring_everything(kind: Callable[..., Any]) -> None:
 @each
 def test_document_text_is_needed(kind: Callable[..., Any]) -> None:
     bare = ClickGraph.build([PairCount("q", "d", 1)])
-    with pytest.raises(MissingPart, match="needs document text: give documents with docs"):
+    with pytest.raises(MissingPart, match="needs document text: ingest documents with docs"):
         kind().fit(bare)
     wordless = graph_of({"a": {"title": "?!"}})
     with pytest.raises(MissingPart, match="the fields title hold no word"):

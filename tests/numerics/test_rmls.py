@@ -208,8 +208,7 @@ def test_w_by_blocks_is_w(decorrelate: float, dense: bool, dtype: Any) -> None:
     """Rows of a product that are formed as they are needed, to the bit."""
     rng = np.random.default_rng(0)
     a, b = (
-        sparse.csr_array(rng.random(shape) * (rng.random(shape) < 0.3), dtype=dtype)
-        for shape in ((400, 60), (60, 90))
+        sparse.csr_array(rng.random(shape) * (rng.random(shape) < 0.3), dtype=dtype) for shape in ((400, 60), (60, 90))
     )
     l_y: Any = rng.standard_normal((90, 5)).astype(np.float32)
     how, maps = Shrinkage(DENSITY, 2, decorrelate=decorrelate), l_y if dense else sparse_rows(l_y)

@@ -119,7 +119,7 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no events of a service"):
         Store(f"sqlite:///{tmp_path}/empty.db", new=False)
     code, _, err = run(f"sqlite:///{tmp_path}/empty.db", "--user", PERSON, "--refit")
-    assert err == "--refit and --graph are for a MODEL; this is a STORE"
+    assert err == "refit and graph are for a MODEL; this is a STORE"
 
 
 def test_a_new_store_is_for_its_owner_alone(tmp_path: Path) -> None:

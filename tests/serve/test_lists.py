@@ -75,7 +75,7 @@ def test_filters_that_cannot_be(serve: Callable[..., Running], path: Path) -> No
     for asked in ("kind", "kind:", "colour:red", ':x"'):
         refused = live.get("/search", q="pizza", filter=asked)
         assert refused.status_code == 422, asked
-    assert "--filter-fields colour" in live.get("/search", q="pizza", filter="colour:red").json()["error"]["message"]
+    assert "filter_fields colour" in live.get("/search", q="pizza", filter="colour:red").json()["error"]["message"]
     assert live.post("/rank", {"query": "a", "documents": IDS, "filter": "colour:red"}).status_code == 422
 
 

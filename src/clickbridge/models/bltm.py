@@ -258,7 +258,7 @@ def parse_weight(text: str) -> float:
 
 def check_texts(name: str, graph: ClickGraph) -> None:
     if not graph.field_names:
-        raise MissingPart(f"{name} needs document text: give documents with --docs")
+        raise MissingPart(f"{name} needs document text: ingest documents with --docs")
     if not any(graph.query_texts):
         raise MissingPart(f"{name} needs query text: ingest a log that has it, or use lsi-qd")
 

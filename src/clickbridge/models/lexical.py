@@ -164,7 +164,7 @@ class LexicalModel(Model):
     def choose(self, study: Study) -> LexicalChoices:
         s: LexicalSettings = self.settings
         if not study.graph.field_names:
-            raise MissingPart(f"{self.name} needs document text: give documents with --docs")
+            raise MissingPart(f"{self.name} needs document text: ingest documents with --docs")
         if s.fields != "auto":
             return LexicalChoices(field_weights=parse_fields(s.fields, study.graph.field_names))
         weights, note = self.learn_weights(study)

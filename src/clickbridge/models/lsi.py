@@ -126,7 +126,7 @@ class LSIDocTerm(LSI):
     def choose(self, study: Study) -> LatentChoices:
         s: LSIDocTermSettings = self.settings
         if not study.graph.field_names:
-            raise MissingPart(f"{self.name} needs document text: give documents with --docs")
+            raise MissingPart(f"{self.name} needs document text: ingest documents with --docs")
         weights, notes = document_field_weights(s.fields, s.language, s.stop_words, s.seed, study)
         return LatentChoices(field_weights=weights, groups=(), notes=tuple(f"{self.name}: {note}" for note in notes))
 
