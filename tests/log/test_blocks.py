@@ -139,14 +139,10 @@ def test_one_bad_line_spoils_its_neighbours_alone(tmp_path: Path) -> None:
     lines[500] = orjson.dumps({"query": "", "results": ["a"], "clicks": []})
     path.write_bytes(b"\n".join(lines))
     log = read_log(str(path), rejects=RejectLog(1.0))
-    cleaned = [part for rows in _pieces(log, path) for part in rows]
+    cleaned = list(log._all(by_block=True))
     alone = [part for part in cleaned if not isinstance(part, PageBlock)]
     assert len(alone) < BY_THEMSELVES
     assert sum(len(part) for part in cleaned if isinstance(part, PageBlock)) + len(alone) == 999
-
-
-def _pieces(log: LogReader, path: Path) -> Any:
-    yield from ([part] for part in log._all(by_block=True))
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])

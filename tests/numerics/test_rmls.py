@@ -204,8 +204,9 @@ def test_effective_rank_counts_directions() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("decorrelate", [0.0, 0.8])
 @pytest.mark.parametrize("dense", [False, True])
-def test_w_by_blocks_is_w(decorrelate: float, dense: bool, dtype: Any) -> None:
-    """Rows of a product that are formed as they are needed, to the bit."""
+def test_w_by_blocks_is_w(decorrelate: float, dense: bool, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a product that are formed as needed, to the bit, also where a block is formed in several goes."""
+    monkeypatch.setattr("clickbridge.numerics.rmls.ROWS_FORMED", 3)
     rng = np.random.default_rng(0)
     a, b = (
         sparse.csr_array(rng.random(shape) * (rng.random(shape) < 0.3), dtype=dtype) for shape in ((400, 60), (60, 90))

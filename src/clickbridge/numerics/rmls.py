@@ -41,6 +41,8 @@ Array = np.ndarray[Any, Any]
 ABSOLUTE, RELATIVE, DENSITY = 0, 1, 2
 ROWS_AT_ONCE = 128
 """Rows that go through product, threshold and packing together: they stay in the cache."""
+ROWS_FORMED = 64
+"""Rows of W that are formed together where a map cannot be packed; a common word alone may have millions."""
 SMALLEST_EIGENVALUE = 1e-9
 """Of the largest: what is below is rounding, and is not blown up by decorrelation."""
 
@@ -117,7 +119,11 @@ class BlockwiseRows:
     def block(self, start: int, stop: int, out: Array) -> Array:
         b, a = self.chain
         if self._packed is None:
-            return block_product(sparse.csr_array(a[start:stop] @ b), self._maps, 0, stop - start, out)
+            for first in range(start, stop, ROWS_FORMED):
+                last = min(first + ROWS_FORMED, stop)
+                w = sparse.csr_array(a[first:last] @ b)
+                block_product(w, self._maps, 0, last - first, out[first - start :])
+            return out[: stop - start]
         if not hasattr(self._room, "row"):
             # As wide as W: each thread makes one, and uses it for all its rows.
             self._room.row = RowRoom(b.shape[1], np.result_type(a.dtype, b.dtype))

@@ -209,6 +209,7 @@ LINE = 16
 FETCHED = 256
 """Rows that are fetched from memory before they are used: they come while others are still on their way."""
 WIDEST = 128
+"""Numbers of the longest row that is packed."""
 
 
 class PackedRows:
@@ -219,8 +220,8 @@ class PackedRows:
         self.most = most
         width = -(-(most + (most + 1) // 2) // LINE) * LINE
         self.numbers = np.zeros((len(maps.indptr) - 1, width), dtype=np.float32)
-        self.columns = self.numbers.view(np.uint16)
-        _pack(maps.indptr, unsigned(maps.indices), maps.data, self.numbers, self.columns, 2 * most)
+        columns = self.numbers.view(np.uint16)
+        _pack(maps.indptr, unsigned(maps.indices), maps.data, self.numbers, columns, 2 * most)
 
 
 def packed(maps: SparseRows) -> PackedRows | None:
