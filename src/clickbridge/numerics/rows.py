@@ -16,6 +16,7 @@ from scipy import sparse
 
 from clickbridge.numerics.csr import rows_times
 from clickbridge.numerics.threads import kernel, unsigned
+from clickbridge.numerics.topk import add_up
 
 Array = np.ndarray[Any, Any]
 BLOCK_ROWS = 2048
@@ -267,17 +268,8 @@ def _formed_times_packed(  # type: ignore[no-untyped-def]
     sums, seen, found,
 ):  # fmt: skip
     for i in range(start, stop):
-        n = 0
-        for p in range(a_indptr[i], a_indptr[i + 1]):
-            value, first, end = a_data[p], b_indptr[a_indices[p]], b_indptr[a_indices[p] + 1]
-            columns, entries = b_indices[first:end], b_data[first:end]
-            for q in range(len(columns)):
-                column = columns[q]
-                if not seen[column]:
-                    seen[column] = 1
-                    found[n] = column
-                    n += 1
-                sums[column] += value * entries[q]
+        own = slice(a_indptr[i], a_indptr[i + 1])
+        n = add_up(a_indices[own], a_data[own], b_indptr, b_indices, b_data, sums, seen, found)
         row = out[i - start]
         row[:] = 0
         while n > 0:

@@ -73,10 +73,11 @@ def best_first(scores, items, size):  # type: ignore[no-untyped-def]
 @kernel
 def add_up(columns, values, indptr, holders, weights, total, seen, touched):  # type: ignore[no-untyped-def]
     """Adds a row's products to the `total` of every item that shares a column with it; `touched` gets those items.
-    Returns how many. Products are doubles, as in _dots: search and scores agree to the bit."""
+    Returns how many. Products are as precise as the total; for a search that is doubles, as in _dots: search and scores
+    agree to the bit."""
     n_touched = 0
     for p in range(len(columns)):
-        weight, first, end = np.float64(values[p]), indptr[columns[p]], indptr[columns[p] + 1]
+        weight, first, end = total.dtype.type(values[p]), indptr[columns[p]], indptr[columns[p] + 1]
         here, there = holders[first:end], weights[first:end]
         for j in range(len(here)):
             holder = here[j]
