@@ -142,7 +142,7 @@ def test_what_is_close_is_said_to_be(made: Comparison) -> None:
     best = made["bm25+pls+lmir+cos-click"]
     twin = replace(best, spec="twin")
     lines = verdict(replace(made, models=[*made.models, twin]))
-    assert any(line.startswith("It is also better than pls") and "twin" not in line for line in lines)
+    assert any(line.startswith("It is also significantly better than pls") and "twin" not in line for line in lines)
     assert "Its difference from twin may be chance." in lines
     twins = [replace(best, spec=name) for name in ("twin", "second", "third")]
     lines = verdict(replace(made, models=[*made.models, *twins]))

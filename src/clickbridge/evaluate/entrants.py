@@ -71,7 +71,7 @@ def _changed(model: Model) -> dict[str, Any]:
 def own_trial(
     name: str, model: Model | Fitted, graph: ClickGraph, lists: Sequence[ResultList], engine: Engine | None = None
 ) -> Trial:
-    """Runs a model object of the caller. If it is not fitted, a copy is fitted, and the caller's object stays as it is."""
+    """Runs a model object of the caller. An unfitted one is copied before it is fitted."""
     start = time.perf_counter()
     fitted = model if isinstance(model, Fitted) else model.__dict__.get("fitted_")
     seconds = None if fitted is None else fitted.report.get("seconds")

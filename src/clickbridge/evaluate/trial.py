@@ -159,7 +159,7 @@ def run_trial(
         perform(job)
         return
     home = str(Path(clickbridge.__file__).parents[1])
-    # -P: a file of the current folder must not stand in for a library because it has the same name.
+    # -P: a file in the current folder must not replace a library of the same name.
     line = [sys.executable, "-P", "-c", CHILD, home]
     done = subprocess.run(line, input=orjson.dumps(job), capture_output=True)
     if done.returncode == REFUSED:

@@ -1,4 +1,4 @@
-"""Cross-fitting: for each fold, all parts of a re-ranker are learned on the rest of the log and score the fold's lists."""
+"""Cross-fitting: for each fold, all parts of a re-ranker learn from the rest of the log and score the fold's lists."""
 
 from __future__ import annotations
 

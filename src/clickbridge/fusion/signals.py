@@ -219,7 +219,7 @@ def heading_of(names: tuple[str, ...]) -> str:
 
 
 def known_idf(rows: FixedRows, width: int) -> Array:
-    """The idf of each term; 0 for a term that occurs in no row, so that it does not count in a query's length either."""
+    """The idf of each term; 0 for a term in no row, so that it does not count in a query's length either."""
     frequency = rows.frequency(width)
     return np.where(frequency > 0, idf_of(frequency, len(rows)), 0.0).astype(np.float32)
 

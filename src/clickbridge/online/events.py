@@ -148,7 +148,7 @@ def _joined(parts: list[Events]) -> Events:
 
 def found_lists(graph: ClickGraph, inner: Fitted, top: int) -> Lists:
     """The inner model's best documents: one list for every query of the GRAPH. If the model cannot search, the lists
-    are the pages of the log. If the log has no pages, they are the documents clicked for each query, most clicks first."""
+    are the pages of the log. If the log has no pages, they are each query's clicked documents, most clicks first."""
     if "search" in inner.abilities:
         found = [items for items, _ in inner.search_many([Query(key) for key in graph.query_keys], top)]
         return Lists(

@@ -55,7 +55,7 @@ QUICK = {"fraction": 0.01, "dim": 100}
 
 
 def chosen(keys: Sequence[str]) -> list[str]:
-    """The tables with these names. A paper such as 13 or 11M stands for all its tables; no name stands for all tables."""
+    """The tables with these names. A paper such as 13 or 11M stands for all its tables; no name means all tables."""
     out: list[str] = []
     for key in keys or TABLES:
         found = [k for k in TABLES if k == key or k.split("-")[0] == key]
