@@ -1,4 +1,4 @@
-"""Measuring and comparing models. `clickbridge.evaluate(model, lists)` measures one: the package can be called."""
+"""Measures and compares models. The package itself can be called: `clickbridge.evaluate(model, lists)` measures one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Package(ModuleType):
-    """The function and the package share a name; this is both, whichever was asked for first."""
+    """The function and the package have the same name. This class makes the package callable."""
 
     def __call__(
         self,

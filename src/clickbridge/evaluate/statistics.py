@@ -1,4 +1,4 @@
-"""What one asks first of a log, in numbers: the papers' Table 1 and more."""
+"""Statistics of a log: the papers' Table 1 and more."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLAIN = {
     "components": "connected components",
     "isolated_queries": "queries that share no document",
 }
-"""What most people ask, in plain words."""
+"""The statistics that most people need, with plain labels."""
 PAPER = {
     "queries_with_clicks": "n^x",
     "documents_with_clicks": "n^y",
@@ -49,7 +49,7 @@ class Statistics(dict[str, Any]):
         return [{"statistic": name, "value": _shown(value)} for name, value in self.items()]
 
     def to_frame(self, kind: str | None = None) -> Any:
-        """One row for each number; counts by group are rows of their own."""
+        """One row for each number. Counts by group have one row for each group."""
         flat: dict[str, float] = {}
         for name, value in self.items():
             if isinstance(value, dict):

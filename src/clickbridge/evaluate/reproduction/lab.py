@@ -1,4 +1,4 @@
-"""Where the data comes from: simulated logs with truth always, real data sets where a folder with them is given."""
+"""The data for the reproduction: simulated logs with known truth, and real data sets if their folder is given."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHORTENED = {
 
 @dataclass
 class Lab:
-    """Data sets, each made when a table first asks for it."""
+    """The data sets, each created when a table first needs it."""
 
     folder: Path
     fraction: float
@@ -54,14 +54,14 @@ class Lab:
     real: Path | None = None
     quick: bool = False
     keep: Path | None = None
-    """Where parts of the run are kept for the next go."""
+    """The folder where finished parts of the run are kept, so that a later run can use them."""
     say: Callable[[str], None] = lambda line: None
 
     def simulated(self, scale: str) -> Data:
         return self.once(scale, lambda: self._simulate(scale))
 
     def once(self, name: str, make: Callable[[], Data]) -> Data:
-        """A data set by name, made when first asked for."""
+        """A data set by name, created at first use."""
         if name not in self._worlds:
             self._worlds[name] = make()
         return self._worlds[name]
@@ -128,7 +128,7 @@ class Lab:
 
     @property
     def run(self) -> dict[str, Any]:
-        """All that the figures depend on."""
+        """Everything that the figures depend on."""
         real = [name for name in REAL if self.folder_of(name) is not None]
         own: dict[str, Any] = {
             "fraction": self.fraction,
@@ -157,7 +157,7 @@ class Lab:
 
     @cached_property
     def bestbuy(self) -> Data | None:
-        """Half of the users teach; what the other half clicked together says which queries are similar."""
+        """Models learn from half of the users. The clicks of the other half show which queries are similar."""
         home = self.folder_of("bestbuy")
         if home is None:
             return None
@@ -174,7 +174,7 @@ class Lab:
 
     @cached_property
     def clara2(self) -> tuple[Data, list[Impression]] | None:
-        """A log without text: what its earlier pages teach, and the later pages with a click."""
+        """A log without text: its earlier pages to learn from, and its later pages with a click to measure on."""
         home = self.folder_of("clara2")
         if home is None:
             return None

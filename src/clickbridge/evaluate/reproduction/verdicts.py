@@ -1,6 +1,6 @@
-"""Does a claim hold on the data at hand? A verdict is a word, the figures behind it and the test.
+"""Tells whether a claim holds on the data. A verdict is a word, its figures and the test.
 
-`holds` and `fails` need a difference that a test at .05 finds; where it finds none, the verdict is `not significant`.
+`holds` and `fails` need a significant difference at .05. Otherwise the verdict is `not significant`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ NOT_TESTED = Verdict(ABSENT, "")
 
 
 def by_sign(found: Array, p: float, figures: str, counts: bool = False) -> Verdict:
-    """A difference that should be above 0: its mean or, with `counts`, as a sign test has it, more above than below."""
+    """The verdict for a difference that should be above 0: by its mean or, with `counts`, by the number of positive and
+    negative values, as in a sign test."""
     if p >= LEVELS[0]:
         return Verdict(UNSURE, figures)
     above = np.sign(found).sum() > 0 if counts else found.mean() > 0
@@ -38,7 +39,7 @@ def by_sign(found: Array, p: float, figures: str, counts: bool = False) -> Verdi
 
 
 def beats(data: Data, one: Line, two: Line, test: OwnTest, only: set[str] | None = None) -> Verdict:
-    """One row is above another."""
+    """Whether one row is better than another."""
     found = gains(data, one, two, test.measure, only)
     if found is None or len(found) < 2:
         return NOT_TESTED
@@ -64,7 +65,7 @@ def beats_all(data: Data, one: Line, others: Sequence[Line], test: OwnTest, only
 
 
 def level(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
-    """Two rows do not differ."""
+    """Whether two rows do not differ."""
     word, figures = beats(data, one, two, test)
     said = {HOLDS: f"better: {figures}", FAILS: f"worse: {figures}"}.get(word, figures)
     return Verdict({UNSURE: HOLDS, HOLDS: FAILS}.get(word, word), said)
@@ -86,7 +87,7 @@ def higher(these: Array, those: Array, words: str) -> Verdict:
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """Several parts of one claim: it fails where one fails."""
+    """Combines several parts of one claim: it fails if one part fails."""
     known = [verdict for verdict in verdicts if verdict.word != ABSENT]
     words = [verdict.word for verdict in known]
     word = next((w for w in (FAILS, UNSURE, HOLDS) if w in words), ABSENT)
@@ -94,7 +95,8 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def same_order(data: Data, lines: Sequence[Line], measure: str, at: int) -> Verdict:
-    """The order of the models by a measure is that of the paper, whose figures for it stand at `at` of each row."""
+    """Whether the order of the models by a measure is that of the paper. The paper's figures are at `at` of each
+    row."""
     means = [data.means(line.spec, (measure,), line.settings)[0] for line in lines]
     pairs = [(mean, line.paper[at]) for mean, line in zip(means, lines, strict=True) if isinstance(mean, float)]
     if len(pairs) < LEAST_ORDERED or len({mean for mean, _ in pairs}) == 1:
@@ -106,7 +108,7 @@ def same_order(data: Data, lines: Sequence[Line], measure: str, at: int) -> Verd
 
 
 def within(value: float, low: float, high: float, figures: str) -> Verdict:
-    """A figure without a test."""
+    """The verdict for a figure without a test."""
     if np.isnan(value):
         return NOT_TESTED
     return Verdict(HOLDS if low <= value <= high else FAILS, figures)
