@@ -100,7 +100,8 @@ def compare(
     models : str, sequence or mapping
         Specs ("bm25,pls" or a list of them), models of yours, fitted or not, or a dict of any of these by name. Each
         spec is fitted in a process of its own, so that its cost can be measured. Models of yours run in this process;
-        those that are not fitted yet are copied first.
+        those that are not fitted yet are copied first. An object with `score(query, doc_ids)`, or a function of the
+        same, is a model too: it is called by its `name`, or by the name of its class or function.
     settings : mapping, optional
         Settings for every spec that has them.
     baseline : str

@@ -78,7 +78,8 @@ class Model(Parameters):
 
     def learn(self, study: Study, choices: Choices) -> Fitted:
         """Learns from a GRAPH what settings and choices say: a complete value, or an error."""
-        raise NotImplementedError
+        kind = type(self).__name__
+        raise NotImplementedError(f"{kind} has no learn(study, choices) that gives a Fitted: write one to fit it")
 
     def learned(self, study: Study, choices: Choices) -> Fitted:
         """What `learn` gives, with a report of it."""
