@@ -88,7 +88,7 @@ class ClickGraph:
     @classmethod
     def build(
         cls,
-        log: Iterable[LogRecord],
+        log: Iterable[LogRecord] = (),
         docs: Iterable[Document] = (),
         out: str | Path | None = None,
         *,
@@ -105,7 +105,7 @@ class ClickGraph:
         Parameters
         ----------
         log : iterable of Impression, PairCount or Document
-            What `read_log` gives, or objects of your own.
+            What `read_log` gives, or objects of your own. Models of text need none.
         docs : iterable of Document
             What `read_docs` gives, or objects of your own.
         out : str or Path, optional

@@ -28,7 +28,8 @@ from clickbridge.models.learning_again import learned_again
 from clickbridge.models.parameters import Parameters
 from clickbridge.models.study import Study, logged
 from clickbridge.settings import AUTO_LANGUAGE
-from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, as_id
+from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, SimilarQueries, as_id
+from clickbridge.wording import count_of
 
 Array = np.ndarray[Any, Any]
 
@@ -119,6 +120,8 @@ class Model(Parameters):
             The model itself.
         """
         checkpoints = None if checkpoint is None else Checkpoints(Path(checkpoint))
+        sizes = f"{count_of(graph.n_queries, 'query')} and {count_of(graph.n_docs, 'document')}"
+        watch(f"fitting {self.spec} on {sizes}")
         return self.fit_on(Study(graph, engine, watch, checkpoints=checkpoints))
 
     def fit_on(self, study: Study, choices: Choices | None = None) -> Self:
@@ -337,9 +340,9 @@ class Model(Parameters):
         Returns
         -------
         list of (str, float)
-            Queries and their similarity, most similar first.
+            Queries and their similarity, most similar first; a table in a notebook.
         """
-        return self.fitted.similar_queries(query, k, min_clicks)
+        return SimilarQueries(self.fitted.similar_queries(query, k, min_clicks))
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
         """The k documents that are most similar to this one, without itself."""
