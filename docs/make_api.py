@@ -48,8 +48,8 @@ def _models() -> str:
 
 def _entry(name: str) -> str:
     found = getattr(clickbridge, name)
-    if name == "evaluate":
-        from clickbridge.evaluate.single import evaluate as found
+    if inspect.ismodule(found):  # its text shows how it is called
+        return f"### {name}\n\n{_text(found)}"
     if not inspect.isclass(found):
         return f"### {name}\n\n    {name}{_signature(found)}\n\n{_text(found)}"
     lines = [line for member in _members(found) if (line := _member(found, member))]

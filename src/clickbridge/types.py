@@ -235,6 +235,13 @@ class Ranking(Sequence[Hit]):
         return html_table(self.rows()) if self.hits else "<p>no documents</p>"
 
 
+class SimilarQueries(list[tuple[str, float]]):
+    """Queries and their similarity, most similar first: a list that shows as a table in a notebook."""
+
+    def _repr_html_(self) -> str:
+        return html_table([{"query": q, "similarity": s} for q, s in self]) if self else "<p>no similar queries</p>"
+
+
 @dataclass(frozen=True, slots=True)
 class FeaturePair:
     """A word of the query, as typed, a word of the document, and what the pair contributes to the score.

@@ -17,6 +17,7 @@ from clickbridge.evaluate.significance import LEVELS, p_in_words
 from clickbridge.evaluate.similar import PairedPreference
 from clickbridge.evaluate.slices import GROUPINGS, Cell
 from clickbridge.types import ResultList
+from clickbridge.wording import count_of
 
 EXAMPLES, SHOWN_MODELS, DEPTH = 4, 3, 5
 """The number of example queries for better and for worse, of models side by side, and of results of each."""
@@ -88,7 +89,8 @@ def verdict(found: Comparison) -> list[str]:
     """The main results in a few sentences."""
     best = found.ordered[0]
     mean = best.mean(found.main)
-    lines = [f"{best.spec} ranks best: {found.main} {mean:.3f} over {len(found.counted):,} judged queries."]
+    counted = count_of(len(found.counted), "judged query")
+    lines = [f"{best.spec} ranks best: {found.main} {mean:.3f} over {counted}."]
     if best.paired:
         own = best.paired[found.main]
         word = "a significant difference" if own.p_value < LEVELS[0] else "a difference that may be chance"

@@ -21,6 +21,7 @@ from clickbridge.graph.parts import Impressions
 from clickbridge.graph.rank_effect import RankEffect, rank_effect
 from clickbridge.io.files import plain_cell, written_aside
 from clickbridge.types import ResultList
+from clickbridge.wording import count_of
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ class Comparison:
 
     @property
     def _title(self) -> str:
-        return f"{len(self.counted):,} judged queries; ▲ better, ▼ worse than {self.baseline} (t-test, .05)"
+        return f"{count_of(len(self.counted), 'judged query')}; ▲ better, ▼ worse than {self.baseline} (t-test, .05)"
 
     def __str__(self) -> str:
         left_out = [f"{name} is left out: {reason}" for name, reason in self.refused.items()]

@@ -1,10 +1,12 @@
 """Paired comparison of rankings of the same queries: which is better, by how much, and is the difference significant?
 
-There are three two-sided tests of "no difference", from the most to the fewest assumptions: the paired t-test, Fisher's
-randomisation test of the mean, and the sign test. The interval is that of the t-test, so that it excludes 0 exactly if
-the uncorrected p-value of that test is below 1 - confidence. A bootstrap interval of a mean over hundreds of queries is
-nearly the same, but differs from run to run. If several models are compared with one baseline, the p-values are
-corrected by Holm's method (1979), which does not need independence.
+Three two-sided tests of "no difference", from the most to the least assumed: the paired t-test, Fisher's
+randomisation test of the mean, and the sign test. The interval is the t-test's own, so that it leaves out 0
+exactly where that test, uncorrected, is below 1 - confidence; a bootstrap interval of a mean over hundreds of
+queries is nearly the same, and would differ from run to run. Where all queries gain the same, their spread, and with it
+Student's t, is not defined: the randomisation test, which needs no spread, then gives the p-value, and the interval has
+no ends. Where several models meet one baseline, the p-values are corrected by Holm's method (1979), which needs no
+independence.
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ _CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class Paired:
-    """A paired comparison with a baseline. `difference` is the mean gain, between `low` and `high` at 95% confidence.
-    `p_value` is that of the paired t-test. `wins`, `ties` and `losses` count queries."""
+    """`difference` is the mean gain over the baseline, between `low` and `high` at 95% confidence; `p_value` is of the
+    paired t-test, or of the randomisation test where all gains are equal. A query is won, tied or lost against the
+    baseline."""
 
     difference: float
     low: float
@@ -67,7 +70,7 @@ def paired(values: Values, baseline: Values, rounds: int = ROUNDS) -> Paired:
     wins, losses = int((gains > 0).sum()), int((gains < 0).sum())
     return Paired(
         float(gains.mean()) if len(gains) else 0.0,
-        *interval(gains),
+        *(interval(gains) if not gains.any() or _standard_error(gains) else (-math.inf, math.inf)),
         t_test(gains),
         randomisation_test(gains, rounds),
         sign_test(wins, losses),
@@ -95,13 +98,11 @@ def gains_over(values: Values, baseline: Values) -> Array:
 
 
 def t_test(gains: Array) -> float:
-    """The p-value of a two-sided t-test of mean 0. It is 1 if there is no gain or only one query, and 0 if the gain is
-    the same for every query."""
-    if len(gains) < 2 or not gains.any():
-        return 1.0
-    error = _standard_error(gains)
+    """Two-sided t-test of mean 0; p of the randomisation test where t is not defined: all gains are equal, or there is
+    only one."""
+    error = _standard_error(gains) if len(gains) > 1 else 0.0
     if not error:
-        return 0.0
+        return randomisation_test(gains)
     return float(2 * stdtr(len(gains) - 1, -abs(float(gains.mean())) / error))
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from clickbridge.errors import InputError, SettingError
+from clickbridge.errors import InputError
+from clickbridge.evaluate.own import OwnModel, Score, Scorer, is_own, not_a_model
 from clickbridge.evaluate.slices import Cell, cell
 from clickbridge.evaluate.tables import html_of, text_table
 from clickbridge.frames import Frame, Table, Value, frame_of_rows, is_frame
@@ -68,6 +69,10 @@ class Evaluation:
         """The number of counted queries for which the model has a score, as text: "answers 120 of 325"."""
         return f"answers {self.answered:,} of {self.counted:,}"
 
+    @property
+    def _title(self) -> str:
+        return f"{self.model}: answers {count_of(self.answered, 'judged query', of=self.counted)}"
+
     def over(self, measure: str) -> Cell:
         """The mean of a measure and its 95% interval."""
         return cell(self.values[measure], list(self.values[measure]), frozenset())
@@ -98,46 +103,20 @@ class Evaluation:
         )
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.model}: {self.coverage} judged queries", text_table(self.rows()), *self.notes])
+        return "\n".join([self._title, text_table(self.rows()), *self.notes])
 
     __repr__ = __str__  # an interpreter shows what a notebook does
 
     def _repr_html_(self) -> str:
-        return html_of(f"{self.model}: {self.coverage} judged queries", self.rows(), self.notes)
+        return html_of(self._title, self.rows(), self.notes)
 
 
 def evaluate(
-    model: Model | Fitted,
+    model: Model | Fitted | Scorer | Score,
     lists: Sequence[ResultList] | str | Path | Frame,
     measures: str | Sequence[str] = MEASURES,
 ) -> Evaluation:
-    """Re-ranks judged lists with a fitted model and measures the result.
-
-    The model does not see the labels.
-
-    Parameters
-    ----------
-    model : Model or Fitted
-        A fitted model, or its fitted value.
-    lists : sequence of ResultList, str, Path or data frame
-        Lists with labels: objects, a LISTS file, or a frame (see `read_lists`).
-    measures : str or sequence of str
-        The measures, such as "nDCG@10, MAP, MRR, P_5, recall_10".
-
-    Returns
-    -------
-    Evaluation
-        The means with 95% intervals, and the values of every query.
-
-    Examples
-    --------
-    >>> from clickbridge import BM25, ClickGraph, Document, PairCount, ResultList
-    >>> graph = ClickGraph.build([PairCount("ny pizza", "d2")], [Document("d1", {"title": "New York"}),
-    ...                                                          Document("d2", {"title": "Pizza"})])
-    >>> found = evaluate(BM25().fit(graph), [ResultList("1", "pizza", ["d1", "d2"], [0, 1])], "nDCG@1, MRR")
-    >>> found["nDCG@1"], found.coverage
-    (1.0, 'answers 1 of 1')
-    """
+    """What `clickbridge.evaluate` does when it is called; the package says how."""
     fitted = fitted_of(model)
     labelled, notes = labelled_lists(as_lists(lists), "evaluate")
     ranked, scores = reranked(fitted, labelled)
@@ -148,12 +127,14 @@ def evaluate(
     return Evaluation(fitted.spec, values, no_score, {r.query_id: r.query for r in labelled}, tuple(notes))
 
 
-def fitted_of(model: Any) -> Fitted:
-    """The fitted value of a model; a fitted value is returned as it is."""
+def fitted_of(model: Any) -> Fitted | OwnModel:
+    """The value that answers, of a model or as it is."""
     if isinstance(model, Fitted):
         return model
+    if is_own(model):
+        return OwnModel(model)
     if not isinstance(model, Model):
-        raise SettingError(f"evaluate takes a fitted model; got {type(model).__name__}: load or fit one first")
+        raise not_a_model(model, "evaluate takes a fitted model, or an object or function that scores documents")
     return model.fitted
 
 
@@ -177,8 +158,8 @@ def labelled_lists(lists: list[ResultList], who: str) -> tuple[list[ResultList],
     return labelled, [f"left out: {count_of(left_out, 'list')} without labels"] if left_out else []
 
 
-def reranked(model: Fitted | Model, lists: Sequence[ResultList]) -> tuple[list[Array], list[Array]]:
-    """The positions in each list, best first, and their scores. Labels are removed first."""
+def reranked(model: Fitted | Model | OwnModel, lists: Sequence[ResultList]) -> tuple[list[Array], list[Array]]:
+    """Positions in each list, best first, and their scores. Labels are taken off first."""
     ranked: list[Array] = []
     scores: list[Array] = []
     for first in range(0, len(lists), CHUNK):

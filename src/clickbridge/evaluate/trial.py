@@ -29,6 +29,7 @@ import clickbridge
 from clickbridge import errors
 from clickbridge.engines.base import Engine
 from clickbridge.errors import ClickbridgeError, MissingPart, NotSupported
+from clickbridge.evaluate.own import OwnModel
 from clickbridge.evaluate.single import reranked
 from clickbridge.io.artifact import ArtifactWriter, open_artifact
 from clickbridge.models.fitted import Array, Fitted
@@ -197,8 +198,8 @@ def peak_mb() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
 
 
-def query_milliseconds(model: Model | Fitted, lists: Sequence[ResultList]) -> float:
-    """The median time to re-rank a single list, after a first one that loads what is loaded only once."""
+def query_milliseconds(model: Model | Fitted | OwnModel, lists: Sequence[ResultList]) -> float:
+    """Median time to re-rank one list, given alone, after a first one that loads what is loaded once."""
     model.rerank_lists(lists[:1])
     times: list[float] = []
     for result in lists[:TIMED_LISTS]:

@@ -88,7 +88,7 @@ class ClickGraph:
     @classmethod
     def build(
         cls,
-        log: Iterable[LogRecord],
+        log: Iterable[LogRecord] = (),
         docs: Iterable[Document] = (),
         out: str | Path | None = None,
         *,
@@ -105,7 +105,7 @@ class ClickGraph:
         Parameters
         ----------
         log : iterable of Impression, PairCount or Document
-            The log: the result of `read_log`, or your own objects.
+            The log: the result of `read_log`, or your own objects. Text models need none.
         docs : iterable of Document
             The documents: the result of `read_docs`, or your own objects.
         out : str or Path, optional

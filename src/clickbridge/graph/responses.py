@@ -82,8 +82,8 @@ def kept_pairs(pairs: Pairs, min_clicks: int = 1, min_users: int = 1) -> tuple[A
     if not kept:
         if not clicked:
             raise InputError(
-                "no click is left to learn from: ingest a log with clicks, raise max_clicks_per_user if it is set, or "
-                "use a model of text such as bm25"
+                "no click is left to learn from: build the GRAPH from a log with clicks, raise max_clicks_per_user if "
+                "it is set, or use a model of text such as bm25"
             )
         remedy = "--min-clicks 1" + (" --min-users 1" if min_users > 1 else "")
         raise InputError(f"{' and '.join(limits)} keeps 0 of {count_of(clicked, 'pair')}; try {remedy}")

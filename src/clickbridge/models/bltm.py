@@ -260,7 +260,7 @@ def check_texts(name: str, graph: ClickGraph) -> None:
     if not graph.field_names:
         raise MissingPart(f"{name} needs document text: ingest documents with --docs")
     if not any(graph.query_texts):
-        raise MissingPart(f"{name} needs query text: ingest a log that has it, or use lsi-qd")
+        raise MissingPart(f"{name} needs query text: build the GRAPH from a log that has it, or use lsi-qd")
 
 
 def titles_of(study: Study) -> Sequence[str]:

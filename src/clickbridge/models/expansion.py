@@ -153,7 +153,8 @@ class Expansion(BM25):
         return replace(choices, weight=weight, notes=(*choices.notes, f"{self.name}: {note}"))
 
     def _choose_weight(self, study: Study, choices: ExpansionChoices) -> tuple[float, str]:
-        """The weight with the best nDCG@5 on held-back lists, with the titles clicked in the rest of the log."""
+        """nDCG@5 on held-back lists, with titles that were clicked in the rest."""
+        study.watch(f"{self.name}: choosing the weight of added words on held-back clicks")
         held, rest = study.hold_back(seed=self.settings.seed)
         fitted = self._learn(study, choices, rest.graph)
         lists = labelled(study, held.lists([ranker_of(fitted)]))

@@ -28,7 +28,8 @@ from clickbridge.models.learning_again import learned_again
 from clickbridge.models.parameters import Parameters
 from clickbridge.models.study import Study, logged
 from clickbridge.settings import AUTO_LANGUAGE
-from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, as_id
+from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, SimilarQueries, as_id
+from clickbridge.wording import count_of
 
 Array = np.ndarray[Any, Any]
 
@@ -79,8 +80,9 @@ class Model(Parameters):
         return Choices()
 
     def learn(self, study: Study, choices: Choices) -> Fitted:
-        """Learns from the GRAPH of a study, with these settings and choices. Returns a complete fitted value."""
-        raise NotImplementedError
+        """Learns from a GRAPH what settings and choices say: a complete value, or an error."""
+        kind = type(self).__name__
+        raise NotImplementedError(f"{kind} has no learn(study, choices) that gives a Fitted: write one to fit it")
 
     def learned(self, study: Study, choices: Choices) -> Fitted:
         """Calls `learn`, and adds a report of time and memory to the result."""
@@ -120,6 +122,8 @@ class Model(Parameters):
             The model itself.
         """
         checkpoints = None if checkpoint is None else Checkpoints(Path(checkpoint))
+        sizes = f"{count_of(graph.n_queries, 'query')} and {count_of(graph.n_docs, 'document')}"
+        watch(f"fitting {self.spec} on {sizes}")
         return self.fit_on(Study(graph, engine, watch, checkpoints=checkpoints))
 
     def fit_on(self, study: Study, choices: Choices | None = None) -> Self:
@@ -343,9 +347,9 @@ class Model(Parameters):
         Returns
         -------
         list of (str, float)
-            Queries and their similarity, most similar first.
+            Queries and their similarity, most similar first; a table in a notebook.
         """
-        return self.fitted.similar_queries(query, k, min_clicks)
+        return SimilarQueries(self.fitted.similar_queries(query, k, min_clicks))
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
         """Finds the k documents that are most similar to this one. The document itself is left out."""

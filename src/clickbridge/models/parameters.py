@@ -43,6 +43,19 @@ class Parameters:
             raise TypeError(f"{type(self).__name__} has no setting {', '.join(unknown)}; it has {', '.join(declared)}")
         for name, setting in declared.items():
             setattr(self, name, params.get(name, setting.default))
+        self._given = frozenset(params)
+        self._follow_the_paper()
+
+    def _follow_the_paper(self) -> None:
+        """With `as_printed`, what nobody has given is as the paper has it; without, it is our default."""
+        declared = self.declared()
+        if "as_printed" in declared:
+            for name in self.Settings.printed.keys() - self._given:
+                setattr(self, name, self._unless_given(declared[name]))
+
+    def _unless_given(self, setting: Setting) -> Any:
+        printed = str(getattr(self, "as_printed", False)).lower() in ("true", "1")
+        return self.Settings.printed.get(setting.name, setting.default) if printed else setting.default
 
     @classmethod
     def declared(cls) -> dict[str, Setting]:
@@ -65,6 +78,9 @@ class Parameters:
             if name not in declared:
                 raise SettingError(f"{self.name} has no setting {name!r}; it has {', '.join(declared)}")
             setattr(self, name, declared[name].check(value))
+        self._given |= params.keys()
+        if "as_printed" in params:
+            self._follow_the_paper()
         return self
 
     @property
@@ -75,5 +91,7 @@ class Parameters:
     def __repr__(self) -> str:
         declared = self.declared()
         given = self.get_params(deep=False).items()
-        changed = {name: value for name, value in given if name not in declared or value != declared[name].default}
+        changed = {
+            name: value for name, value in given if name not in declared or value != self._unless_given(declared[name])
+        }
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"

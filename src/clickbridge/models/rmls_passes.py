@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.engines.base import Engine
+from clickbridge.errors import SettingError
 from clickbridge.io.checkpoint import Checkpoint, Checkpoints
 from clickbridge.models.fitted import Array
 from clickbridge.models.latent import Features, Space
@@ -42,6 +43,7 @@ MODES = {"absolute": ABSOLUTE, "relative": RELATIVE, "density": DENSITY}
 
 
 PAPER = "12, 13"
+AUTO = "auto"
 
 
 @settings
@@ -51,9 +53,9 @@ class RMLSSettings(Printed, LatentSettings):
         "fields": "equal",
         "stop_words": "drop",
         "shrink": "absolute",
-        # The smallest value of the papers' grid. The .1 that they chose fits their log; on others it leaves empty maps.
-        "beta": 0.001,
-        "gamma": 0.001,
+        # They were tuned on validation data (13, Section 6.2). The .1 that 12 chose is on the scale of its log.
+        "beta": "auto",
+        "gamma": "auto",
         "decorrelate": 0.0,
         "norm_power": 0.0,
         "start": "ball",
@@ -74,14 +76,13 @@ class RMLSSettings(Printed, LatentSettings):
         group=PAPER,
     )
     density: float = setting(0.02, "share of each row of the maps that is kept (shrink=density)", 1e-6, 1)
-    beta: float = setting(
-        0.1,
-        "threshold of query rows (shrink=absolute), or multiple of the row's root mean square (relative)",
-        0,
-        1e9,
+    beta: str = setting(
+        "0.1",
+        "threshold of query rows (shrink=absolute), or multiple of the row's root mean square (relative); auto "
+        "chooses on held-back clicks",
         group=PAPER,
     )
-    gamma: float = setting(0.1, "as beta, for document rows", 0, 1e9, group=PAPER)
+    gamma: str = setting("0.1", "as beta, for document rows; where both are auto, both have one value", group=PAPER)
     theta_x: float = setting(1.0, "length of the longest query row", 1e-6, 1e6, group=PAPER)
     theta_y: float = setting(1.0, "length of the longest document row", 1e-6, 1e6, group=PAPER)
     balance: float = setting(
@@ -113,6 +114,30 @@ class RMLSSettings(Printed, LatentSettings):
         choices=("auto", "w-sparse", "w-dense", "w-blocks", "factors"),
         group=ADVANCED,
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("beta", "gamma"):
+            value = getattr(self, name)
+            if value != AUTO and not _is_threshold(value):
+                raise SettingError(f"{name} must be a number, at least 0, or {AUTO}; got {value!r}")
+
+    @property
+    def thresholds(self) -> tuple[float, float]:
+        """Of query rows and of document rows, once both are numbers; shrink=density has none."""
+        return (0.0, 0.0) if self.shrink == "density" else (float(self.beta), float(self.gamma))
+
+    @property
+    def tunes(self) -> bool:
+        """Whether something is chosen on held-back clicks."""
+        return self.early_stop or (self.shrink != "density" and AUTO in (self.beta, self.gamma))
+
+
+def _is_threshold(text: str) -> bool:
+    try:
+        return 0 <= float(text) <= 1e9
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -255,9 +280,10 @@ def passes(
         if _done(now, iterations, s.tolerance):
             return
     query_rows, doc_rows = problem.rows(plan)
+    beta, gamma = s.thresholds
     while now is None or not _done(now, iterations, s.tolerance):
-        queries, of_x = _half(query_rows, held, s.beta, s.theta_x, width, s, dense, engine)
-        docs, of_y = _half(doc_rows, queries.maps, s.gamma, s.theta_y, width, s, dense, engine, with_gram=True)
+        queries, of_x = _half(query_rows, held, beta, s.theta_x, width, s, dense, engine)
+        docs, of_y = _half(doc_rows, queries.maps, gamma, s.theta_y, width, s, dense, engine, with_gram=True)
         held = docs.maps
         objective = float(docs.alignment.sum()) - _penalty(s, of_x, of_y)
         before, trace = (0.0, ()) if now is None else (now.objective, now.trace)
@@ -317,8 +343,9 @@ def _half(
 
 
 def _penalty(s: RMLSSettings, of_x: Survey, of_y: Survey) -> float:
-    """beta |L_x| + gamma |L_y| of the objective (4), with the thresholds of the paper."""
-    return s.beta * of_x.size + s.gamma * of_y.size if s.shrink == "absolute" else 0.0
+    """beta |L_x| + gamma |L_y| of the objective (4), where thresholds are the paper's."""
+    beta, gamma = s.thresholds
+    return beta * of_x.size + gamma * of_y.size if s.shrink == "absolute" else 0.0
 
 
 def map_density(*maps: SparseRows) -> float:

@@ -47,7 +47,8 @@ LONG_LIST = 200
 @settings
 class RobustSettings(KernelSettings):
     printed: ClassVar[Mapping[str, Any]] = {
-        **KernelSettings.printed, "epsilon": "0", "family": "product", "rho": "1", "prior": "0", "base_scale": "none",
+        **KernelSettings.printed,
+        "epsilon": "0.001", "family": "product", "rho": "1", "prior": "0", "base_scale": "none",
     }  # fmt: skip
 
     epsilon: str = setting(

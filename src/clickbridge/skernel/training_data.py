@@ -213,4 +213,4 @@ def preferred_among(found: Preferences, pairs: Pairs, keep: Array) -> Preference
 
 def check_clicks(graph: ClickGraph) -> None:
     if not np.any(graph.pairs.clicks):
-        raise InputError("no click is left to learn from: ingest a log with clicks")
+        raise InputError("no click is left to learn from: build the GRAPH from a log with clicks")

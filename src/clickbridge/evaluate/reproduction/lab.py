@@ -18,6 +18,7 @@ from clickbridge.io.lists import read_lists
 from clickbridge.log.clean import normalise_query
 from clickbridge.log.documents import read_docs
 from clickbridge.log.readers import read_log
+from clickbridge.models.registry import MODELS, WRAPPERS, model_class
 from clickbridge.simulate.demo import read_intents, write_demo
 from clickbridge.simulate.scale import SCALES, write_log
 from clickbridge.types import Document, Impression, LogRecord, PairCount
@@ -136,7 +137,8 @@ class Lab:
             "seed": self.seed,
             "quick": self.quick,
         }
-        return own | {"real": real, "version": __version__}
+        printed = {name: dict(model_class(name).Settings.printed) for name in [*MODELS, *WRAPPERS]}
+        return own | {"real": real, "version": __version__, "printed": printed}
 
     def folder_of(self, name: str) -> Path | None:
         return self.real / name if self.real is not None and (self.real / name).is_dir() else None

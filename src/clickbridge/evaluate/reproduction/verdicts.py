@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, ttest_ind
 
 from clickbridge.evaluate.reproduction.bench import Data
 from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, gains, signs
@@ -50,15 +50,14 @@ def beats(data: Data, one: Line, two: Line, test: OwnTest, only: set[str] | None
 
 
 def beats_all(data: Data, one: Line, others: Sequence[Line], test: OwnTest, only: set[str] | None = None) -> Verdict:
-    """Whether one row is better than every other: holds if it is better than each, fails if it is worse than one."""
-    words: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNSURE: []}
+    """One row is above every other: holds where it is above each, fails where it is below one."""
+    words: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNSURE: [], ABSENT: []}
     for other in others:
         word, _ = beats(data, one, other, test, only)
-        if word in words:
-            words[word].append(other.label.partition(",")[0])
-    if not any(words.values()):
+        words[word].append(other.label.partition(",")[0])
+    if not any(words[word] for word in (HOLDS, FAILS, UNSURE)):
         return NOT_TESTED
-    said = {HOLDS: "above", FAILS: "below", UNSURE: "level with"}
+    said = {HOLDS: "above", FAILS: "below", UNSURE: "level with", ABSENT: "no figures of"}
     parts = [f"{said[word]} {', '.join(names)}" for word, names in words.items() if names]
     word = FAILS if words[FAILS] else UNSURE if words[UNSURE] else HOLDS
     own = data.means(one.spec, (test.measure,), one.settings, only=only)[0]
@@ -75,6 +74,16 @@ def level(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
 def not_below(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
     word, figures = beats(data, one, two, test)
     return Verdict(HOLDS if word == UNSURE else word, figures)
+
+
+def higher(these: Array, those: Array, words: str) -> Verdict:
+    """The mean of some queries is above that of others, by Welch's test."""
+    if min(len(these), len(those)) < 2:
+        return NOT_TESTED
+    p = float(ttest_ind(these, those, equal_var=False).pvalue)
+    a, b = float(these.mean()), float(those.mean())
+    figures = f"{_short(a)} {words} {_short(b)}, Welch's t-test p {p_in_words(p)}"
+    return by_sign(np.array([a - b]), p, figures)
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
