@@ -115,11 +115,10 @@ def write(source: Source, folder: Path) -> None:
              f"{curl} -X POST $HOST/_ltr/_featureset/{SET}/_createmodel -d @model.json"),
             ("Search.", f"{curl} -X POST $HOST/{INDEX}/_search -d @query.json"),
         ],
-        "`score = plugin's score - constant`. What the plugin re-scores is what the search before it found, up to "
-        "`window_size`: put your own query there. A feature of Lucene's is at most 0.2% off. To let the plugin's "
-        "trees learn "
-        "instead, log these features and train on them, or take `export --to letor`.",
-        "Written to the plugin's published documentation; not run against a server.",
+        "`score = plugin's score - constant`. The plugin re-scores what the search before it found, up to "
+        "`window_size`: put your own query there. Lucene's features have an error of at most 0.2%. To train trees with "
+        "the plugin instead, log these features and train on them, or use `export --to letor`.",
+        "Written according to the plugin's published documentation; not tested against a server.",
     ).write(folder)  # fmt: skip
 
 

@@ -109,7 +109,7 @@ def write(source: Source, folder: Path) -> None:
             "expected.json": "queries with their numbers, and the first ten results of each",
         },
         [("Install and search.", "pip install faiss-cpu scipy\npython search.py")],
-        "Scores are ours but for the rounding of 32-bit sums. FAISS holds dense vectors; sparse parts are added by "
+        "Scores equal ours except for the rounding of 32-bit sums. FAISS has dense vectors; sparse parts are added by "
         "SciPy.",
         "Run with faiss-cpu by the tests.",
         [any_query(source.fitted.spec).replace("TARGET", "faiss")],

@@ -52,10 +52,8 @@ def write(source: Source, folder: Path) -> None:
              "--data-binary @workbench.json"),
             ("For Quepid: open a case, *Import*, *Ratings*, and choose the file.", "ls -l quepid.csv"),
         ],
-        "The most clicked document of a query has grade 3, the others are in proportion, and documents that were "
-        "shown and "
-        "never clicked have 0. Where the log has result pages, clicks are weighed against the rank they came from. "
-        "These are "
-        "clicks, not the opinion of a judge: rare queries rest on few.",
-        "Written to the published schema; not run against a server.",
+        "The most clicked document of a query has grade 3, the others a grade in proportion, and documents that were "
+        "shown and never clicked have 0. If the log has result pages, clicks are corrected for their rank. These "
+        "grades come from clicks, not from human judges; those of rare queries are based on few clicks.",
+        "Written according to the published schema; not tested against a server.",
     ).write(folder)  # fmt: skip

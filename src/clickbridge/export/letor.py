@@ -69,10 +69,8 @@ def write(source: Source, folder: Path) -> None:
                 "print(ranker.booster_.num_trees(), 'trees')\"",
             )
         ],
-        "A feature that a document does not have is left out of its line. The model has learned from these clicks, "
-        "so its "
-        "scores look better here than they are: fit it on an earlier part of the log (`clickbridge split`), ingest "
-        "the later "
-        "one as the GRAPH, and export with both.",
+        "A feature that a document does not have is left out of its line. The model has learned from these clicks, so "
+        "its scores look better here than they are: fit it on an earlier part of the log (`clickbridge split`), ingest "
+        "the later part as the GRAPH, and export with both.",
         "Read with scikit-learn and learned from with LightGBM by the tests.",
     ).write(folder)

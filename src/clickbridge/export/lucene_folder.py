@@ -61,20 +61,18 @@ _CURL = 'curl -s -H "Content-Type: application/json"'
 
 
 def _exact(features: list[str], vectors: list[str], approximate: str) -> str:
-    lines = ["`score = (engine's score - constant) / scale`, both of which `expected.json` has for each query."]
+    lines = ["`score = (engine's score - constant) / scale`. `expected.json` has constant and scale for each query."]
     if features:
         lines.append(
             f"- {_fields(features)}: Lucene keeps 8 bits of a feature's mantissa. The numbers here are rounded to "
-            f"that, "
-            "so a score is at most 0.2% from ours, and two documents closer than that may change places."
+            "that, so a score differs from ours by at most 0.2%, and two documents with closer scores may be swapped."
         )
     if vectors:
         lines.append(
-            f"- {_fields(vectors)}: 32-bit numbers, multiplied by a script over every document: exact but for "
-            f"rounding. "
-            "The constant keeps scores from being negative, as the engine demands."
+            f"- {_fields(vectors)}: 32-bit numbers, multiplied by a script for every document: exact except for "
+            "rounding. The constant keeps scores from being negative, as the engine requires."
         )
-        lines.append(f"- For millions of documents, use `{approximate}` instead: fast, and not exact.")
+        lines.append(f"- For millions of documents, use `{approximate}` instead, which is fast but not exact.")
     return "\n".join([lines[0], "", *lines[1:]])
 
 

@@ -82,11 +82,9 @@ def write(source: Source, folder: Path) -> None:
                 "python -c \"import pyarrow.parquet as pq; print(pq.read_table('documents.parquet').schema)\"",
             )
         ],
-        "The score of a document is the dot product of its row and the query's, summed over blocks, but for the "
-        "rounding of "
-        "32-bit sums. Weights and normalisers of a sum are in the query's numbers. A sparse block finds what it "
-        "shares a "
-        "column with; a dense one finds every document that has a vector.",
+        "The score of a document is the dot product of its row and the query's, summed over blocks, except for the "
+        "rounding of 32-bit sums. Weights and normalisers of a sum are in the query's numbers. A sparse block finds "
+        "documents that share a column with the query; a dense one finds every document that has a vector.",
         "Run with PyArrow by the tests.",
         [any_query(source.fitted.spec).replace("TARGET", "parquet")],
     ).write(folder)

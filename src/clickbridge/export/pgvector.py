@@ -104,7 +104,7 @@ def write(source: Source, folder: Path) -> None:
             f"psql $URL -c 'CREATE INDEX ON {TABLE} USING hnsw ({block.name} vector_ip_ops)'" for block in dense
         )
         steps.append(
-            ("For millions of documents, an index; it serves `ORDER BY column <#> …`, and is not exact.", indexes)
+            ("For millions of documents, add an index. `ORDER BY column <#> …` uses it, and is not exact.", indexes)
         )
     Recipe(
         f"{source.fitted.spec} in PostgreSQL",
@@ -117,7 +117,7 @@ def write(source: Source, folder: Path) -> None:
             "expected.json": "searches and the first ten results of each",
         },
         steps,
-        "Scores are ours but for the rounding of 32-bit sums; negative numbers and sums are no matter here.",
+        "Scores equal ours except for the rounding of 32-bit sums. Negative numbers and sums of models work here.",
         "Run against PostgreSQL with pgvector by the tests.",
         [any_query(source.fitted.spec).replace("TARGET", "pgvector")],
     ).write(folder)

@@ -98,8 +98,8 @@ def write(source: Source, folder: Path) -> None:
             ("Search. `payload.doc_id` must be as in the first entry of `expected.json`.",
              f"curl -s -X POST {url}/points/query {json} -d @query.json"),
         ],
-        "Scores are ours but for the rounding of 32-bit sums. Dense vectors are searched through an HNSW graph once a "
-        'collection is large; `"params": {"exact": true}` in the query turns that off. Sparse search is always exact.',
+        "Scores equal ours except for the rounding of 32-bit sums. Dense vectors are searched with an HNSW graph once "
+        'a collection is large; `"params": {"exact": true}` in the query turns it off. Sparse search is always exact.',
         "Loaded into and searched in `qdrant-client`, in memory, by the tests.",
         [any_query(source.fitted.spec).replace("TARGET", "qdrant")],
     ).write(folder)  # fmt: skip

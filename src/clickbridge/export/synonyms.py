@@ -31,8 +31,8 @@ def write(source: Source, folder: Path) -> None:
     counts = ", ".join(f"{sum(s.kind == kind for s in found):,} {kind}" for kind in kinds) or "none found"
     Recipe(
         "Synonyms learned from clicks",
-        f"{count_of(len(found), 'pair')} ({counts}), the surest first. At least {source.min_users} people showed each, "
-        "where the log knows people; else as many clicks.",
+        f"{count_of(len(found), 'pair')} ({counts}), the most certain first. Each comes from at least "
+        f"{source.min_users} people or, if the log has no users, from so many clicks.",
         {
             "synonyms.txt": "Solr's format, which Elasticsearch and OpenSearch read too",
             "synonyms.csv": "the same with kind, weight, clicks, people and example queries: review this first",
@@ -48,8 +48,7 @@ def write(source: Source, folder: Path) -> None:
             ("Solr: put it into the configuration, and name it in a `SynonymGraphFilterFactory` of the query analyzer.",
              "cp synonyms.txt $SOLR_CONFIG/"),
         ],
-        "`a => b` replaces a slip by the word; `a => a, b` keeps both. Weights do not fit into the file: they are in "
-        "the "
-        "table, and a model uses them.",
+        "`a => b` replaces a misspelling by the word; `a => a, b` keeps both. The file cannot have weights: they are "
+        "in the table, and a model uses them.",
         "The file is parsed with Lucene's own reader of synonyms by the tests.",
     ).write(folder)  # fmt: skip

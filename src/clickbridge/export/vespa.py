@@ -112,10 +112,9 @@ def write(source: Source, folder: Path) -> None:
             ("Search. The ids must be those of the first entry in `expected.json`.",
              'curl -s -H "Content-Type: application/json" -X POST $HOST/search/ -d @query.json'),
         ],
-        "32-bit tensors: scores are ours but for rounding. `where true` scores every document; documents that share "
-        "no word "
-        "with the query score 0 in a sparse block, where our own search leaves them out.",
-        "Written to the published schema language and formats; not run against a server.",
+        "Scores equal ours except for the rounding of 32-bit tensors. `where true` scores every document. Documents "
+        "that share no word with the query score 0 in a sparse block; our own search leaves them out.",
+        "Written according to the published schema language and formats; not tested against a server.",
         [any_query(source.fitted.spec).replace("TARGET", "vespa")],
     ).write(folder)  # fmt: skip
 

@@ -58,7 +58,7 @@ def find_insights(
     `learn_synonyms`."""
     notes = []
     if not has_users(graph):
-        notes.append(f"The log has no users: {min_users} uses of a query stand for {min_users} people.")
+        notes.append(f"The log has no users: {min_users} uses of a query count as {min_users} people.")
     if graph.impressions is None:
         notes.append("The log does not say what was shown: dead searches and buried documents cannot be found.")
     if not graph.field_names:

@@ -81,7 +81,7 @@ class Auto(Model):
     """
 
     name = "auto"
-    about = "tries models from the cheapest to the most expensive through hold_back, takes the best"
+    about = "tries models from the cheapest to the most expensive on held-back clicks, and takes the best"
     paper = "-"
     Settings = AutoSettings
     fitted_type: ClassVar[type[Fitted]] = Fitted

@@ -106,7 +106,7 @@ class CosClick(ClickMemory):
     """
 
     name = "cos-click"
-    about = "clicks of the same query: its memory"
+    about = "ranks by earlier clicks for the same query"
     paper = "11M (Cos_B)"
     Settings = CosClickSettings
     fitted_type: ClassVar[type[Fitted]] = FittedCosClick

@@ -35,11 +35,11 @@ Mapped: TypeAlias = "Array | sparse.csr_array"
 ABILITIES = {
     "search": "finds documents in the whole collection",
     "maps": "is an S-function: a map for queries, one for documents, a dot product",
-    "new queries": "scores queries that the log does not hold",
-    "update": "takes in new clicks and documents without learning from scratch",
-    "explain": "says which features carried a score",
-    "similar queries": "finds queries like a given one",
-    "similar documents": "finds documents like a given one",
+    "new queries": "scores queries that are not in the log",
+    "update": "learns new clicks and documents without starting from scratch",
+    "explain": "explains which features a score comes from",
+    "similar queries": "finds queries that are similar to a given one",
+    "similar documents": "finds documents that are similar to a given one",
 }
 """What a model may be able to do; tables, docs and the service read it."""
 

@@ -47,7 +47,7 @@ class Online(Wrapper):
     """
 
     name = "online"
-    about = "re-ranks SPEC's (or given) lists, learns from every click"
+    about = "re-ranks the lists of SPEC, or given ones, and learns from every click"
     paper = "09"
     Settings = OnlineSettings
     fitted_type: ClassVar[type[Fitted]] = FittedOnline
@@ -62,7 +62,7 @@ class Online(Wrapper):
             return OnlineChoices(parts=self.choose_parts(study), blend=blend, pairs=pairs)
         held, rest = study.hold_back(HELD_BACK, seed=s.seed)
         parts = self.choose_parts(rest)
-        study.watch("online: pairs and blend through hold_back")
+        study.watch("online: choosing pairs and blend on held-back clicks")
         return choose_blend(study, held, rest, self.learn_parts(rest, parts)[0], parts, s)
 
     def _learn_log(self, study: Study, choices: OnlineChoices) -> FittedOnline:
@@ -71,7 +71,7 @@ class Online(Wrapper):
         lessons = Lessons(study, parts[0], s)
         first = []
         if study.graph.impressions is None and "search" not in parts[0].abilities:
-            first = ["online: the log has no result pages; a query's clicked documents stand for its list"]
+            first = ["online: the log has no result pages; a query's clicked documents are used as its list"]
         p = lessons.projection
         sizes = p.spaces["sizes"]
         last = (

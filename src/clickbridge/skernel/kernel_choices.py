@@ -164,7 +164,7 @@ def guarded(trials: Trials, choices: KernelChoices, study: Study) -> KernelChoic
     said = f"{trials.model.spec}: {gain.mean:+.4f} (± {gain.error:.4f}) over {base.spec} {jury.task}"
     if gain.mean > gain.error:
         return replace(choices, notes=(*choices.notes, said))
-    said = f"{said}: no gain beyond chance, so the order of {base.spec} stays"
+    said = f"{said}: no significant gain, so the order of {base.spec} stays"
     return replace(choices, corrects=False, notes=(*choices.notes, said))
 
 
