@@ -1,6 +1,6 @@
-"""Who may do what: keys with scopes, and how often.
+"""Access control: keys with scopes, and rate limits.
 
-A key file has one key a line, then its scopes, `#` begins a remark:
+A key file has one key per line, followed by its scopes; `#` starts a comment:
 
     s3cr3t-of-the-shop   rank,feedback
     s3cr3t-of-the-admin  rank,feedback,admin
@@ -32,13 +32,13 @@ class Key:
 
 
 class Keys:
-    """The keys of a file; without a file everybody may do everything."""
+    """The keys of a file. Without a file, everybody may do everything."""
 
     def __init__(self, path: str | None) -> None:
         self._keys = None if path is None else read_keys(Path(path))
 
     def check(self, given: str | None, scope: str) -> str | None:
-        """Refuses a caller without the scope; else a name for its key that gives nothing away."""
+        """Refuses a caller without the scope. Returns a name for its key that does not reveal the key."""
         if self._keys is None:
             return None
         asked = hashlib.sha256((given or "").encode()).digest()
@@ -77,7 +77,7 @@ def read_keys(path: Path) -> list[Key]:
 
 
 class Rates:
-    """So many requests a second for each caller, with a burst of two seconds' worth."""
+    """Limits the requests per second of each caller, with bursts of up to two seconds' worth."""
 
     def __init__(self, rate: float) -> None:
         self.rate, self.burst = rate, max(2 * rate, 1.0)

@@ -1,4 +1,4 @@
-"""From a question to an answer, with one model: the same for every protocol."""
+"""Answers a request with one model. All protocols use this."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def new_query_id() -> str:
 
 
 def documents_of(request: RankRequest) -> list[Document | str]:
-    """What came to be ranked, each id once."""
+    """The documents of a request, each id once."""
     out: dict[str, Document | str] = {}
     for given in request.documents:
         if isinstance(given, DocumentIn):
@@ -46,7 +46,7 @@ def documents_of(request: RankRequest) -> list[Document | str]:
 
 
 def texts_of(fields: dict[str, Any]) -> dict[str, str]:
-    """Text by field; values that are not text are left out, as in documents files."""
+    """The text by field. Values that are not text are left out, as in documents files."""
     out = {}
     for name, value in fields.items():
         text = field_text(name, value)
@@ -56,13 +56,13 @@ def texts_of(fields: dict[str, Any]) -> dict[str, str]:
 
 
 def text_document(number: int, text: str, fitted: Fitted) -> Document:
-    """A text without an id and without names of fields: it goes where it says most to the model."""
+    """A document from a text without an id and field names. The text is put into the most informative fields."""
     return Document(f"\x1f{number}", dict.fromkeys(fitted.text_fields or ("text",), text[:MAX_TEXT]))
 
 
 def ranked(fitted: Fitted, query: str, documents: Given, user: int = 0) -> Ordered:
-    """Every document once: scored ones by score, ties and the unscored, last, as they came. `user` is a hash, for
-    models that learn for each."""
+    """All documents, sorted by score. Equal scores keep their order; documents without a score come last. `user` is a
+    hash, for models with weights for each user."""
     if user and isinstance(fitted, FittedOnline) and fitted.settings.per_user > 0:
         scores = fitted.score_for(user, query, documents)
     else:
@@ -72,18 +72,18 @@ def ranked(fitted: Fitted, query: str, documents: Given, user: int = 0) -> Order
 
 
 def known(score: float) -> float | None:
-    """A score in JSON: no score is null."""
+    """A score for JSON; null if there is none."""
     return float(score) if np.isfinite(score) else None
 
 
 def scores_or_lowest(ordered: Ordered) -> list[tuple[str, float]]:
-    """For protocols that know no missing score: a document without one has the lowest."""
+    """For protocols without missing scores: a document without a score gets the lowest one."""
     lowest = min((score for _, score in ordered if score is not None), default=0.0)
     return [(doc_id, min(lowest, 0.0) if score is None else score) for doc_id, score in ordered]
 
 
 def found(fitted: Fitted, query: str, k: int, allowed: Array | None = None, user: int = 0) -> Ordered:
-    """The k best of the collection; with `allowed`, of the documents that it marks."""
+    """The k best documents of the collection; with `allowed`, only of the documents that it marks."""
     if user and isinstance(fitted, FittedOnline) and fitted.settings.per_user > 0:
         depth = max(k, fitted.settings.list_length)
         return ranked(fitted, query, [d for d, _ in found(fitted, query, depth, allowed)], user)[:k]
@@ -118,7 +118,7 @@ def explanation(fitted: Fitted, query: str, doc_id: str) -> dict[str, Any]:
 
 
 def explanations(fitted: Fitted, query: str, doc_ids: Sequence[str]) -> list[dict[str, Any] | None]:
-    """Reasons for the first documents, where the model can give some."""
+    """Explanations for the first documents, if the model can explain."""
     out: list[dict[str, Any] | None] = [None] * len(doc_ids)
     for place, doc_id in enumerate(doc_ids[:EXPLAINED]):
         with suppress(NotSupported, InputError):
@@ -127,7 +127,7 @@ def explanations(fitted: Fitted, query: str, doc_ids: Sequence[str]) -> list[dic
 
 
 def translated(error: ClickbridgeError) -> Refused:
-    """What the library refuses, as an answer."""
+    """Translates errors of the library into answers."""
     if isinstance(error, NotSupported):
         return Refused(422, "not_supported", str(error))
     if isinstance(error, InputError) and str(error).startswith("no document"):

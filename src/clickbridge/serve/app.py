@@ -1,4 +1,4 @@
-"""The application: routes, the gate before them, OpenAPI, and the page where there is one."""
+"""The application: routes, the checks before them, OpenAPI, and the search page."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def create_app(config: Config) -> ASGIApp:
 
 
 def from_environment() -> ASGIApp:
-    """What each worker process starts."""
+    """The application for a worker process, configured from the environment."""
     return create_app(Config.from_environment())
 
 
@@ -96,7 +96,7 @@ def _refuse_in_one_shape(app: FastAPI) -> None:
 
 
 def _describe(app: FastAPI) -> None:
-    """`/openapi.json`, and `/docs` made from it: one page, nothing from outside."""
+    """Adds `/openapi.json`, and `/docs`, which is made from it: one page that loads nothing else."""
 
     def schema() -> dict[str, Any]:
         if app.openapi_schema is None:

@@ -1,4 +1,4 @@
-"""Bodies in: read up to a limit, and said in OpenAPI what they hold."""
+"""Reads request bodies up to a limit, and describes them in OpenAPI."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def read_body(request: Request) -> bytes:
 
 
 def reply(value: Any, status: int = 200) -> Response:
-    """JSON out; arrays of NumPy as lists."""
+    """A JSON response. NumPy arrays become lists."""
     return Response(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY), status, media_type=JSON)
 
 
@@ -44,7 +44,7 @@ SCHEMAS: dict[str, Any] = {}
 
 
 def taking(body: Any, answer: Any, about: str = "") -> dict[str, Any]:
-    """What a route that reads its own body says of it."""
+    """The OpenAPI description of the body, for a route that reads it itself."""
     schema = TypeAdapter(body).json_schema(ref_template=REF)
     SCHEMAS.update(schema.pop("$defs", {}))
     if isinstance(body, type) and issubclass(body, BaseModel):

@@ -1,8 +1,8 @@
-"""A client of the service, in the standard library alone: `Client("http://localhost:8765").rank("ny pizza", ids)`.
+"""A client of the service that needs only the standard library: `Client("http://localhost:8765").rank("ny pizza",
+ids)`.
 
-What may be repeated is: a request that was refused for now (503, 429), or that got no answer, is sent again after a
-pause that doubles, with jitter, so that many clients do not come back at once. Events have ids, so feedback is safe to
-repeat as well.
+A request that was refused temporarily (503, 429), or that got no answer, is sent again after a pause. The pause doubles
+each time, with jitter, so that many clients do not return at once. Events have ids, so feedback can safely be repeated.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class Client:
     Parameters
     ----------
     url : str
-        Where the service is, such as `http://localhost:8765`.
+        The address of the service, such as `http://localhost:8765`.
     key : str, optional
-        Its key, sent as a bearer token.
+        An access key of the service, sent as a bearer token.
     timeout : float
         Seconds to wait for an answer.
     retries : int

@@ -1,4 +1,4 @@
-"""The options of the service when it starts. Workers are other processes: they read it from the environment."""
+"""The options of the service. Workers are separate processes, and read them from the environment."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Config:
 
 
 def named_models(given: list[str]) -> dict[str, str]:
-    """`MODEL` is named by its folder, `NAME=MODEL` as it says."""
+    """The models by name. `MODEL` gets the name of its folder; `NAME=MODEL` sets the name."""
     out: dict[str, str] = {}
     for text in given:
         name, equals, folder = text.partition("=")
@@ -81,7 +81,7 @@ def named_models(given: list[str]) -> dict[str, str]:
 
 
 def seconds_of(text: str, option: str) -> float:
-    """`90d`, `1h`, `30m`, `10s`; 0 is never."""
+    """Seconds from text such as `90d`, `1h`, `30m` or `10s`; 0 means never."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text.strip())
     if not found or (not found[2] and float(found[1])):
         raise SettingError(f"{option} is a time, such as 90d, 1h, 30m or 10s; got {text!r}")
@@ -89,7 +89,7 @@ def seconds_of(text: str, option: str) -> float:
 
 
 def two_names(text: str) -> tuple[str, str]:
-    """`a,b` of `--experiment`."""
+    """The two names in `a,b` of `--experiment`."""
     names = [name.strip() for name in text.split(",")]
     if len(names) != 2 or names[0] == names[1]:
         raise SettingError(f"--experiment names two models, such as a,b; got {text!r}")
@@ -97,6 +97,6 @@ def two_names(text: str) -> tuple[str, str]:
 
 
 def default_store(models: dict[str, str]) -> str:
-    """Beside the first model."""
+    """The default store: next to the first model."""
     first = next(iter(models.values()))
     return f"sqlite:///{first}.events.db"

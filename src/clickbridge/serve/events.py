@@ -1,7 +1,7 @@
-"""What people did, as the store keeps it: one result page and its clicks, or the undoing of one.
+"""Events in the store: a result page with its clicks, or an undo of one.
 
-An event knows no more of a person than a hash. A page is checked and normalised before it becomes an event, so that
-whatever is kept can be learned.
+Of a person, an event has only a hash. A page is checked and normalised before it becomes an event, so that everything
+in the store can be learned.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Event:
     """Its place among all events, from 1, once it is stored."""
 
     def to_json(self) -> bytes:
-        """What has no column of its own."""
+        """The fields without a column of their own."""
         values = {"r": self.results, "c": self.clicks, "t": self.time, "i": self.query_id, "p": self.page}
         return orjson.dumps({name: value for name, value in values.items() if value is not None})
 
@@ -62,14 +62,14 @@ class Event:
 
     @property
     def impression(self) -> Impression:
-        """The page, as in a log."""
+        """The page as a record of a log."""
         results = None if self.results is None else list(self.results)
         return Impression(self.query, results, list(self.clicks), self.query_id, time=self.time)
 
 
 def page_event(event_id: str, record: dict[str, Any], secret: Secret, page: str | None = None) -> Event:
-    """A page as it came in, cleaned by the rules that logs are cleaned by, its user hashed; InputError with the reason
-    where it is none."""
+    """An event from a page, cleaned by the same rules as logs, with its user hashed. Raises InputError if it is not a
+    page."""
     try:
         clean = clean_session(record)
     except RecordError as error:

@@ -1,13 +1,12 @@
-"""Two models on one page, and whose results are clicked more: team-draft interleaving, with a test that may be looked
-at any time.
+"""Compares two models on one page by their clicks: team-draft interleaving, with a test that is valid at any time.
 
 Under the null hypothesis either side wins a decided page with probability 1/2. The wins are weighed against a uniform
 mixture of other probabilities,
 
     E = (integral of p^wins (1 - p)^losses dp) / 2^-(wins + losses)
 
-which is a martingale of mean 1, so by Ville's inequality P(E ever exceeds 1/alpha) <= alpha: 1/E is a p-value however
-often, and whenever, one looks.
+which is a martingale with mean 1, so by Ville's inequality P(E ever exceeds 1/alpha) <= alpha. So 1/E is a p-value that
+stays valid no matter when and how often one looks.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Experiment:
         self._rng = np.random.default_rng(secrets.randbits(128))
 
     def interleave(self, one: Ordered, two: Ordered, k: int | None) -> tuple[Ordered, tuple[int, ...]]:
-        """One list of both, and the side that each result is from; scores are those of its own side."""
+        """One list from both models, and the model of each result. Scores are those of the result's own model."""
         page, teams = team_draft([d for d, _ in one], [d for d, _ in two], self._rng)
         scores = (dict(one), dict(two))
         ordered = [(d, scores[team].get(d)) for d, team in zip(page, teams, strict=True)]
@@ -57,7 +56,7 @@ class Experiment:
 
 
 def always_valid_p(wins: int, losses: int) -> float:
-    """1/E, at most 1: small where one side wins too often for chance, whenever one looks."""
+    """1/E, at most 1. It is small if one side wins too often to be chance, whenever one looks."""
     n = wins + losses
     log_beta = math.lgamma(wins + 1) + math.lgamma(losses + 1) - math.lgamma(n + 2)
     return min(1.0, math.exp(min(0.0, -(log_beta + n * math.log(2)))))

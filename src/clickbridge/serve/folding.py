@@ -1,7 +1,7 @@
-"""Takes the events of a store into a MODEL: `clickbridge update MODEL --from STORE`, and before events are dropped.
+"""Adds the events of a store to a MODEL: `clickbridge update MODEL --from STORE`, and before old events are deleted.
 
-The model remembers how far it has read, so nothing is taken in twice. Events that were undone are left out; what a
-model other than `online:` has learned already stays learned.
+The model stores how far it has read, so no event is added twice. Events that were undone are left out. But if a model
+other than `online:` has already learned an event, undoing it has no effect on the model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from clickbridge.serve.store import Store
 
 @dataclass(frozen=True)
 class Folded:
-    """What a MODEL took in: events up to which number, how many pages of them."""
+    """What was added to a MODEL: the number of the last event, and the number of pages."""
 
     spec: str
     events: int
@@ -29,7 +29,7 @@ class Folded:
 
 
 def fold(path: Path, store: Store, engine: Engine | None = None) -> Folded:
-    """Takes in everything the store has beyond what the MODEL knows; the folder is replaced in one step."""
+    """Adds all events that the MODEL does not have yet. The folder is replaced in one step."""
     with kept_for_writing(path, KIND):
         if load(path).name == Online.name:
             served = Served(path.name, path, store)
@@ -47,7 +47,7 @@ def fold(path: Path, store: Store, engine: Engine | None = None) -> Folded:
 
 
 def learned(model: Model, pages: list[Event], store: Store, last: int, engine: Engine | None = None) -> Model:
-    """The model after some pages, marked as having read up to number `last`."""
+    """The model after learning some pages, marked as having read up to number `last`."""
     records = [page.impression for page in pages if page.query or page.query_id]
     if records:
         model.update(records, engine=engine)

@@ -1,4 +1,4 @@
-"""A person taken out of a service's store: what they asked, saw and clicked."""
+"""Removes a person from a service's store: what they searched for, saw and clicked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clickbridge.wording import agree, count_of
 
 @dataclass(frozen=True)
 class ForgottenFeedback:
-    """What was taken out; `left` is what is found of the person afterwards, asked anew."""
+    """What was removed. `left` counts what is still found of the person afterwards, in a new query."""
 
     events: int
     answers: int
@@ -18,7 +18,7 @@ class ForgottenFeedback:
 
     @property
     def line(self) -> str:
-        """The proof, and what it cannot cover."""
+        """One line that says what was removed, and what could not be."""
         return (
             f"forgotten: {count_of(self.events, 'event')} and {count_of(self.answers, 'answer')} that they clicked; "
             f"checked: {count_of(self.left, 'event')} of this user {agree(self.left, 'are')} left. "

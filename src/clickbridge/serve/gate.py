@@ -1,4 +1,4 @@
-"""What every request passes: its id, the key, the rate, the clock, the log line and the headers of the answer."""
+"""The steps for every request: its id, key, rate limit and timing, the log line, and the headers of the answer."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Gate:
 
 
 def needed(path: str) -> str:
-    """The scope that a path asks for."""
+    """The scope that a path needs."""
     if path.startswith(FEEDBACK):
         return "feedback"
     return "admin" if ADMIN.fullmatch(path) else "rank"
@@ -118,7 +118,7 @@ def _given_key(headers: dict[bytes, bytes]) -> str | None:
 
 
 def refused_for(error: Exception, request_id: str) -> Refused:
-    """What went wrong, as an answer. What nobody expected is in the log, with the id of the request."""
+    """The answer for an error. Unexpected errors are written to the log, with the id of the request."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, StoreError):

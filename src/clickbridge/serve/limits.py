@@ -1,4 +1,4 @@
-"""How much of anything one request may bring. Every input has a limit, so that no request can take the service down."""
+"""The limits of a request. Every input has one, so that no request can bring the service down."""
 
 MAX_BODY = 2 << 20
 """Bytes of a body."""

@@ -1,4 +1,5 @@
-"""Lists for people: ranked or found, filtered, with pins and blocks, from one model or from two of an experiment."""
+"""Result lists: re-ranked or searched, filtered, with pins and blocks, from one model or from the two of an
+experiment."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ SPARE = 50
 
 
 def rank_list(service: Service, request: RankRequest) -> dict[str, Any]:
-    """The documents of a request, in order."""
+    """Re-ranks the documents of a request."""
     started = time.perf_counter()
     documents, user = documents_of(request), service.user(request.user)
     asked = parse_filter(request.filter) if request.filter else None
@@ -56,7 +57,7 @@ def rank_list(service: Service, request: RankRequest) -> dict[str, Any]:
 def search_list(
     service: Service, query: str, k: int, model: str | None, filter: str | None, user: str | None
 ) -> dict[str, Any]:
-    """The best documents of the collection, with what to show of them."""
+    """Searches the collection. The results have titles and snippets."""
     started, who = time.perf_counter(), service.user(user)
     asked = parse_filter(filter) if filter else None
 
@@ -82,7 +83,7 @@ def _answered(
     make: Callable[[Served], Ordered],
     started: float,
 ) -> tuple[Served, dict[str, Any]]:
-    """The list of one model or, where the request names none and two are compared, of both."""
+    """The list of one model or, if the request names none and an experiment runs, of both."""
     experiment = service.experiment if model is None else None
     served = service.live.get(model if experiment is None else experiment.first)
     name, version = served.name, served.version
@@ -100,7 +101,8 @@ def _answered(
 
 
 def passing(fitted: Fitted, documents: Sequence[Document | str], asked: Filter) -> list[Document | str]:
-    """The documents that match: known ones by the fields that the model keeps, others by those they bring."""
+    """The documents that match a filter: known ones by the fields stored in the model, others by those in the
+    request."""
     known = all(name in fitted.display.fields for name in asked)
     mask = fitted.display.matching(asked, len(fitted.catalogue)) if known else None
     numbers = fitted.catalogue.numbers
@@ -120,7 +122,7 @@ def passing(fitted: Fitted, documents: Sequence[Document | str], asked: Filter) 
 
 
 class Available:
-    """Documents that a pin may bring in: those of the collection that pass the filter."""
+    """The documents that a pin may add: those of the collection that pass the filter."""
 
     def __init__(self, fitted: Fitted, allowed: Array | None) -> None:
         self._numbers, self._allowed = fitted.catalogue.numbers, allowed

@@ -1,7 +1,7 @@
-"""The models that answer now. A swap is one assignment; whoever ranks with the old one finishes with it.
+"""The models in use. Replacing one is a single assignment; requests that use the old one finish with it.
 
-Events reach the models in the store's order, whichever process wrote them: after each commit, and every moment for
-those of other workers. So all workers come to the same state.
+Models learn events in the order of the store, whichever process wrote them: after each commit, and regularly for those
+of other workers. So all workers reach the same state.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Live:
         return next(iter(self.paths))
 
     def get(self, name: str | None) -> Served:
-        """A model by its name; the first without one."""
+        """A model by its name; the first one if no name is given."""
         found = self.models.get(self.first if name is None else name)
         if found is None:
             raise Refused(404, "unknown_model", f"no model {name!r}; there are {', '.join(self.paths)}", "model")
         return found
 
     def get_or_first(self, name: str | None) -> Served:
-        """For protocols whose clients must name some model of their own."""
+        """Like `get`, but unknown names give the first model, for protocols whose clients must name some model."""
         return self.get(name if name in self.models else None)
 
     def states(self) -> list[dict[str, Any]]:
@@ -51,14 +51,14 @@ class Live:
     # --- loading and swapping --------------------------------------------------------------------
 
     def open(self) -> None:
-        """Loads what is not loaded yet."""
+        """Loads all models that are not loaded yet."""
         for name in self.paths:
             if name not in self.models:
                 self.load(name)
 
     def load(self, name: str) -> Served:
-        """Loads a model aside, has it take in the store, and puts it in place. One that does not verify raises, and the
-        old one stays."""
+        """Loads a model in the background, adds the events of the store, and puts it in place. If verification fails,
+        an error is raised and the old model stays."""
         path = self.paths[name]
         self._stamps[name] = stamp(path)
         fresh = Served(name, path, self.store)
@@ -72,7 +72,7 @@ class Live:
         return fresh
 
     def changed(self) -> list[str]:
-        """Models whose folder holds another version than the one that answers."""
+        """The models whose folder has another version than the one in use."""
         out = []
         for name, served in self.models.items():
             now = stamp(self.paths[name])
@@ -90,7 +90,7 @@ class Live:
     # --- events ----------------------------------------------------------------------------------
 
     def learn(self, events: Sequence[Event]) -> None:
-        """Takes in events that were just stored; where others came between, those too."""
+        """Learns events that were just stored, and others that came in between."""
         if not events:
             return
         with self._turn:
@@ -101,7 +101,7 @@ class Live:
                     served.learn(events)
 
     def catch_up(self) -> None:
-        """Takes in what other workers stored."""
+        """Learns what other workers stored."""
         with self._turn:
             last = self.store.last()
             for served in self.models.values():

@@ -1,6 +1,6 @@
-"""Counts for Prometheus: traffic, and signs that a model no longer fits what people ask.
+"""Metrics for Prometheus: traffic, and signs that a model no longer fits what people search for.
 
-With several workers the counts of all are added up, through files in a folder that the first process makes.
+With several workers, the counts of all are added up, through files in a folder that the first process creates.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Metrics:
 
 
 class Drift:
-    """How far questions have moved from what a model was fitted on: unseen queries, words that nobody typed before,
-    documents that it does not know, lists without any score."""
+    """How much searches differ from what a model was fitted on: new queries, new words, unknown documents, lists
+    without any score."""
 
     def __init__(self, metrics: Metrics, name: str, keys: Sequence[str]) -> None:
         self._words = {word for key in keys for word in key.split()}

@@ -1,10 +1,11 @@
-"""Retraining aside, and promotion with care: `serve --update-every 1h` runs this as a process of its own.
+"""Retrains a model in the background and promotes it if it is not worse: `serve --update-every 1h` runs this in a
+separate process.
 
-The latest fifth of the new pages is the jury. A candidate learns the others; only if it orders the jury's pages at
-least as well as the model that answers now does a model that learned them all take its place. The old one stays next to
-it, as `MODEL.previous`, for a rollback. After a rollback nothing is promoted until someone updates the model by hand.
+The latest fifth of the new pages is the test set. A candidate learns the other pages. If it ranks the test pages at
+least as well as the live model, a model that has learned all pages replaces the live one. The old model is kept as
+`MODEL.previous`, for a rollback. After a rollback nothing is promoted until someone updates the model by hand.
 
-Clicks fall on what the live model shows first, so the comparison leans to its side: what is promoted has earned it.
+People click what the live model shows first, so the comparison favours the live model.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ FEWEST = 20
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a candidate: `promoted`, `worse`, `too few`, `nothing new` or `rolled back`."""
+    """The result for a candidate: `promoted`, `worse`, `too few`, `nothing new` or `rolled back`."""
 
     outcome: str
     pages: int = 0
@@ -47,12 +48,12 @@ class Verdict:
 
 
 def previous_of(path: Path) -> Path:
-    """Where the model is that answered before."""
+    """The folder of the previous model."""
     return path.with_name(path.name + ".previous")
 
 
 def retrain(path: Path, store: Store) -> Verdict:
-    """Learns what is new, aside, and puts it in place if it does not lose."""
+    """Learns new events in the background, and puts the new model in place if it is not worse."""
     with kept_for_writing(path, KIND):
         model = load(path)
         if isinstance(model, Online):  # it has learned already: what is saved is what answers
@@ -79,13 +80,13 @@ def retrain(path: Path, store: Store) -> Verdict:
 
 
 def judged(pages: list[Event]) -> list[Event]:
-    """The latest pages with clicks on some of their results, but not on all."""
+    """The latest pages that have both clicked and unclicked results."""
     usable = [p for p in pages if p.results and p.query and 0 < len({*p.clicks} & {*p.results}) < len(p.results)]
     return usable[len(usable) - round(JURY * len(usable)) :] if round(JURY * len(usable)) else []
 
 
 def quality(fitted: Fitted, jury: list[Event]) -> float:
-    """Mean nDCG@5 of the jury's pages, in the model's order."""
+    """The mean nDCG@5 of the test pages in the model's order."""
     lists = [
         ResultList(p.event_id, p.query, list(p.results or ()), [float(d in p.clicks) for d in p.results or ()])
         for p in jury
@@ -95,13 +96,13 @@ def quality(fitted: Fitted, jury: list[Event]) -> float:
 
 
 def was_rolled_back(path: Path, read_up_to: int, store: Store) -> bool:
-    """Whether the model that answered before had read more than the one that answers now."""
+    """Whether the model was rolled back: the previous one had read more events than the present one."""
     previous = previous_of(path)
     return previous.exists() and taken_in(load(previous).fitted.applied, store.id) > read_up_to
 
 
 def roll_back(path: Path) -> None:
-    """Puts the previous model in place, and the present one where that was: a second call takes the first one back."""
+    """Swaps the previous model and the present one. A second call reverses this."""
     previous = previous_of(path)
     with kept_for_writing(path, KIND):
         old, now = load(previous).fitted, load(path).fitted
@@ -110,7 +111,7 @@ def roll_back(path: Path) -> None:
 
 
 def main() -> None:
-    """One model of the service that the environment describes, by name; prints the verdict."""
+    """Retrains one model of the service, which is configured by the environment. Prints the result."""
     config = Config.from_environment()
     try:
         with closing(Store(config.store)) as store:

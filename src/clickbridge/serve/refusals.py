@@ -1,4 +1,4 @@
-"""One shape for everything that is refused: `{"error": {"code", "message", "field"?}, "request_id"}`."""
+"""The form of all errors: `{"error": {"code", "message", "field"?}, "request_id"}`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN = 200
 
 
 class Refused(Exception):
-    """A request that is answered with an error, and which."""
+    """An error to answer a request with."""
 
     def __init__(
         self,
@@ -31,12 +31,12 @@ class Refused(Exception):
 
 
 def busy(message: str, code: str = "busy", seconds: int = 1) -> Refused:
-    """Nothing is wrong with the request: it should come again."""
+    """The request is fine, but should be sent again later."""
     return Refused(503, code, message, headers={"Retry-After": str(seconds)})
 
 
 def invalid(error: ValidationError) -> Refused:
-    """What does not fit its schema: the first thing wrong, and where."""
+    """The error for a body that does not fit its schema: the first problem, and its field."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or None
     more = error.error_count() - 1

@@ -1,5 +1,5 @@
-"""Pins and blocks: what an editor wants first for a query, and never. A file with one rule per line, read again when it
-changes:
+"""Pins and blocks: the documents that an editor wants first for a query, or never. They are in a file with one rule per
+line, which is read again when it changes:
 
     {"query": "ny pizza", "pin": ["d2", "d7"], "block": ["d9"]}
     {"query": "*", "block": ["d13"]}
@@ -29,7 +29,7 @@ class Rule:
 
 
 class Rules:
-    """The rules of a file; a file that cannot be read leaves those of before."""
+    """The rules of a file. If the file cannot be read, the earlier rules stay."""
 
     def __init__(self, path: str | None) -> None:
         self._path = None if path is None else Path(path)
@@ -56,7 +56,8 @@ class Rules:
             raise InputError(f"{self._path} cannot be read: {error.strerror}") from None
 
     def apply(self, query: str, ordered: Ordered, available: Container[str] | None = None) -> Ordered:
-        """Blocked documents out, pinned ones first. A pin that is not in the list is put there if it is `available`."""
+        """Removes blocked documents and puts pinned ones first. A pinned document that is not in the list is added if
+        it is `available`."""
         if not self._rules:
             return ordered
         own, every = self._rules.get(normalise_query(query), Rule()), self._rules.get(EVERY, Rule())

@@ -17,7 +17,7 @@ GRACE = 10
 
 
 def run(config: Config) -> None:
-    """Serves until it is stopped. What can be refused is refused before the port is taken."""
+    """Runs the service until it is stopped. Invalid options are refused before the port is opened."""
     config.check()
     Keys(config.key_file)
     Store(config.store).close()
