@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class _Package(ModuleType):
-    """The function and the package share a name; this is both, whichever was asked for first."""
+    """The function and the package have the same name. This class makes the package callable."""
 
     def __call__(
         self,

@@ -1,5 +1,5 @@
-"""Who is compared: specs, which are fitted in processes of their own, and models of the caller's, fitted or not, which
-run in this one."""
+"""The models to compare: specs, which are fitted in processes of their own, and the caller's model objects, fitted or
+not, which run in this process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Entrant = str | Model | Fitted | Scorer | Score
 
 
 def entrants(models: Sequence[Entrant] | Mapping[str, Entrant] | str, baseline: str) -> dict[str, Entrant]:
-    """Everyone once by name, the baseline among them; a spec that does not exist stops before anything is learned."""
+    """All models by name, each once, including the baseline. An unknown spec is refused before anything is learned."""
     if isinstance(models, str):
         models = models.split(",")
     if isinstance(models, Model | Fitted) or is_own(models):
@@ -50,7 +50,7 @@ def entrants(models: Sequence[Entrant] | Mapping[str, Entrant] | str, baseline: 
 
 
 def _name(model: Any) -> str:
-    """A spec as it is; a model by its spec and the settings that were changed, as pls(dim=300)."""
+    """The name of a spec is the spec; that of a model is its spec with changed settings, such as pls(dim=300)."""
     if isinstance(model, str):
         return model
     if isinstance(model, Fitted):
@@ -64,7 +64,7 @@ def _name(model: Any) -> str:
 
 
 def _changed(model: Model) -> dict[str, Any]:
-    """Settings of a model and its parts that are not the defaults."""
+    """The settings of a model and its parts that differ from the defaults."""
     own = {n: getattr(model, n) for n, s in model.declared().items() if getattr(model, n) != s.default}
     for part in getattr(model, "parts", ()):
         own |= {f"{part.name}.{name}": value for name, value in _changed(part).items()}
@@ -78,7 +78,7 @@ def own_trial(
     lists: Sequence[ResultList],
     engine: Engine | None = None,
 ) -> Trial:
-    """A model of the caller's, run here. One that is not fitted is fitted as a copy: the caller's stays as it is."""
+    """Runs a model object of the caller. An unfitted one is copied before it is fitted."""
     start = time.perf_counter()
     if isinstance(model, Model) and "fitted_" not in model.__dict__:
         fitted = fitted_of(copy.deepcopy(model).fit(graph, engine=engine))

@@ -1,4 +1,4 @@
-"""What one asks first of a log, in numbers: the papers' Table 1 and more."""
+"""Statistics of a log: the papers' Table 1 and more."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAIN = {
     "components": "connected components",
     "isolated_queries": "queries that share no document",
 }
-"""What most people ask, in plain words."""
+"""The statistics that most people need, with plain labels."""
 PAPER = {
     "queries_with_clicks": "n^x",
     "documents_with_clicks": "n^y",

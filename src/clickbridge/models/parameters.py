@@ -10,7 +10,7 @@ from clickbridge.settings import Setting, Settings, declared_in, grouped
 
 
 class Parameters:
-    """Takes the settings of its `Settings` by keyword and only stores them; `settings` checks them."""
+    """Takes settings as keyword arguments and only stores them. The property `settings` checks them."""
 
     name: ClassVar[str]
     about: ClassVar[str]
@@ -26,7 +26,7 @@ class Parameters:
 
     @classmethod
     def _help(cls) -> str:
-        """What `help` shows: the class's own text, its name in a spec, and every setting under its heading."""
+        """The docstring that `help` shows: the class's own text, its name in a spec, and all settings by group."""
         own = inspect.cleandoc(str(cls.__dict__.get("__doc__") or getattr(cls, "about", "")))
         named = f"In a spec: `{cls.name}`, {cls.about}." if hasattr(cls, "about") else ""
         return "\n\n".join(part for part in (own, named, *grouped(cls.declared().values())) if part)
@@ -64,15 +64,15 @@ class Parameters:
 
     @classmethod
     def setting_names(cls) -> list[str]:
-        """The names of its settings."""
+        """The names of this model's settings."""
         return list(cls.declared())
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """The settings by name, as scikit-learn has them."""
+        """The settings by name, as in scikit-learn."""
         return {name: getattr(self, name) for name in self.declared()}
 
     def set_params(self, **params: object) -> Self:
-        """Checks and stores; what is fitted already stays as it is."""
+        """Checks and stores settings. They apply to the next fit; what is fitted already stays as it is."""
         declared = self.declared()
         for name, value in params.items():
             if name not in declared:
@@ -85,7 +85,7 @@ class Parameters:
 
     @property
     def settings(self) -> Any:
-        """The settings as they now are, checked and frozen."""
+        """The current settings, checked, as an object that cannot be changed."""
         return self.Settings(**{name: getattr(self, name) for name in self.declared()})
 
     def __repr__(self) -> str:

@@ -1,10 +1,9 @@
 """Regularised mapping to latent structures (Wu et al. 2013, Section 4; Wu et al. 2012): sparse maps of bounded
 row length, learned by alternating over the two sides.
 
-As printed, the objective's optimum is a useless point: with iterations all rows turn to one direction and the
-score becomes mere feature mass. So the default decorrelates the latent dimensions before each threshold
-(`numerics/rmls.py`); `docs/models/rmls.md` shows the experiment and the settings that give the printed
-algorithm.
+As printed, the objective has a useless optimum: over the iterations all rows turn to one direction, and the score
+only depends on how heavy the features are. So by default the latent dimensions are decorrelated before each threshold
+(`numerics/rmls.py`). `docs/models/rmls.md` shows the experiment and the settings for the printed algorithm.
 """
 
 from __future__ import annotations
@@ -69,12 +68,12 @@ class FittedRMLS(FittedLatent):
 
     @property
     def map_density(self) -> float:
-        """Share of non-zeros in both maps."""
+        """The share of non-zero numbers in both maps."""
         return map_density(*(m for space in self.spaces for m in (space.l_x, space.l_y)))
 
     def relearned(self, features: Features, space: Space, dim: int, engine: Engine, start: Any = None) -> Space:
-        """A space learned from other rows of the same features, with as many passes as were chosen; `start` is an
-        L_y to begin from."""
+        """Learns a space from other rows of the same features, with the chosen number of passes. `start` is an L_y to
+        start from."""
         return last_of(self._passes(features, space, dim, engine, start)).space
 
     def _passes(self, features: Features, space: Space, dim: int, engine: Engine, start: Any) -> Iterator[Pass]:
@@ -82,7 +81,7 @@ class FittedRMLS(FittedLatent):
         return passes(features, space.q_columns, space.d_columns, dim, s, steps, engine, start)
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """New click features, then passes from the old maps."""
+        """Computes click features again, then more passes, starting from the old maps."""
         s = self.settings
         check_updatable(self.model, s, change)
         features, queries = updated_features(self.features, self.queries, change, s, self.field_weights, self.encode)
@@ -97,7 +96,8 @@ class FittedRMLS(FittedLatent):
 class RMLS(LatentModel):
     """PLS for large logs, with sparse maps: `RMLS(dim=300).fit(graph)`.
 
-    Of each row of a map only a small share of the numbers is kept, `density`. All views are side by side in one space.
+    Regularised mapping to latent structures: each row of a map keeps only a small share of its numbers, the setting
+    `density`. All views share one space. Use it if PLS takes too much memory or time.
 
     Examples
     --------
@@ -198,7 +198,7 @@ class RMLS(LatentModel):
         )
 
     def plans_on(self, study: Study) -> list[dict[str, object]]:
-        """What each plan would cost, without running it; the one `fit` would take is first."""
+        """Estimates the cost of each plan without running it. The first one is the plan that `fit` would use."""
         s: RMLSSettings = self.settings
         graph, study = study.graph, self.on(study)
         _, features, (columns,) = self.learn_features(study, ["&".join(self.groups(graph))], super().choose(study))
@@ -210,7 +210,7 @@ class RMLS(LatentModel):
 
 
 def scores_of_rows(fitted: FittedLatent, rows: sparse.csr_array, candidates: Candidates, engine: Engine) -> Array:
-    """As `fitted.scores`, up to rounding, for lists whose queries' features are known: the same lists are scored after
+    """Like `fitted.scores`, up to rounding, for lists whose query features are known. The same lists are scored after
     every pass, and one product for all of them takes a tenth of the time."""
     images, items = mapped(rows, fitted.spaces, "q_columns", "l_x", sparse.issparse(fitted.images)), candidates.items
     known = items >= 0
@@ -223,7 +223,7 @@ def scores_of_rows(fitted: FittedLatent, rows: sparse.csr_array, candidates: Can
 
 
 def last_of(made: Iterable[Pass], watch: Callable[[str], None] = silent) -> Pass:
-    """The last pass; the maps of the others are let go."""
+    """The last pass. The maps of the other passes are freed."""
     for now in made:
         watch(now.line)
     return now

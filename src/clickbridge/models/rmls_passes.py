@@ -1,6 +1,7 @@
-"""The passes of RMLS over both sides (13, Algorithm 2), by whichever plan costs least, with a line of report for each.
+"""The passes of RMLS over both sides (13, Algorithm 2), with the cheapest plan and one line of report for each pass.
 
-From features and settings to maps, nothing kept: `fit`, early stopping, updates and the bounds all iterate here.
+These functions take features and settings, return maps and keep no state. `fit`, early stopping, updates and `bounds`
+all use them.
 """
 
 from __future__ import annotations
@@ -141,8 +142,8 @@ def _is_threshold(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Pass:
-    """The maps after a pass, held by the engine; the objective and its relative change; the plan; and every pass so far
-    in numbers."""
+    """The maps after a pass, held by the engine; the objective and its relative change; the plan; and the numbers of
+    every pass so far."""
 
     columns: tuple[Array, Array]
     held: tuple[Any, Any]
@@ -155,18 +156,18 @@ class Pass:
 
     @property
     def report(self) -> dict[str, float]:
-        """This pass in numbers."""
+        """The numbers of this pass."""
         return self.trace[-1]
 
     @cached_property
     def space(self) -> Space:
-        """The maps in this process: fetched when they are asked for."""
+        """The maps in this process. They are fetched from the engine only when needed."""
         maps = [m if isinstance(m, SparseRows) else sparse_rows(m) for m in map(self.engine.fetch, self.held)]
         return Space(*self.columns, maps[0], maps[1], self.alignment.astype(np.float32), self.change)
 
     @property
     def line(self) -> str:
-        """For who watches."""
+        """One line of progress."""
         now = self.report
         return (
             f"rmls iteration {now['iteration']}: effective rank {now['effective_rank']:.0f} in {len(self.alignment)} "
@@ -176,7 +177,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Problem:
-    """W = X' R Y by its factors, and how many latent dimensions are looked for."""
+    """W = X' R Y, given by its factors, and the number of latent dimensions to learn."""
 
     x: sparse.csr_array
     r: sparse.csr_array
@@ -191,7 +192,7 @@ class Problem:
             for f, c in ((features.query_features, q_columns), (features.doc_features, d_columns))
         )
         r = sparse.csr_array(weighted_responses(features.responses, s.mean), dtype=np.float32)
-        # W of unit scale: thresholds do not depend on how many queries there are.
+        # W is scaled to unit size, so that thresholds do not depend on the number of queries.
         if s.shrink != "absolute" and r.nnz:
             r = sparse.csr_array(r / np.float32(r.data.mean()))
         if s.balance:
@@ -211,7 +212,7 @@ class Problem:
         )  # fmt: skip
 
     def rows(self, plan: Plan) -> tuple[ProductRows, ProductRows]:
-        """The rows of W (for queries) and of W' (for documents) as a plan wants them."""
+        """The rows of W (for queries) and of W' (for documents) in the form that a plan needs."""
         x, r, y = self.x, self.r, self.y
         if plan.name == "factors":
             x_t, y_t, r_t = (sparse.csr_array(m.T) for m in (x, y, r))
@@ -237,7 +238,7 @@ class Problem:
             return _in_ball(rng, n, dim, s.theta_y)
         if s.shrink != "density":
             return rng.standard_normal((n, dim), dtype=np.float32)
-        # As sparse as what follows: each row has its few numbers in random places.
+        # As sparse as the maps of later passes: each row has a few numbers at random positions.
         k = kept(s.density, dim)
         columns = np.sort(rng.integers(0, dim, (n, k)), axis=1)
         values = rng.standard_normal((n, k), dtype=np.float32)
@@ -248,7 +249,7 @@ class Problem:
 
 
 def _in_ball(rng: np.random.Generator, n: int, dim: int, radius: float) -> Array:
-    """Rows drawn evenly from the ball of the constraint |l_u| <= theta."""
+    """Rows drawn uniformly from the ball of the constraint |l_u| <= theta."""
     rows = rng.standard_normal((n, dim), dtype=np.float32)
     lengths = radius * rng.random(n) ** (1.0 / max(dim, 1)) / np.maximum(np.linalg.norm(rows, axis=1), 1e-30)
     return rows * lengths.astype(np.float32)[:, None]
@@ -258,8 +259,8 @@ def passes(
     features: Features, q_columns: Array, d_columns: Array, dim: int, s: RMLSSettings, iterations: int, engine: Engine,
     start: Maps | None = None, checkpoints: Checkpoints | None = None,
 ) -> Iterator[Pass]:  # fmt: skip
-    """At most `iterations` passes, until the objective hardly changes; `start` is an L_y to begin from. With
-    `checkpoints` each pass is kept, and the first to come is the last one that was kept."""
+    """Runs at most `iterations` passes, until the objective hardly changes. `start` is an L_y to start from. With
+    `checkpoints` each pass is saved, and a restarted run continues after the last one saved."""
     problem = Problem.of(features, q_columns, d_columns, dim, s)
     plan = choose(problem.sizes(s, iterations), engine.memory, s.plan, engine.name == "local")
     columns, dense = (q_columns, d_columns), plan.name == "w-dense"
@@ -315,7 +316,7 @@ def _keep(checkpoint: Checkpoint, now: Pass) -> None:
 
 
 def _restored(checkpoint: Checkpoint, columns: tuple[Array, Array], plan: str, engine: Engine) -> Pass | None:
-    """The pass that was kept, to the bit."""
+    """The pass that was saved, equal to the last bit."""
     state = checkpoint.read()
     if state is None:
         return None
@@ -328,7 +329,7 @@ def _half(
     rows: ProductRows, other: Any, threshold: float, theta: float, dim: int, s: RMLSSettings, dense: bool,
     engine: Engine, with_gram: bool = False,
 ) -> tuple[Half, Survey]:  # fmt: skip
-    """New rows of a side, and a survey of them."""
+    """The new rows of one side, and statistics of them."""
     mode = MODES[s.shrink]
     value = kept(s.density, dim) if mode == DENSITY else threshold
     how = Shrinkage(mode, float(value), theta, s.norm_power, s.decorrelate)
@@ -348,5 +349,5 @@ def _penalty(s: RMLSSettings, of_x: Survey, of_y: Survey) -> float:
 
 
 def map_density(*maps: SparseRows) -> float:
-    """Share of non-zeros."""
+    """The share of non-zero numbers."""
     return sum(m.nnz for m in maps) / max(sum(m.shape[0] * m.width for m in maps), 1)
