@@ -25,13 +25,12 @@ import ray
 from ray.cluster_utils import Cluster
 from scipy import sparse
 
-from clickbridge import MPLS, PLS, RMLS, ClickGraph, example_graph, read_docs, read_log
+from clickbridge import MPLS, PLS, RMLS, ClickGraph, Walk, example_graph, read_docs, read_log
 from clickbridge.engines.local import Local
 from clickbridge.engines.ray import Ray
 from clickbridge.io.secret import Secret
 from clickbridge.numerics.rmls import RELATIVE, FactoredRows, FormedRows, Shrinkage, half_iteration
 from clickbridge.numerics.svd import ProductOperator, randomised_svd
-from clickbridge.numerics.walk import backward_walk
 from clickbridge.simulate.scale import write_log
 
 DIM, PASSES, STORE = 40, 4, 80 << 20
@@ -194,11 +193,9 @@ def main() -> None:
         report["svd maps"] = float(np.abs(one.u * one.s @ one.v[:50].T - two.u * two.s @ two.v[:50].T).max() / two.s[0])
         ours, theirs = learned(engine), learned(local)
         report["models"] = {name: float(np.abs(ours[name] - theirs[name]).max()) for name in ours}
-        half = rows(5, 3000, 3000, 0.001)
-        graph = sparse.csr_array(half + half.T, dtype=np.float64)
-        walks = [backward_walk(graph, np.arange(500), 0.8, 3, 1e-6, e) for e in (engine, local)]
-        one_walk, two_walks = ([w.indptr.tobytes(), w.indices.tobytes(), w.data.tobytes()] for w in walks)
-        report["walk to the bit"] = one_walk == two_walks
+        model = Walk().fit(example_graph())
+        one_walk, two_walks = (model.rank_many(model.queries_.keys * 40, engine=e) for e in (engine, local))
+        report["walk to the bit"] = any(one_walk) and one_walk == two_walks
         rng = np.random.default_rng(0)
         queries, images = (rng.standard_normal((n, 16), dtype=np.float32) for n in (300, 30_000))
         tops = [e.top_k(queries, images, 7, None) for e in (engine, local)]

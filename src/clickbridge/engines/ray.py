@@ -175,6 +175,12 @@ class Ray:
             weakref.finalize(of, self._shards.pop, key, None)
         return self._shards[key]
 
+    def _sent(self, value: Any) -> Any:
+        """A value in the store. One that may be asked of again, as a model by the next lists, is sent once."""
+        put = self._cluster().put
+        lives = getattr(type(value), "__weakrefoffset__", 0) != 0
+        return self._shared(value, lambda: put(value), "sent") if lives else put(value)
+
     def _matrix(self, a: sparse.csr_array) -> tuple[list[Any], list[shards.Blocks], list[int]]:
         def make() -> tuple[list[Any], list[shards.Blocks], list[int]]:
             blocks = shards.cut(a.indptr, self.workers) or [[(0, 0)]]
@@ -318,7 +324,7 @@ class Ray:
 
     def by_rows(self, work: Callable[..., Any], n_rows: int, *shared: Any) -> list[Any]:
         bounds = shards.even_bounds(n_rows, self.workers, 1)
-        put = [self._cluster().put(value) for value in shared]
+        put = [self._sent(value) for value in shared]
         tasks = [self._run(shards.rows_done, i, work, *ends, *put) for i, ends in enumerate(pairwise(bounds))]
         return self._get(tasks)
 

@@ -292,9 +292,9 @@ class Model(Parameters):
         """
         return self.fitted.rerank(query, doc_ids, scores)
 
-    def rerank_lists(self, lists: Sequence[ResultList]) -> list[Ranking]:
-        """As `rerank`, for many lists at once."""
-        return self.fitted.rerank_lists(lists)
+    def rerank_lists(self, lists: Sequence[ResultList], *, engine: Engine | None = None) -> list[Ranking]:
+        """As `rerank`, for many lists at once, on an engine if one is given."""
+        return self.fitted.rerank_lists(lists, engine=engine)
 
     def rank(self, query: str, k: int = 10) -> Ranking:
         """Searches the whole collection.
@@ -313,9 +313,9 @@ class Model(Parameters):
         """
         return self.fitted.rank(query, k)
 
-    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
-        """As `rank`, for many queries at once."""
-        return self.fitted.rank_many(queries, k)
+    def rank_many(self, queries: Sequence[str], k: int = 10, *, engine: Engine | None = None) -> list[Ranking]:
+        """As `rank`, for many queries at once, on an engine if one is given."""
+        return self.fitted.rank_many(queries, k, engine=engine)
 
     def falls_back(self, query: str) -> bool:
         """Whether the model knows nothing about this query and gives the answer of a simpler model."""
