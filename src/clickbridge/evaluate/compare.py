@@ -112,7 +112,7 @@ def compare(
     save_dir : str or Path, optional
         A folder that keeps what specs ranked for later calls.
     engine : Engine, optional
-        Limits of threads and memory for each fit. They do not change what is learned.
+        Where specs and models are fitted, as `Local(threads=2)`. Lists are re-ranked in the process of the trial.
     progress : function of a str and an int, optional
         Told what is being done.
     command : str
