@@ -73,7 +73,8 @@ class NotSupported(ClickbridgeError):
 
 
 class EngineError(ClickbridgeError):
-    """The engine that was asked for is not there: no cluster, no card, or not what it needs."""
+    """The engine that was asked for is not there (no cluster, no card, or not what it needs), or has too little memory
+    for the work."""
 
 
 class SettingError(ClickbridgeError):

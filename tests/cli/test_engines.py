@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -197,3 +198,40 @@ def test_an_engine_by_its_plain_values(monkeypatch: pytest.MonkeyPatch) -> None:
     for engine in engines:
         values = json.loads(json.dumps(in_plain_values(engine)))
         assert repr(engine_named(**values)) == repr(engine)
+
+
+# --- plans -----------------------------------------------------------------------------------------
+
+
+def test_plans_of_parts(call: Run, tiny: Path) -> None:
+    line = ("fit", tiny / "graph", "--model", "bm25+pls", "--dim", "2", "--plan")
+    shown = call(*line)
+    assert shown.code == 0
+    head, *rows = shown.out.splitlines()
+    assert head.split()[:2] == ["part", "plan"]
+    assert [row.split()[:2] for row in rows] == [["bm25", "little"], ["pls", "block"]]
+    assert "each is for learning a part once" in shown.err
+    assert [row["part"] for row in call(*line, "--json").json] == ["bm25", "pls"]
+
+
+def test_what_does_not_fit_is_refused(call: Run, tiny: Path) -> None:
+    for words in (("--plan",), ("--out", tiny / "new")):
+        refused = call("fit", tiny / "graph", "--model", "pls", "--memory", "100", *words)
+        assert (refused.code, refused.out) == (1, "")
+        assert "GiB and may use 9.31e-08: raise --memory, lower dim" in refused.err
+    assert not (tiny / "new").exists()
+
+
+def test_a_plan_for_a_card_that_is_not_there(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    line = ("fit", tiny / "graph", "--model", "rmls", "--engine", "gpu", "--memory", "80GiB")
+    shown = call(*line, "--plan", "--json")
+    assert shown.code == 0
+    assert {row["name"] for row in shown.json} == {"w-sparse", "w-dense", "factors"}
+    assert shown.err == (
+        "the GPU cannot be used: CuPy is not installed; pip install 'clickbridge[gpu]', or use --engine local; "
+        "this plan is for a card with 80 GiB, as --memory says\n"
+    )
+    refused = call(*line, "--out", tiny / "new")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith("clickbridge: the GPU cannot be used")

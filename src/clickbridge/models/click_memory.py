@@ -35,6 +35,7 @@ class FittedClickMemory(Fitted):
 class ClickMemory(Model):
     """Subclasses say which fitted class answers from the clicks."""
 
+    light = True
     Settings: ClassVar[type[Counting]] = Counting
 
     def learn(self, study: Study, choices: Choices) -> Fitted:

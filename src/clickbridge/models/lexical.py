@@ -155,6 +155,7 @@ class FittedLexical(FittedImages):
 class LexicalModel(Model):
     """What lexical models share; each has a formula."""
 
+    light = True
     Settings = LexicalSettings
     fitted_type: ClassVar[type[Fitted]] = FittedLexical
 

@@ -55,6 +55,8 @@ class Model(Parameters):
     paper: ClassVar[str]
     fitted_type: ClassVar[type[Fitted]]
     """The class of what it learns; `load` makes one."""
+    light: ClassVar[bool] = False
+    """Whether learning it costs little more than to go through the clicks or the texts once."""
 
     @property
     def spec(self) -> str:
@@ -165,7 +167,13 @@ class Model(Parameters):
 
     def plans_on(self, study: Study) -> list[dict[str, object]]:
         """The plans of a kind of model that has some."""
-        raise NotSupported(f"{self.spec} has no plan of its cost; rmls, pls, mpls, lsi-dt and lsi-qd have one")
+        cost = f"{self.spec} costs little: it has no plan" if self.light else f"{self.spec} has no plan of its cost"
+        raise NotSupported(f"{cost}; rmls, pls, mpls, lsi-dt and lsi-qd, and what is made of them, have one")
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether `plans` can say what learning would cost."""
+        return type(self).plans_on is not Model.plans_on
 
     def update(
         self,

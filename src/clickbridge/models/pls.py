@@ -269,9 +269,11 @@ def kept_steps(study: Study | None, *work: Any) -> Checkpoint | None:
 
 
 def fitting_plan(sizes: Sequence[Factors], precision: str, engine: Engine, name: str) -> Plan:
-    """What decompositions cost; refused where they do not fit in memory. A cluster and a card have their own."""
-    budget = engine.memory if engine.name == "local" else inf
-    return checked(svd_plan(sizes, np.dtype(precision).itemsize, budget), budget, name)
+    """What decompositions cost; refused where they do not fit in memory. A cluster has its own, and a card of any size
+    takes them by tiles."""
+    room = engine.memory if engine.name == "local" else getattr(engine, "card_memory", inf)
+    plan = svd_plan(sizes, np.dtype(precision).itemsize, room)
+    return checked(plan, room, name) if engine.name == "local" else plan
 
 
 def weighted_responses(responses: sparse.csr_array, mean: bool) -> sparse.csr_array:
