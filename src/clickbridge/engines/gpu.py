@@ -38,7 +38,13 @@ class Gpu(OnCard):
     store : str
         How RMLS keeps its maps on the card: float32 or bfloat16. Sums are float32 in any case.
     card : object, optional
-        What stands in for the card, in tests.
+        What stands in for the card, in tests and in the example.
+
+    Examples
+    --------
+    >>> from clickbridge.engines.emulation import Emulation
+    >>> Gpu(threads=2, memory=1 << 30, card=Emulation())
+    Gpu(threads=2, memory=1073741824, store='float32')
     """
 
     name = "gpu"
