@@ -48,8 +48,8 @@ def _models() -> str:
 
 def _entry(name: str) -> str:
     found = getattr(clickbridge, name)
-    if name == "evaluate":
-        from clickbridge.evaluate.single import evaluate as found
+    if inspect.ismodule(found):  # its text shows how it is called
+        return f"### {name}\n\n{_text(found)}"
     if not inspect.isclass(found):
         return f"### {name}\n\n    {name}{_signature(found)}\n\n{_text(found)}"
     lines = [line for member in _members(found) if (line := _member(found, member))]
@@ -85,7 +85,7 @@ def _first(text: str | None) -> str:
     return " ".join((text or "").split("\n\n")[0].split())
 
 
-SECTION = re.compile(r"^(Parameters|Returns|Examples)\n-+\n", re.MULTILINE)
+SECTION = re.compile(r"^(Parameters|Returns|Examples|Settings)\n-+\n", re.MULTILINE)
 
 
 def _text(found: Any) -> str:
@@ -114,7 +114,7 @@ def _listed(body: str, name: str) -> str:
     for line in body.strip("\n").splitlines():
         if not line.startswith(" "):
             term, _, kind = line.partition(" : ")
-            lines.append(f"- `{term}`" + (f", {kind}" if kind else "") if name == "Parameters" else f"- {line}")
+            lines.append(f"- `{term}`" + (f", {kind}" if kind else "") if name != "Returns" else f"- {line}")
         else:
             lines[-1] += f"{' ' if ': ' in lines[-1] else ': '}{line.strip()}"
     return "\n".join(lines)

@@ -28,10 +28,10 @@ ELSEWHERE = {
 }
 """Files outside `docs` that are pages of the site."""
 START = ["install.md", "tutorial.md", "quickstart.md", "first-ranking.md", "demo.md"]
-REFERENCE = ["settings.md", "formats.md", "views.md", "text.md", "api.md"]
+REFERENCE = ["commands.md", "settings.md", "formats.md", "views.md", "text.md", "api.md"]
 EXPLANATION = [
     "term-mismatch.md", "s-functions.md", "hold_back.md", "which-model.md", "preferences.md", "skernels.md",
-    "bounds.md", "similar-queries.md", "benchmarks.md", "running-benchmarks.md", "reproduction.md",
+    "bounds.md", "similar-queries.md", "quality.md", "benchmarks.md", "running-benchmarks.md", "reproduction.md",
     "reproduction/*/tables.md", "papers.md", "errata.md", "future-work.md", "architecture.md",
 ]  # fmt: skip
 PROJECT = ["contributing.md", "changes.md"]

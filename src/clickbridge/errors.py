@@ -1,4 +1,4 @@
-"""One exception tree. A message is one line: what was expected, what came, what to do about it.
+"""The exceptions of clickbridge. A message is one line: what was expected, what was found, what to do about it.
 
 Errors are raised where data enters and translated once, at the edge: the command line prints the line
 and exits with `exit_code`.
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def shown(value: Any, most: int = 80) -> str:
-    """A value from outside as a message shows it: escaped, and cut off where it is long."""
+    """An input value as shown in a message: escaped, and shortened if it is long."""
     if isinstance(value, str | bytes) and len(value) > most:
         return f"{value[:most]!r}… ({len(value):,} characters)"
     text = repr(value)
@@ -17,15 +17,15 @@ def shown(value: Any, most: int = 80) -> str:
 
 
 def shown_names(names: list[str], most: int = 20) -> str:
-    """Names from outside, as of columns: not all where there are many, none of them long."""
+    """Names from the input, such as columns, as shown in a message: shortened, and only the first if there are many."""
     cut = [name if len(name) <= 40 else f"{name[:40]}…" for name in names[:most]]
     return ", ".join([*cut, f"… ({len(names):,} in all)"] if len(names) > most else cut)
 
 
 class ClickbridgeError(Exception):
-    """Anything clickbridge refuses to do.
+    """The base class of all errors that clickbridge raises on purpose.
 
-    Options are written as on the command line. In Python they read as the arguments that they are there.
+    Messages name options as on the command line. In Python they are shown as the names of arguments.
 
     Examples
     --------
@@ -53,31 +53,31 @@ _OPTION = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)( ?)")
 
 
 class InputError(ClickbridgeError):
-    """Data that came in is not what its format promises."""
+    """Input data does not have the expected format."""
 
 
 class ArtifactError(ClickbridgeError):
-    """A GRAPH or MODEL folder is missing, damaged, locked, of a newer format, or something else."""
+    """A GRAPH or MODEL folder is missing, damaged, locked, of a newer format, or not such a folder."""
 
 
 class MissingPart(ClickbridgeError):
-    """A GRAPH lacks a part that was asked for."""
+    """A GRAPH lacks a part that a model or function needs, such as result pages."""
 
 
 class NotFitted(ClickbridgeError, AttributeError):
-    """A model was used before `fit`. Also an AttributeError, so that `hasattr` works."""
+    """A model was used before `fit`. This is also an AttributeError, so that `hasattr` works."""
 
 
 class NotSupported(ClickbridgeError):
-    """A model cannot do what was asked of it."""
+    """A model does not support this operation."""
 
 
 class EngineError(ClickbridgeError):
-    """The engine that was asked for is not there (no cluster, no card, or not what it needs), or has too little memory
-    for the work."""
+    """The requested engine is not available (there is no cluster, no GPU, or a library is missing), or has too little
+    memory for the work."""
 
 
 class SettingError(ClickbridgeError):
-    """A setting, option or spec has a value outside its documented range."""
+    """A setting, option or spec has an invalid value."""
 
     exit_code = 2

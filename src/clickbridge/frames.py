@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 class Frame(Protocol):
-    """What a data frame is here: something that gives its columns to Arrow."""
+    """A data frame: any object that exports its columns through Arrow, such as pandas, Polars and Arrow tables."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
 Value = str | int | float | None
-"""What a table that we print or give away has in a cell."""
+"""The value of a table cell."""
 
 
 class Table(Protocol):
-    """What pandas and Polars frames and Arrow tables have in common: one of them is what `to_frame` gives."""
+    """The type that `to_frame` returns: a pandas or Polars data frame, or an Arrow table."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
@@ -42,7 +42,7 @@ BATCH = 65_536
 
 
 def is_frame(value: object) -> bool:
-    """Whether a value is a table: a pandas or Polars frame, an Arrow table, or anything that gives Arrow columns."""
+    """Whether a value is a data frame: pandas, Polars, an Arrow table, or anything else that exports Arrow columns."""
     return hasattr(value, "__arrow_c_stream__") or _is_pandas(value) or type(value).__name__ == "LazyFrame"
 
 
@@ -51,7 +51,7 @@ def _is_pandas(value: object) -> bool:
 
 
 def arrow_table(frame: Any, what: str = "the frame") -> pa.Table:
-    """A frame as an Arrow table. An index of rows is left out, unless it has a name."""
+    """Converts a frame to an Arrow table. A row index is left out, unless it has a name."""
     import pyarrow as pa
 
     if hasattr(frame, "collect") and not hasattr(frame, "__arrow_c_stream__"):
@@ -71,8 +71,8 @@ def arrow_table(frame: Any, what: str = "the frame") -> pa.Table:
 
 
 def renamed(table: pa.Table, columns: Mapping[str, str], known: Sequence[str], what: str) -> pa.Table:
-    """The table under our names; `columns` maps ours to theirs. `known` are the names that can be mapped; without
-    any, all can be."""
+    """The table with our column names. `columns` maps our names to those of the frame. `known` are the names that can
+    be mapped; if it is empty, all can be."""
     for ours, theirs in columns.items():
         if known and ours not in known:
             raise SettingError(f"columns renames {', '.join(known)}; got {ours!r}")
@@ -80,13 +80,13 @@ def renamed(table: pa.Table, columns: Mapping[str, str], known: Sequence[str], w
             has = ", ".join(table.column_names)
             raise InputError(f"{what} has no column {theirs!r} for {ours}; it has {has}")
     ours_of = {theirs: ours for ours, theirs in columns.items()}
-    # A column of theirs that has one of our names, and was not meant, gives way.
+    # A column that has one of our names but was not mapped to it is dropped.
     kept = [name for name in table.column_names if name in ours_of or name not in columns]
     return table.select(kept).rename_columns([ours_of.get(name, name) for name in kept])
 
 
 def frame_rows(table: pa.Table, ids: Collection[str] = IDS) -> Iterator[dict[str, Any]]:
-    """Rows as dicts of Python values. Ids that a missing value turned into floating point are whole numbers again."""
+    """Rows as dicts of Python values. Ids that became floats because of a missing value become integers again."""
     import pyarrow as pa
 
     names = table.column_names
@@ -103,7 +103,8 @@ def frame_rows(table: pa.Table, ids: Collection[str] = IDS) -> Iterator[dict[str
 
 
 def column_values(column: pa.Array) -> list[Any]:
-    """Python values; times in nanoseconds lose what a datetime cannot hold (without pandas PyArrow refuses)."""
+    """A column as Python values. Times in nanoseconds are rounded to what a datetime can hold, since PyArrow refuses
+    them without pandas."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
@@ -113,8 +114,8 @@ def column_values(column: pa.Array) -> list[Any]:
 
 
 def make_frame(columns: Mapping[str, Sequence[object]], kind: str | None = None) -> Table:
-    """Columns as a frame: a pandas one where pandas is installed, else Polars, else an Arrow table; or what `kind`
-    says: pandas, polars or arrow."""
+    """Makes a data frame from columns: pandas if it is installed, else Polars, else an Arrow table. `kind` chooses one:
+    "pandas", "polars" or "arrow"."""
     if kind is not None and kind not in KINDS:
         raise SettingError(f"a frame is one of {', '.join(KINDS)}; got {kind!r}")
     if kind in ("pandas", "polars") and find_spec(kind) is None:
@@ -126,7 +127,7 @@ def make_frame(columns: Mapping[str, Sequence[object]], kind: str | None = None)
 
 
 def html_table(rows: Sequence[Mapping[str, object]]) -> str:
-    """A small table for notebooks. Text is escaped; numbers have four places."""
+    """A small HTML table for notebooks. Text is escaped; numbers have four decimals."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "".join("<tr>" + "".join(_cell(row.get(name)) for name in names) + "</tr>" for row in rows)
@@ -139,6 +140,6 @@ def _cell(value: object) -> str:
 
 
 def frame_of_rows(rows: Sequence[Mapping[str, object]], kind: str | None = None) -> Table:
-    """Dicts as a frame; what a row lacks is missing there."""
+    """Makes a data frame from dicts. Missing keys become missing values."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     return make_frame({name: [row.get(name) for row in rows] for name in names}, kind)

@@ -100,7 +100,9 @@ class Setting:
 
 
 def _written(value: Any) -> str:
-    """A dict or a list as a setting of text writes it: `{"title": 3}` is `title:3`, `[1, 0.5]` is `1,0.5`."""
+    """A value as a setting of text writes it: `{"title": 3}` is `title:3`, `[1, 0.5]` is `1,0.5`, .1 is `0.1`."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
     if isinstance(value, Mapping):
         return ",".join(f"{name}:{number}" for name, number in value.items())
     if isinstance(value, list | tuple):
@@ -147,16 +149,11 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        declared = declared_in(type(self))
-        for name, own in declared.items():
+        for name, own in declared_in(type(self)).items():
             object.__setattr__(self, name, own.check(getattr(self, name)))
-        if getattr(self, "as_printed", False):
-            for name, value in self.printed.items():
-                if getattr(self, name) == declared[name].default:
-                    object.__setattr__(self, name, value)
 
     printed: ClassVar[Mapping[str, Any]] = {}
-    """What a paper has instead of our defaults."""
+    """What a paper has instead of our defaults: a model takes these with `as_printed`, where nothing else is given."""
 
 
 def declared_in(kind: type[Settings]) -> dict[str, Setting]:

@@ -1,4 +1,4 @@
-"""The records that cross layers. Ids are text at the edges; integers exist only inside."""
+"""The records that all parts of clickbridge use. Ids are text in the interface; integers are only used internally."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Id = TypeVar("Id", str, str | None)
 
 
 def as_id(value: Id) -> Id:
-    """An id as text: a whole number is taken as its digits."""
+    """An id as text. An integer becomes its digits."""
     return str(value) if type(value) is int else value
 
 
 def as_ids(values: list[str]) -> list[str]:
-    """Ids as text; the same list where the first is text already."""
+    """Ids as text; the same list if the first one is text already."""
     return values if not values or type(values[0]) is str else [as_id(value) for value in values]
 
 
@@ -31,22 +31,22 @@ def check_ids(what: str, ids: object) -> None:
 
 @dataclass(slots=True)
 class Impression:
-    """One search: a query, the page of results that was shown, and what was clicked.
+    """One search: a query, the result page that was shown, and what was clicked.
 
     Parameters
     ----------
     query : str
-        What was typed. Empty where the query is known by `query_id` alone.
+        What was typed. Empty if the query has only a `query_id`.
     results : list of str, or None
-        Ids of the documents in the order they were shown; None where that is not known.
+        Ids of the documents in the order they were shown; None if that is not known.
     clicks : list of str
         Ids of the clicked documents, each once.
     query_id : str, optional
-        The query's id where it has no text.
+        The query's id, if it has no text.
     user : str, optional
-        Who searched.
+        The id of the person who searched.
     time : float, optional
-        When, in seconds since 1970.
+        The time of the search, in seconds since 1970.
 
     Examples
     --------
@@ -75,9 +75,20 @@ class Impression:
 
 @dataclass(slots=True)
 class PairCount:
-    """One row of a table of clicks: a query, a document, how often it was clicked (and shown).
+    """One row of a table of clicks: a query, a document, and how often it was clicked (and shown).
 
-    For logs without result pages. `query_id`, `user` and `time` are as in `Impression`.
+    Use it for logs without result pages.
+
+    Parameters
+    ----------
+    query, doc_id : str
+        What was typed, and the id of the clicked document.
+    clicks : int
+        How often the document was clicked for this query.
+    impressions : int, optional
+        How often it was shown.
+    query_id, user, time : optional
+        As in `Impression`.
 
     Examples
     --------
@@ -99,16 +110,16 @@ class PairCount:
 
 @dataclass(slots=True)
 class Document:
-    """A document: its id, its text by field, and dense vectors by name if it has some.
+    """A document: its id, its text by field and, if it has any, dense vectors by name.
 
     Parameters
     ----------
     doc_id : str
-        Its id, as in the log.
+        The id of the document, as in the log.
     fields : mapping of str to str
-        Text by field. `title`, `name` and `heading` count more than others where nothing is learned.
+        Text by field. If field weights are not learned, `title`, `name` and `heading` count more than other fields.
     vectors : mapping of str to sequence of float, optional
-        Vectors of your own, for views `dense:NAME`.
+        Your own vectors by NAME, for views `dense:NAME`.
 
     Examples
     --------
@@ -155,9 +166,9 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ranking(Sequence[Hit]):
-    """Documents by falling score; may be empty. Behaves like a list of (doc_id, score).
+    """A ranked list of documents, best first. It may be empty. It behaves like a list of (doc_id, score).
 
-    Prints as a table, also in a notebook.
+    It prints as a table, also in a notebook.
 
     Examples
     --------
@@ -175,7 +186,7 @@ class Ranking(Sequence[Hit]):
     """The title of a document by its id. It is asked only when titles are: most rankings are used without."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy takes its own titles along, and not all that the model has."""
+        """A copy has only the titles of its own documents, not all those of the model."""
         return Ranking, (self.hits, dict(zip(self.doc_ids, self.titles, strict=True)).get)
 
     def __len__(self) -> int:
@@ -189,26 +200,27 @@ class Ranking(Sequence[Hit]):
 
     @property
     def doc_ids(self) -> list[str]:
-        """The ids, best first."""
+        """The ids of the documents, best first."""
         return [hit.doc_id for hit in self.hits]
 
     @property
     def scores(self) -> list[float]:
-        """The scores, falling; -inf for a document without one."""
+        """The scores, highest first; -inf for a document without a score."""
         return [hit.score for hit in self.hits]
 
     @property
     def titles(self) -> list[str]:
-        """What to show next to the ids; empty where the model knows no title."""
+        """The titles of the documents; empty if the model does not know a title."""
         return ["" if self.title is None else self.title(hit.doc_id) or "" for hit in self.hits]
 
     def rows(self) -> list[dict[str, Value]]:
-        """`rank`, `doc_id`, `score` and `title` of each document."""
+        """One dict per document, with `rank`, `doc_id`, `score` and `title`."""
         shown = zip(self.hits, self.titles, strict=True)
         return [{"rank": i, "doc_id": h.doc_id, "score": h.score, "title": t} for i, (h, t) in enumerate(shown, 1)]
 
     def to_frame(self, kind: str | None = None) -> Table:
-        """The rows as a data frame: pandas where it is installed, else Polars or Arrow; `kind` chooses one of them."""
+        """A data frame with one row per document: pandas if it is installed, else Polars, else Arrow. `kind` chooses
+        "pandas", "polars" or "arrow"."""
         rows = self.rows()
         return make_frame({name: [row[name] for row in rows] for name in ("rank", "doc_id", "score", "title")}, kind)
 
@@ -223,12 +235,19 @@ class Ranking(Sequence[Hit]):
         return html_table(self.rows()) if self.hits else "<p>no documents</p>"
 
 
+class SimilarQueries(list[tuple[str, float]]):
+    """Queries and their similarity, most similar first: a list that shows as a table in a notebook."""
+
+    def _repr_html_(self) -> str:
+        return html_table([{"query": q, "similarity": s} for q, s in self]) if self else "<p>no similar queries</p>"
+
+
 @dataclass(frozen=True, slots=True)
 class FeaturePair:
-    """A word of the query, as typed, and one of the document that met in a model, and what that was worth.
+    """A word of the query, as typed, a word of the document, and what the pair contributes to the score.
 
-    Other features are said in words, too: "…izz…" are letters inside a word, "clicks after “ny pizza”" are those of
-    another query.
+    Other features are described in words, too: "…izz…" are letters inside a word, "clicks after “ny pizza”" are clicks
+    for another query.
     """
 
     query_feature: str
@@ -244,8 +263,8 @@ class FeaturePair:
 class Explanation:
     """Why a document has its score: a sum over pairs of a word of the query and a word of the document.
 
-    `pairs` are the strongest, `rest` is all others together. `pairs[i].taught_by` names the clicks behind a pair. It
-    prints as a table.
+    `pairs` are the strongest pairs, `rest` is the sum of all others. `pairs[i].taught_by` names the clicks that a pair
+    was learned from. It prints as a table.
 
     Examples
     --------
@@ -262,7 +281,7 @@ class Explanation:
     rest: float
 
     def rows(self) -> list[dict[str, str]]:
-        """One row per pair: its share of the score, the two words, and the first of what taught it."""
+        """One dict per pair: its share of the score, the two words, and the first of the clicks it was learned from."""
         return [
             {
                 "share": f"{pair.share:.0%}",
@@ -292,13 +311,13 @@ class ResultList:
     Parameters
     ----------
     query_id, query : str
-        The query's id, under which runs and judgments name it, and its text.
+        The query's id, as in runs and judgments, and its text.
     results : list of str
-        Ids of the documents, in the order they came.
+        Ids of the documents, in their incoming order.
     labels : list of float, optional
-        Grades, one for each result; 0 is bad.
+        Grades, one for each result; 0 means not relevant.
     scores : list of float, optional
-        Scores of the engine that made the list.
+        Scores of the search engine that made the list, one for each result.
     vectors : mapping of str to sequence of float, optional
         Dense vectors of the query by name.
 
@@ -325,7 +344,7 @@ LogRecord = Impression | PairCount | Document
 
 
 def check_records(log: object, docs: object) -> None:
-    """Refuses the path of a file where what is read from it is needed."""
+    """Refuses the path of a file where records are needed."""
     for name, given in (("log", log), ("docs", docs)):
         if isinstance(given, str | PathLike):
             raise InputError(f"{name} must be records, not a path: give read_{name}({str(given)!r})")
@@ -342,15 +361,15 @@ OPAQUE = "\x1f"
 
 
 def query_key(query: str, query_id: str | None) -> str:
-    """A query's identity: its normalised text; where there is none, its id as one opaque token."""
+    """The key of a query: its normalised text or, if it has none, its id as one opaque token."""
     return query or OPAQUE + (query_id or "")
 
 
 def text_of_key(key: str) -> str:
-    """The text of a query; empty for one known by its id alone."""
+    """The text of a query; empty if it has only an id."""
     return "" if key.startswith(OPAQUE) else key
 
 
 def edge_name(key: str) -> str:
-    """How a query is called outside: by its text, or by its id where it has none."""
+    """The name of a query as users see it: its text, or its id if it has no text."""
     return key.removeprefix(OPAQUE)

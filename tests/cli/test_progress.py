@@ -14,6 +14,7 @@ from rich.progress import Progress
 
 from clickbridge import ClickGraph, Document, Impression, build_model, read_log
 from clickbridge.cli.console import STEP, Steps, TimeLeftColumn
+from clickbridge.models.registry import MODELS, WRAPPERS
 
 
 @pytest.fixture
@@ -57,12 +58,26 @@ def graph() -> ClickGraph:
     return ClickGraph.build(log, docs)
 
 
-@pytest.mark.parametrize("spec", ["bm25", *LATENT, "robust:bm25", "mart:bm25+pls", "auto"])
-def test_every_long_fit_tells_who_watches(spec: str, graph: ClickGraph) -> None:
+COUNTS_ONLY = {"given", "cos-click", "walk"}
+"""These count clicks once and have learned: there are no steps to tell of, only that they have begun."""
+BY_WRAPPER = {"robust": "robust:bm25", "online": "online:bm25", "rrf": "rrf:bm25+pls", "mart": "mart:bm25+pls"}
+
+
+@pytest.mark.parametrize("name", [*MODELS, *WRAPPERS])
+def test_every_fit_tells_who_watches(name: str, graph: ClickGraph) -> None:
     lines: list[str] = []
-    settings = {"dim": 5} if spec in LATENT else {"budget": "5s"} if spec == "auto" else {}
+    settings = {"dim": 5} if name in LATENT else {"budget": "5s"} if name == "auto" else {}
+    spec = BY_WRAPPER.get(name, name)
     build_model(spec, settings).fit(graph, watch=lines.append)
-    assert any(STEP.search(line) or re.search(r"iteration \d", line) for line in lines), lines
+    assert lines[0] == f"fitting {spec} on {graph.n_queries:,} queries and 80 documents"
+    stepwise = any(STEP.search(line) or re.search(r"iteration \d", line) for line in lines)
+    assert stepwise == (name not in COUNTS_ONLY), lines
+
+
+def test_choosing_the_weight_of_added_words_is_told(graph: ClickGraph) -> None:
+    lines: list[str] = []
+    build_model("expansion").fit(graph, watch=lines.append)
+    assert lines[-1] == "expansion: choosing the weight of added words on held-back clicks"
 
 
 def test_reading_a_log_says_how_much_of_it(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pydoc
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -41,9 +42,21 @@ SHOWN_ELSEWHERE = {"read_run", "Evaluation", "Comparison", "Client", "ServedRank
 @pytest.mark.parametrize("name", [name for name in clickbridge.__all__ if name != "__version__"])
 def test_every_public_name_has_an_example_that_runs(name: str) -> None:
     """They run in test_doc_examples."""
-    found = single.evaluate if name == "evaluate" else getattr(clickbridge, name)
+    found = getattr(clickbridge, name)
     if name not in SHOWN_ELSEWHERE and not (inspect.isclass(found) and issubclass(found, Exception)):
         assert ">>> " in (inspect.getdoc(found) or "")
+
+
+def test_help_of_evaluate_teaches_though_it_is_a_package() -> None:
+    shown = pydoc.render_doc(clickbridge.evaluate, renderer=pydoc.plaintext)
+    head = shown.partition("PACKAGE CONTENTS")[0]
+    assert "Re-ranks judged lists with a fitted model" in head
+    assert all(word in head for word in ("Parameters", "measures : str or sequence of str", "Returns", ">>> found["))
+    signature = inspect.signature(clickbridge.evaluate)
+    assert signature.parameters["measures"].annotation == "str | Sequence[str]"
+    called = ", ".join(str(p.replace(annotation=p.empty)) for p in signature.parameters.values())
+    assert f"evaluate({called}) -> {signature.return_annotation}".replace("'", '"') in head
+    assert signature == inspect.signature(single.evaluate), "the package and the function behind it take the same"
 
 
 @pytest.mark.parametrize("kind", [clickbridge.Model, clickbridge.Fitted])

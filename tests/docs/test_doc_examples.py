@@ -14,7 +14,7 @@ from clickbridge.models.registry import TABLES
 
 ROOT = Path(clickbridge.__file__).parent
 WITH_EXAMPLES = [
-    ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
+    ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
     for path in sorted(ROOT.rglob("*.py"))
     if ">>> " in path.read_text(encoding="utf8")
 ]

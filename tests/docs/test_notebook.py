@@ -48,9 +48,11 @@ def outputs_of(cells: list[str], folder: Path) -> list[dict[str, Any]]:
 def test_the_page_runs_in_a_kernel_and_shows_tables(program: Callable[[str], ModuleType], tmp_path: Path) -> None:
     cells = [block.body for block in program("run_examples").blocks(PAGE) if block.info == "python run"]
     shown = dict(zip((cell.strip().splitlines()[-1] for cell in cells), outputs_of(cells, tmp_path), strict=True))
-    for begins in ("model.rank(", "model.explain(", "evaluate(", "compare("):
-        (output,) = (own for line, own in shown.items() if line.startswith(begins))
-        assert "<table" in output["text/html"]
-        assert "object at 0x" not in output["text/plain"]
-        assert max(map(len, output["text/plain"].splitlines())) <= 120
+    for begins in ("model.rank(", "model.explain(", "model.similar_queries(", "evaluate(", "compare("):
+        outputs = [own for line, own in shown.items() if line.startswith(begins)]
+        assert outputs, begins
+        for output in outputs:
+            assert "<table" in output["text/html"]
+            assert "object at 0x" not in output["text/plain"]
+            assert max(map(len, output["text/plain"].splitlines())) <= 120
     assert shown["graph"]["text/plain"] == "ClickGraph(4 queries, 4 documents, 6 pairs)"

@@ -46,6 +46,17 @@ def test_every_page_is_in_the_navigation_once(program: Program) -> None:
     assert sorted(listed) == sorted(pages)
 
 
+def test_pages_are_where_the_readme_has_them(program: Program) -> None:
+    site = program("make_site")
+    nav = site.navigation({place.as_posix() for path, place in site.places().items() if path.suffix == ".md"})
+    readme = (ROOT / "README.md").read_text("utf8").partition("## Read on")[2]
+    lists = re.findall(r"^- \*\*(.+?)\*\*:(.*?)(?=^- |\Z|^#)", readme, re.MULTILINE | re.DOTALL)
+    assert [name for name, _ in lists] == [name for name in nav if name != "Home"]
+    for name, links in lists[:-1]:
+        for page in re.findall(r"\]\(docs/([^)#]+)", links):
+            assert page in set(site.pages_of({name: nav[name]})), f"{page} is under {name} in the README"
+
+
 def test_the_site_is_built_strictly(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "docs" / "make_site.py", tmp_path / "site"], capture_output=True, text=True

@@ -127,8 +127,8 @@ def test_the_verdict_says_who_and_how_sure(made: Comparison) -> None:
     lines = verdict(made)
     best = made["bm25+pls+lmir+cos-click"]
     assert lines[0] == f"{best.spec} ranks best: nDCG@5 {best.mean('nDCG@5'):.3f} over 60 judged queries."
-    assert "a real difference" in lines[1]
-    assert lines[-1] == "No score for some queries, whose order stays as it came: walk for 12."
+    assert "a significant difference" in lines[1]
+    assert lines[-1] == "No score for some queries, which keep their incoming order: walk for 12."
 
 
 def test_a_difference_by_chance_is_called_that(made: Comparison) -> None:
@@ -142,18 +142,18 @@ def test_what_is_close_is_said_to_be(made: Comparison) -> None:
     best = made["bm25+pls+lmir+cos-click"]
     twin = replace(best, spec="twin")
     lines = verdict(replace(made, models=[*made.models, twin]))
-    assert any(line.startswith("It is also better than pls") and "twin" not in line for line in lines)
-    assert "It cannot be told apart from twin on these queries." in lines
+    assert any(line.startswith("It is also significantly better than pls") and "twin" not in line for line in lines)
+    assert "Its difference from twin may be chance." in lines
     twins = [replace(best, spec=name) for name in ("twin", "second", "third")]
     lines = verdict(replace(made, models=[*made.models, *twins]))
-    assert "It cannot be told apart from twin, second and third on these queries." in lines
+    assert "Its difference from twin, second and third may be chance." in lines
 
 
 def test_a_baseline_that_is_best_is_marked_as_both(made: Comparison) -> None:
     own = made["bm25+pls+lmir+cos-click"]
     found = replace(made, baseline=own.spec, models=[replace(own, paired={}), made["pls"]])
     assert f'<tr class="best baseline"><td>{own.spec}</td>' in render(found)
-    assert verdict(found)[1] == "It is better than pls, beyond chance."
+    assert verdict(found)[1] == "It is significantly better than pls."
 
 
 def test_examples_are_where_the_two_differ_most(made: Comparison) -> None:

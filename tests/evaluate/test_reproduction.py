@@ -19,7 +19,7 @@ from scipy.stats import ttest_1samp
 
 from clickbridge import ClickGraph
 from clickbridge.errors import InputError, SettingError
-from clickbridge.evaluate.reproduction import claims, paper09, paper11m, paper13, rmls_runs, verdicts
+from clickbridge.evaluate.reproduction import claims, claims_of_11, paper09, paper11m, paper13, rmls_runs, verdicts
 from clickbridge.evaluate.reproduction.bench import KEPT_FITS, NO_SCORE, NOT_HERE, Data, Trial, taken
 from clickbridge.evaluate.reproduction.claims import CLAIMS
 from clickbridge.evaluate.reproduction.lab import Lab, clicks_up_to
@@ -30,7 +30,7 @@ from clickbridge.evaluate.reproduction.run import TABLES, chosen, reproduce
 from clickbridge.evaluate.reproduction.run_folder import Files, escaped, markdown
 from clickbridge.evaluate.reproduction.shelf import Shelf
 from clickbridge.models.specs import parse_spec
-from clickbridge.online.groups import rank_groups
+from clickbridge.online.groups import Move, rank_groups
 from clickbridge.types import Impression, ResultList
 
 SMALL: dict[str, Any] = {"fraction": 0.003, "dim": 30, "quick": True}
@@ -373,6 +373,13 @@ def test_verdicts() -> None:
     both = verdicts.beats_all(data, walk, [bm25, pls], test)
     assert both.word == "fails"
     assert "below PLS; level with BM25 (t-test)" in both.figures
+    absent = verdicts.beats_all(data, pls, [bm25, Line("RW", "rmls", ())], test)
+    assert absent.word == "holds"
+    assert "above BM25; no figures of RW (t-test)" in absent.figures
+    assert verdicts.higher(high, low, "against").word == "holds"
+    assert verdicts.higher(low, high, "against").word == "fails"
+    assert verdicts.higher(low, low, "against").word == "not significant"
+    assert verdicts.higher(low[:1], high, "against") == verdicts.NOT_TESTED
     few = verdicts.beats(data, pls, bm25, test, only={"0"})
     assert few == verdicts.NOT_TESTED
     assert verdicts.beats(data, pls, bm25, sign_on("nDCG@5")).figures.endswith("sign test p <.001")
@@ -381,6 +388,44 @@ def test_verdicts() -> None:
     seldom = np.array([1.0, 1.0, 1.0, -9.0])
     assert verdicts.by_sign(seldom, 0.01, "").word == "fails"
     assert verdicts.by_sign(seldom, 0.01, "", counts=True).word == "holds"
+
+
+def test_a_rise_that_chance_would_give_too() -> None:
+    """Results of rank 6 to 10 of 10 go to rank 5 or 6: they rise, and a random order lifts them as far."""
+    rng = np.random.default_rng(0)
+    found = [Move(int(before), int(rng.integers(5, 7)), 10) for before in rng.integers(6, 11, 400)]
+    data = a_week({"bm25": [0.5]})
+    condition = paper09.Condition(data, [], (), (), "")
+    data.once(("moves", paper09.PRINTED), lambda: found)
+    assert claims_of_11._moved(condition, paper09.PRINTED, 6, 20, 1.0).word == "holds"
+    assert claims_of_11._above_middle(condition, paper09.PRINTED, 6, 20).word == "not significant"
+    better = [m._replace(after=2) for m in found]
+    data = a_week({"bm25": [0.5]})
+    data.once(("moves", paper09.PRINTED), lambda: better)
+    assert claims_of_11._above_middle(condition._replace(data=data), paper09.PRINTED, 6, 20).word == "holds"
+
+
+def test_threads_and_passes_of_rmls(lab: Lab) -> None:
+    """13's Figure 2 and its passes, with the claims that belong to them."""
+    found = {t.key: t for t in reproduce(["13-F2", "13-passes"], lab)}
+    one, *_, twenty = found["13-F2"].rows
+    assert all(float(str(seconds)) > 0 for seconds in one.ours)
+    assert (one.paper, twenty.paper) == ((1380,), (277,))
+    labels = [row.label for row in found["13-passes"].rows]
+    assert "as printed, pass 1" in labels
+    assert "ours, pass 2" in labels
+    assert any(row.label.startswith("13 6.2: RMLS needs few passes") for row in found["claims"].rows)
+
+
+@pytest.mark.parametrize("key", sorted(TABLES))
+def test_every_table_can_be_made(lab: Lab, key: str) -> None:
+    """On a small log: it has figures, and its claims have verdicts."""
+    first, *rest = reproduce([key], lab)
+    assert first.key == key
+    assert any(cell not in (None, "") for row in first.rows for cell in row.ours)
+    words = {row.ours[1] for table in rest if table.key == "claims" for row in table.rows}
+    assert words <= {"holds", "fails", "not significant", "not tested"}
+    assert bool(words) == any(claim.table == key for claim in CLAIMS)
 
 
 def test_every_claim_names_a_table_that_there_is() -> None:

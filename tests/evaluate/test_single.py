@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -68,7 +70,7 @@ def test_it_prints_within_eighty_columns_and_gives_frames(model: BM25) -> None:
 def test_what_cannot_be_measured_is_said_in_one_line(model: BM25) -> None:
     with pytest.raises(NotFitted, match="fit it first"):
         clickbridge.evaluate(BM25(), LISTS)
-    with pytest.raises(SettingError, match="takes a fitted model; got str"):
+    with pytest.raises(SettingError, match=r"evaluate takes a fitted model, or .* that scores documents; got str"):
         clickbridge.evaluate("bm25", LISTS)
     with pytest.raises(InputError, match="evaluate needs judged lists"):
         clickbridge.evaluate(model, [ResultList("1", "a", ["x"])])
@@ -120,7 +122,7 @@ def test_models_by_name(small_graph: ClickGraph) -> None:
     assert [m.spec for m in found.models] == ["a", "b"]
     with pytest.raises(SettingError, match="two models are called vsm: give them names"):
         clickbridge.compare(small_graph, LISTS, [VSM(), VSM()])
-    with pytest.raises(SettingError, match="a model is a spec, a model or a fitted one; got int"):
+    with pytest.raises(SettingError, match=r"a model is a spec, a model, or .* that scores documents; got int"):
         clickbridge.compare(small_graph, LISTS, [5])  # type: ignore[list-item]
 
 
@@ -137,6 +139,84 @@ def test_statistics_of_a_graph_as_text_and_frame(small_graph: ClickGraph) -> Non
     assert found["documents"] == 5
     assert max(map(len, str(found).splitlines())) <= 80
     frame = {row["statistic"]: row["value"] for row in found.to_frame("arrow").to_pylist()}
-    assert frame["documents"] == 5.0
-    assert frame["queries_by_clicks <=10"] == sum(found["queries_by_clicks"].values())
+    assert frame["documents known"] == 5.0
+    assert frame["queries by clicks <=10"] == sum(found["queries_by_clicks"].values())
     assert "<table>" in found._repr_html_()
+
+
+def test_statistics_print_in_plain_words_and_in_the_papers_symbols_on_request(small_graph: ClickGraph) -> None:
+    plain, paper = clickbridge.stats(small_graph), clickbridge.stats(small_graph, paper=True)
+    assert dict(plain) == dict(paper), "the numbers and their names are the same"
+    symbols = ("d_x", "c_x", "N_x", "W_x", "n~y", "w_counted")
+    for shown in (str(plain), repr(plain), plain._repr_html_()):
+        assert "clicked documents per query" in shown
+        assert not any(symbol in shown for symbol in symbols)
+    assert all(symbol in str(paper) for symbol in symbols[:-1])
+
+
+# --- models from outside ---------------------------------------------------------------------------
+
+
+class Shortest:
+    """Prefers documents with short ids."""
+
+    def score(self, query: str, doc_ids: Sequence[str]) -> list[float]:
+        return [-float(len(doc_id)) for doc_id in doc_ids]
+
+
+class Named(Shortest):
+    name = "mine"
+
+
+def as_letters(query: str, doc_ids: Sequence[str]) -> np.ndarray:
+    """How many letters of the query a document's id has."""
+    return np.array([len(set(query) & set(doc_id)) for doc_id in doc_ids])
+
+
+def test_an_object_that_scores_and_a_function_are_models(small_graph: ClickGraph) -> None:
+    found = clickbridge.compare(small_graph, LISTS, [Shortest(), Named(), as_letters], measures="nDCG@1,AP")
+    assert [m.spec for m in found.models] == ["given", "Shortest", "mine", "as_letters"]
+    for name, model in (("Shortest", Shortest()), ("as_letters", as_letters)):
+        single = clickbridge.evaluate(model, LISTS, "nDCG@1,AP")
+        assert single.model == name
+        assert single.values == found[name].values
+    order = {r.query_id: sorted(r.results, key=len) for r in LISTS}
+    assert found["mine"].values == evaluate_run(order, GRADES, parse_measures("nDCG@1,AP"))
+    alone = clickbridge.compare(small_graph, LISTS, as_letters, measures="nDCG@1")  # type: ignore[arg-type]
+    assert [m.spec for m in alone.models] == ["given", "as_letters"]
+
+
+def test_a_model_from_outside_may_have_no_score(small_graph: ClickGraph) -> None:
+    for nothing in (float("nan"), -float("inf")):
+        found = clickbridge.evaluate(lambda query, doc_ids, n=nothing: [n] * len(doc_ids), LISTS, "nDCG@1")
+        assert found.answered == 0
+
+
+def test_a_model_from_outside_that_scores_wrongly_is_refused_in_one_line() -> None:
+    wanted = "one number for each of the 3 documents for 'ny pizza'"
+    for wrong in ([1.0], None, ["a", "b", "c"], [[1.0], [2.0], [3.0]]):
+        with pytest.raises(InputError, match=f"<lambda> must give {wanted}; got "):
+            clickbridge.evaluate(lambda query, doc_ids, wrong=wrong: wrong, LISTS)
+
+
+def test_a_class_is_not_a_model_yet(small_graph: ClickGraph) -> None:
+    with pytest.raises(SettingError, match=r"got the class BM25: make one of it, as BM25\(\)"):
+        clickbridge.evaluate(BM25, LISTS)
+    with pytest.raises(SettingError, match=r"got the class Shortest: make one of it, as Shortest\(\)"):
+        clickbridge.compare(small_graph, LISTS, [Shortest])
+
+
+def test_a_model_without_learn_says_what_it_lacks(small_graph: ClickGraph) -> None:
+    class Unfinished(clickbridge.Model):
+        """Only a name."""
+
+        name, about = "unfinished", "nothing yet"
+
+    with pytest.raises(NotImplementedError, match=r"^Unfinished has no learn\(study, choices\) that gives a Fitted"):
+        Unfinished().fit(small_graph)
+
+
+def test_one_judged_query_is_said_in_the_singular(small_graph: ClickGraph) -> None:
+    one = [ResultList("1", "pizza", ["ny", "pizza"], [0, 1])]
+    assert str(clickbridge.evaluate(as_letters, one)).startswith("as_letters: answers 1 of 1 judged query\n")
+    assert str(clickbridge.compare(small_graph, one, [as_letters])).startswith("1 judged query; ")

@@ -1,4 +1,4 @@
-"""Frames in and out: pandas, Arrow, and any object that gives Arrow columns, as Polars does."""
+"""Frames in and out: pandas, Polars, Arrow, and any other object that gives Arrow columns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +28,7 @@ from clickbridge import (
     read_log,
 )
 from clickbridge.frames import arrow_table, frame_of_rows, make_frame
+from conftest import skip_or_fail
 
 COLUMNS = {"query": "search_term", "doc_id": "sku"}
 LOG = {
@@ -37,7 +40,7 @@ DOCS = {"sku": [1, 2], "title": ["New York City", "Pizza by the slice"], "price"
 
 
 class Capsule:
-    """Nothing but the Arrow interface: what a Polars frame looks like from outside."""
+    """Nothing but the Arrow interface."""
 
     def __init__(self, columns: dict[str, Any]) -> None:
         self._table = pa.table(columns)
@@ -46,12 +49,19 @@ class Capsule:
         return self._table.__arrow_c_stream__(requested_schema)
 
 
+def library(name: str) -> Any:
+    """pandas or Polars; neither is required of users, and both are of a full run of the tests."""
+    if find_spec(name) is None:
+        skip_or_fail(f"{name} is not installed: install the extra [test]")
+    return import_module(name)
+
+
 def pandas_frame(columns: dict[str, Any]) -> Any:
-    return pytest.importorskip("pandas").DataFrame(columns)
+    return library("pandas").DataFrame(columns)
 
 
 def polars_frame(columns: dict[str, Any]) -> Any:
-    return pytest.importorskip("polars").DataFrame(columns)
+    return library("polars").DataFrame(columns)
 
 
 FRAMES = pytest.mark.parametrize("frame", [pa.table, Capsule, pandas_frame, polars_frame], ids=lambda f: f.__name__)
@@ -80,7 +90,7 @@ def test_times_and_pages(frame: Make) -> None:
 
 
 def test_ids_that_a_gap_made_floats_are_whole_numbers_again() -> None:
-    pandas = pytest.importorskip("pandas")
+    pandas = library("pandas")
     log = pandas.DataFrame({"query": ["a"] * 200, "doc_id": [7.0] * 199 + [None]})
     source = read_log(log)
     assert {record.doc_id for record in source} == {"7"}
@@ -155,6 +165,17 @@ def test_a_ranking_as_a_frame_and_as_text() -> None:
     assert list(Ranking().to_frame("pandas").columns) == ["rank", "doc_id", "score", "title"]
     assert str(ranking).splitlines() == ["   1  d2      3.5000  <b>Pizza", "   2  d1        -inf"]
     assert "&lt;b&gt;Pizza" in ranking._repr_html_()
+
+
+def test_results_as_polars_frames() -> None:
+    polars = library("polars")
+    frame = Ranking((Hit("d2", 3.5), Hit("d1", 1.0)), {"d2": "Pizza"}.get).to_frame("polars")
+    assert isinstance(frame, polars.DataFrame)
+    assert frame.to_dicts() == [
+        {"rank": 1, "doc_id": "d2", "score": 3.5, "title": "Pizza"},
+        {"rank": 2, "doc_id": "d1", "score": 1.0, "title": ""},
+    ]
+    assert frame_of_rows([{"a": 1}, {"b": "x"}], "polars").to_dicts() == [{"a": 1, "b": None}, {"a": None, "b": "x"}]
 
 
 def test_a_copy_of_a_ranking_has_its_titles_and_no_more() -> None:

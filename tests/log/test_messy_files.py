@@ -146,8 +146,8 @@ def test_files_that_differ_cannot_be_said_by_one_option(home: Path) -> None:
     log, docs = read_log(str(home / "pipes.txt")), read_docs(str(home / "products.csv"))
     list(log), list(docs)
     line = guessed_line(log, docs)
-    assert "pipes.txt (pipe): --columns" in line
-    assert "products.csv (cp1252, semicolon): --doc-columns" in line
+    assert "pipes.txt (delimiter pipe): --columns" in line
+    assert "products.csv (encoding cp1252, delimiter semicolon): --doc-columns" in line
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clickbridge import ClickGraph, build_model, load
+from clickbridge import RMLS, ClickGraph, build_model, load
 from clickbridge.errors import InputError
 from clickbridge.log.preference import preferences
 from clickbridge.models.factor_training import Training
@@ -32,10 +32,33 @@ def graph() -> ClickGraph:
 
 
 def test_the_switch_changes_defaults_and_leaves_what_the_user_says() -> None:
-    printed: Any = RMLSSettings(as_printed="true", beta=0.5)
+    printed: Any = RMLS(as_printed="true", beta=0.5).settings
     assert (printed.shrink, printed.decorrelate, printed.norm_power, printed.start) == ("absolute", 0.0, 0.0, "ball")
-    assert (printed.beta, printed.gamma) == (0.5, 0.001)
-    assert RMLSSettings(as_printed="false").shrink == "density"
+    assert (printed.beta, printed.gamma) == ("0.5", "auto")
+    assert RMLS(as_printed="false").settings.shrink == "density"
+
+
+@pytest.mark.parametrize("given", [{"beta": 0.1, "gamma": 0.1}, {"early_stop": False}, {"iterations": 3}])
+def test_what_the_user_says_stays_also_where_it_is_our_default(given: dict[str, Any]) -> None:
+    """However it is said: to the constructor, later, before or after the switch; and in a copy."""
+    plain = {name: getattr(RMLS().settings, name) for name in given}
+    made = [
+        RMLS(as_printed=True, **given),
+        RMLS(as_printed=True).set_params(**given),
+        RMLS(**given).set_params(as_printed=True),
+        build_model("rmls", {**given, "as_printed": True}),
+        build_model("rmls", {"as_printed": True, **given}),
+    ]
+    for model in made:
+        found: Any = model.settings
+        assert {name: getattr(found, name) for name in given} == plain
+        assert found.shrink == "absolute"
+        assert RMLS(**model.get_params()).settings == found
+        assert "shrink" not in repr(model)
+
+
+def test_the_switch_can_be_turned_back() -> None:
+    assert RMLS(as_printed=True).set_params(as_printed=False).settings == RMLS().settings
 
 
 PRINTED = [
@@ -60,7 +83,7 @@ def test_a_model_as_printed_is_another_and_survives_saving(spec: str, graph: Cli
 
 
 def test_rows_start_inside_the_ball(graph: ClickGraph) -> None:
-    s = RMLSSettings(as_printed=True, dim=8, theta_y=2.0)
+    s: Any = RMLS(as_printed=True, dim=8, theta_y=2.0).settings
     model: Any = build_model("rmls", {"as_printed": True, "dim": 8})
     study = Study(graph)
     model = model.in_language_of(study)
@@ -72,7 +95,7 @@ def test_rows_start_inside_the_ball(graph: ClickGraph) -> None:
 
 
 def test_the_objective_has_the_penalty_of_equation_4() -> None:
-    s = RMLSSettings(as_printed=True, beta=0.5, gamma=0.25)
+    s: Any = RMLS(as_printed=True, beta=0.5, gamma=0.25).settings
     l_x, l_y = (surveyed(sparse_rows(np.array([row], dtype=np.float32))) for row in ([1.0, -2.0], [4.0, 0.0]))
     assert _penalty(s, l_x, l_y) == pytest.approx(0.5 * 3 + 0.25 * 4)
     assert _penalty(RMLSSettings(), l_x, l_y) == 0.0

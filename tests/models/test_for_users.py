@@ -8,7 +8,20 @@ import logging
 import pytest
 
 import clickbridge
-from clickbridge import BM25, PLS, RMLS, VSM, ClickGraph, InputError, LinearSum, SettingError, Sum, Walk, build_model
+from clickbridge import (
+    BM25,
+    PLS,
+    RMLS,
+    VSM,
+    ClickGraph,
+    Document,
+    InputError,
+    LinearSum,
+    SettingError,
+    Sum,
+    Walk,
+    build_model,
+)
 from clickbridge.models.registry import TABLES, model_class
 
 
@@ -75,3 +88,19 @@ def test_titles_come_with_rankings(small_graph: ClickGraph) -> None:
     assert model.rerank("pizza", ["nobody", "rome"]).titles == ["Rome", ""]
     assert model.similar_documents("pizza", 1).titles != [""]
     assert [doc_id for doc_id, score in model.rank("pizza", 2)] == model.rank("pizza", 2).doc_ids
+
+
+def test_documents_suffice_for_models_of_text_and_others_say_what_they_need() -> None:
+    graph = ClickGraph.build(docs=[Document("d1", {"title": "New York"}), Document("d2", {"title": "Pizza"})])
+    assert BM25().fit(graph).rank("pizza").doc_ids == ["d2"]
+    with pytest.raises(InputError, match="build the GRAPH from a log with clicks") as refused:
+        PLS().fit(graph)
+    assert "ingest" not in str(refused.value), "that is a word of the command line"
+
+
+def test_similar_queries_are_a_list_that_a_notebook_shows_as_a_table(small_graph: ClickGraph) -> None:
+    found = PLS(dim=2).fit(small_graph).similar_queries("ny pizza", k=1)
+    assert found == [tuple(found[0])]
+    assert isinstance(found, list)
+    assert f"<td>{found[0][0]}</td>" in found._repr_html_()  # type: ignore[attr-defined]
+    assert Walk().fit(small_graph).similar_queries("unheard of")._repr_html_() == "<p>no similar queries</p>"  # type: ignore[attr-defined]

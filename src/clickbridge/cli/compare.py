@@ -139,8 +139,8 @@ def _print(found: Comparison) -> None:
     for title, rows in (("", quality), ("\n", more)):
         print_table(title, list(rows[0]), [list(row.values()) for row in rows])
     say(
-        f"{len(found.counted):,} judged queries; against {found.baseline}: ▲ better, ▼ worse, by the paired t-test at "
-        ".05 (doubled at .01); all p-values are Holm-corrected"
+        f"{count_of(len(found.counted), 'judged query')}; against {found.baseline}: ▲ better, ▼ worse, by the paired "
+        "t-test at .05 (doubled at .01); all p-values are Holm-corrected"
     )
     reused = sum(m.trial.reused for m in found.models)
     if reused:

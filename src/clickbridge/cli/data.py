@@ -179,7 +179,6 @@ def stats(
     json: Json = False,
 ) -> None:
     """Print the counts that describe a log."""
-    from clickbridge.evaluate.statistics import PAPER, PLAIN
     from clickbridge.evaluate.statistics import stats as count
     from clickbridge.graph.clickgraph import ClickGraph
 
@@ -187,12 +186,11 @@ def stats(
         report("opening", 0)
         opened = ClickGraph.open(graph)
         report("counting", 0)
-        table = count(opened)
+        table = count(opened, paper)
     if json:
         print_json(table)
     else:
-        labels = PAPER if paper else PLAIN
-        print_table(f"{graph}", ("", "value"), [(label, in_words(table[name])) for name, label in labels.items()])
+        print_table(f"{graph}", ("", "value"), [(label, in_words(value)) for label, value in table.labelled().items()])
 
 
 def simulate(

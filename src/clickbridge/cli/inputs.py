@@ -142,8 +142,9 @@ def guessed_line(*readers: LogReader | DocumentReader) -> str:
     parts = []
     for reader in readers:
         for files, options in guesses_in_words(reader.layouts.values()):
-            # What differs from file to file cannot be said by one option; it is found again.
-            found = [value for option, value in options.items() if option in UNSHARED - common]
+            # What differs from file to file cannot be said by one option; it is found again for each.
+            apart = {name.removeprefix("--"): value for name, value in options.items() if name in UNSHARED - common}
+            found = [f"{name} {value}" for name, value in apart.items()]
             words = [f"{name} {shlex.quote(value)}" for name, value in options.items() if name not in UNSHARED - common]
             own = f" ({', '.join(found)})" if found else ""
             parts.append(f"{files}{own}" + (f": {' '.join(words)}" if words else ""))

@@ -36,17 +36,17 @@ _here = threading.local()
 
 
 class Local:
-    """How much of this machine learning may use: `model.fit(graph, engine=Local(threads=2))`.
+    """Limits the threads and the memory that a fit may use: `model.fit(graph, engine=Local(threads=2))`.
 
-    Neither limit changes what is learned.
+    The limits do not change what is learned.
 
     Parameters
     ----------
     threads : int
-        0 is one for each core.
+        The number of threads. 0 means one for each core.
     memory : int
-        Bytes for working arrays. 0 is half of the machine's memory, free or not, so that decisions are the same in
-        every run.
+        Bytes for working arrays. 0 means half of the machine's memory, whether it is free or not, so that every run
+        makes the same decisions.
 
     Examples
     --------

@@ -1,4 +1,34 @@
-"""Measuring and comparing models. `clickbridge.evaluate(model, lists)` measures one: the package can be called."""
+"""Re-ranks judged lists with a fitted model and measures the result.
+
+    evaluate(model, lists, measures="nDCG@1,nDCG@3,nDCG@5,AP") -> Evaluation
+
+The model never sees a label. `compare` does the same for many models, with significance tests. The package has the
+name of its main function, and can be called as it.
+
+Parameters
+----------
+model : Model, Fitted, object or function
+    A fitted model, or its fitted value; or a model of your own: an object with `score(query, doc_ids)`, or a function
+    of the same, that gives one score for each document.
+lists : sequence of ResultList, str, Path or data frame
+    Lists with labels: objects, a LISTS file, or a frame (see `read_lists`).
+measures : str or sequence of str
+    Such as "nDCG@10, MAP, MRR, P_5, recall_10".
+
+Returns
+-------
+Evaluation
+    Means with intervals, and the value of every query.
+
+Examples
+--------
+>>> from clickbridge import BM25, ClickGraph, Document, PairCount, ResultList, evaluate
+>>> graph = ClickGraph.build([PairCount("ny pizza", "d2")], [Document("d1", {"title": "New York"}),
+...                                                          Document("d2", {"title": "Pizza"})])
+>>> found = evaluate(BM25().fit(graph), [ResultList("1", "pizza", ["d1", "d2"], [0, 1])], "nDCG@1, MRR")
+>>> found["nDCG@1"], found.coverage
+(1.0, 'answers 1 of 1')
+"""
 
 from __future__ import annotations
 
@@ -10,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from clickbridge.evaluate.own import Score, Scorer
     from clickbridge.evaluate.single import Evaluation
     from clickbridge.frames import Frame
     from clickbridge.models.fitted import Fitted
@@ -18,15 +49,15 @@ if TYPE_CHECKING:
 
 
 class _Package(ModuleType):
-    """The function and the package share a name; this is both, whichever was asked for first."""
+    """The function and the package have the same name. This class makes the package callable."""
 
     def __call__(
         self,
-        model: Model | Fitted,
+        model: Model | Fitted | Scorer | Score,
         lists: Sequence[ResultList] | str | Path | Frame,
-        measures: str = "nDCG@1,nDCG@3,nDCG@5,AP",
+        measures: str | Sequence[str] = "nDCG@1,nDCG@3,nDCG@5,AP",
     ) -> Evaluation:
-        """Measures a fitted model on judged lists: see `clickbridge.evaluate.single.evaluate`."""
+        """Re-ranks judged lists with a fitted model and measures the result: `help(clickbridge.evaluate)` says how."""
         from clickbridge.evaluate.single import evaluate
 
         return evaluate(model, lists, measures)

@@ -1,4 +1,5 @@
-"""How far training alignment may be from that on new data: Theorems 1-5 of Wu, Lu, Li (2013), 4.1-4.5 in 12.
+"""Bounds on the gap between training alignment and alignment on new data: Theorems 1-5 of Wu, Lu, Li (2013), 4.1-4.5
+in 12.
 
 A sample S has n^x queries x_i, each with n_i^y documents y_ij and responses r_ij. For maps (Lx, Ly),
 alignment = (1/n^x) sum_i (1/n_i^y) sum_j r_ij x_i' Lx Ly' y_ij, and D(S) is the largest distance between it
@@ -31,7 +32,7 @@ Array = np.ndarray[Any, Any]
 Learned = FittedPLS | FittedRMLS
 """Models whose spaces can be learned from some of their queries."""
 HELD = 0.1
-"""Share of a model's queries that `measure` puts aside."""
+"""The share of a model's queries that `measure` holds back."""
 LEAST_HELD = 10
 CHUNK = 1 << 16
 
@@ -46,7 +47,7 @@ class Constants:
 
 @dataclass(frozen=True)
 class Sample:
-    """What the theorems need to know of S; `n_y` is the harmonic mean of the n_i^y."""
+    """The sizes of S that the theorems use. `n_y` is the harmonic mean of the n_i^y."""
 
     n_x: int
     n_y: float
@@ -58,17 +59,17 @@ class Sample:
 
 
 def theorem_1(sample: Sample, constants: Constants, delta: float) -> float:
-    """Bound of D_1(S), what comes from few documents a query; holds with probability 1 - delta."""
+    """The bound of D_1(S), the part due to few documents per query. It holds with probability 1 - delta."""
     return _numerator(sample, constants, delta) / math.sqrt(sample.n_x * sample.n_y)
 
 
 def theorem_2(sample: Sample, constants: Constants, delta: float) -> float:
-    """Bound of D_2, what comes from few queries; holds with probability 1 - delta."""
+    """The bound of D_2, the part due to few queries. It holds with probability 1 - delta."""
     return _numerator(sample, constants, delta) / math.sqrt(sample.n_x)
 
 
 def theorem_3(sample: Sample, constants: Constants, delta: float) -> float:
-    """Bound of D(S) <= D_1 + D_2; both must hold, so with probability 1 - 2 delta."""
+    """The bound of D(S) <= D_1 + D_2. Both bounds must hold, so it holds with probability 1 - 2 delta."""
     return theorem_1(sample, constants, delta) + theorem_2(sample, constants, delta)
 
 
@@ -79,7 +80,7 @@ def _numerator(sample: Sample, constants: Constants, delta: float) -> float:
 
 
 def pls_constants(d: int) -> Constants:
-    """Theorem 4: maps with orthonormal columns shorten every vector, and |vec(Lx Ly')|^2 = trace(I_d)."""
+    """Theorem 4: maps with orthonormal columns never lengthen a vector, and |vec(Lx Ly')|^2 = trace(I_d)."""
     return Constants(1.0, math.sqrt(d))
 
 
@@ -113,8 +114,8 @@ def describe(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array) -> S
 
 
 def within_unit_ball(features: sparse.csr_array) -> sparse.csr_array:
-    """All rows divided by the norm of the longest, so that |x| <= 1: two unit views side by side have norm
-    sqrt(2). One divisor for all keeps the learned maps what they are, singular vectors of the same W."""
+    """All rows divided by the norm of the longest, so that |x| <= 1: two unit views side by side have norm sqrt(2).
+    Since the divisor is the same for all rows, the learned maps are still singular vectors of the same W."""
     squares = np.asarray(features.multiply(features).sum(axis=1)).ravel()
     longest = math.sqrt(float(squares.max(initial=0.0)))
     return sparse.csr_array(features / longest) if longest > 0 else features
@@ -139,7 +140,7 @@ def alignment(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, l_x
 
 
 def _images(features: sparse.csr_array, maps: Maps) -> Any:
-    """Sparse where the maps are."""
+    """The images; sparse if the maps are."""
     if isinstance(maps, SparseRows):
         return sparse.csr_array(features @ maps.csr)
     return csr_times_dense(features, np.ascontiguousarray(maps))
@@ -161,7 +162,7 @@ def largest_gap(
     seed: int = 0,
     engine: Engine | None = None,
 ) -> float:
-    """The largest difference of alignment between two sets of responses over all orthonormal maps of d columns:
+    """The largest difference of alignment between two sets of responses, over all orthonormal maps with d columns:
     sup |trace(Ly' (W - W')' Lx)| is the sum of the first d singular values of W - W'."""
     difference = sparse.csr_array(averaged(r) - averaged(other))
     operator = ProductOperator(x, difference, y, np.float64, engine)
@@ -177,7 +178,7 @@ def rows_of(matrix: sparse.csr_array, keep: Array) -> sparse.csr_array:
 
 @dataclass(frozen=True)
 class Bound:
-    """One latent space: its sample, constants and bound, and the gap that was measured."""
+    """The result for one latent space: its sample, constants and bound, and the measured gap."""
 
     model: str
     dim: int
@@ -198,12 +199,13 @@ class Bound:
 
     @property
     def says_nothing(self) -> bool:
-        """The bound allows an expected alignment of zero, or exceeds the 2 R B that no gap can exceed."""
+        """Whether the bound is useless: it allows an expected alignment of zero, or is above 2 R B, the largest
+        possible gap."""
         return self.bound >= min(self.training, 2 * self.sample.R * self.constants.B)
 
     @property
     def queries_needed(self) -> float:
-        """Queries at which the bound would come down to the training alignment."""
+        """The number of queries at which the bound would equal the training alignment."""
         return self.sample.n_x * (self.bound / self.training) ** 2 if self.training > 0 else math.inf
 
     def as_dict(self) -> dict[str, Any]:
@@ -244,14 +246,14 @@ def _of_model(model: Learned, delta: float, seed: int, engine: Engine) -> Iterat
 
 
 def held_queries(keys: list[str], seed: int) -> Array:
-    """Which tenth of the queries is put aside: by a hash of the text, so that it is the same every time."""
+    """The tenth of the queries that is held back, chosen by a hash of the text, so that it is always the same."""
     salt = seed.to_bytes(4, "little")
     return np.array([zlib.crc32(salt + key.encode()) < HELD * 2**32 for key in keys], dtype=bool)
 
 
 def measure(model: Learned, space: Space, held: Array, delta: float, name: str, engine: Engine) -> Bound:
-    """The maps are learned again without the held-back queries, features as `fit` left them, and the alignment
-    of those maps is measured on both."""
+    """Learns the maps again without the held-back queries, with the features of `fit`, and measures their alignment on
+    both parts."""
     x = within_unit_ball(sparse.csr_array(model.query_features[:, space.q_columns]))
     y = within_unit_ball(sparse.csr_array(model.doc_features[:, space.d_columns]))
     train, aside = (rows_of(model.responses, keep) for keep in (~held, held))
@@ -273,7 +275,7 @@ def measure(model: Learned, space: Space, held: Array, delta: float, name: str, 
 
 
 def _relearn(model: Learned, space: Space, rows: Array, engine: Engine) -> Space:
-    """The space learned from some of the model's queries, maps unscaled."""
+    """The space learned from some of the model's queries, before scaling."""
     some = replace(
         model.features,
         query_features=sparse.csr_array(model.query_features[rows]),

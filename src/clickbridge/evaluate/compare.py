@@ -1,8 +1,8 @@
-"""All named models learned from one GRAPH, run over the same lists, measured, and tested against a baseline.
+"""Fits several models on one GRAPH, re-ranks the same lists with each, measures them and tests them against a baseline.
 
-Each model is fitted as `fit` fits it (tuning goes through `hold_back`, never through the lists) in a process
-of its own. What it ranked is kept under `save_dir` by a key over all it depends on: a second call learns only
-what changed, and an interrupted one loses only the model that was running.
+Each model is fitted as by `fit`, in a process of its own. Tuning uses held-back clicks, never the lists. The rankings
+are stored in `save_dir` under a key of everything they depend on: a second call fits only what changed, and an
+interrupted one loses only the model that was running.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Progress = Callable[[str, int], None]
 
 @dataclass(frozen=True)
 class _Bench:
-    """Where trials run: a GRAPH and lists on disk, their digests, and the folder that keeps results."""
+    """Where models are run: a GRAPH and lists on disk, their checksums, and the folder for results."""
 
     graph: Path
     lists_file: Path
@@ -89,39 +89,40 @@ def compare(
     progress: Progress | None = None,
     command: str = "clickbridge.compare(…)",
 ) -> Comparison:
-    """Learns every model, re-ranks the labelled lists with it, and tests which is better.
+    """Fits every model, re-ranks the labelled lists with each, and tests which one is better.
 
     Parameters
     ----------
     graph : ClickGraph, str or Path
-        What to learn from, or its folder.
+        The GRAPH to learn from, or its folder.
     lists : sequence of ResultList, str, Path or data frame
         Lists with labels: objects, a LISTS file, or a frame (see `read_lists`).
     models : str, sequence or mapping
         Specs ("bm25,pls" or a list of them), models of yours, fitted or not, or a dict of any of these by name. Each
         spec is fitted in a process of its own, so that its cost can be measured. Models of yours run in this process;
-        those that are not fitted yet are copied first.
+        those that are not fitted yet are copied first. An object with `score(query, doc_ids)`, or a function of the
+        same, is a model too: it is called by its `name`, or by the name of its class or function.
     settings : mapping, optional
-        Settings for every spec that has them.
+        Settings by name. A setting goes to every spec that has it.
     baseline : str
-        The spec, or the name of one of the models, that the others are compared with.
+        The spec or name of the model that the others are compared with.
     measures : str or sequence of str
         Such as "nDCG@10, MAP".
     dims : sequence of int
         Fit latent models at these dimensions as well.
     save_dir : str or Path, optional
-        A folder that keeps what specs ranked for later calls.
+        A folder to store the rankings of specs, so that later calls can reuse them.
     engine : Engine, optional
         Where specs and models are fitted, as `Local(threads=2)`. Lists are re-ranked in the process of the trial.
     progress : function of a str and an int, optional
-        Told what is being done.
+        Called with a description of each step and how many are done.
     command : str
-        What the report shows as the way to run this again.
+        The command that the report shows for running this again.
 
     Returns
     -------
     Comparison
-        Prints as a table; it also has `to_frame`, `write_csv` and `write_report`.
+        It prints as a table, and has `to_frame`, `write_csv` and `write_report`.
 
     Examples
     --------
@@ -184,8 +185,8 @@ def compare(
 def _settings(
     graph: ClickGraph, specs: Mapping[str, str], settings: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Each spec's own settings, checked; a setting that no spec has is a slip. Thresholds may be given with any
-    model, as in `fit`, and are checked against the GRAPH."""
+    """Each spec's own settings, checked. A setting that no spec has is refused. Thresholds may be given with any model,
+    as in `fit`, and are checked against the GRAPH."""
     counting = {name: COUNTING[name].check(value) for name, value in settings.items() if name in COUNTING}
     counting = {**graph.defaults, **counting}
     wanted = {**counting, **{key: value for key, value in settings.items() if key not in counting}}
@@ -199,7 +200,7 @@ def _settings(
 
 
 def _language_notes(graph: ClickGraph, settings: Mapping[str, Any]) -> list[str]:
-    """Which stemmer the specs take, where the settings leave it open."""
+    """Which stemmer the specs use, if the settings leave it open."""
     if any(key.rpartition(".")[2] == "language" for key in settings):
         return []
     return list(language_notes(documents_language({name: graph.field(name) for name in graph.field_names})))
@@ -286,7 +287,7 @@ def _titles(graph: ClickGraph, lists: Sequence[ResultList]) -> dict[str, str]:
 
 
 def _made(command: str, graph: Any, opened: ClickGraph, lists: Any, labelled: Sequence[ResultList]) -> dict[str, str]:
-    """How to make it again: the command, the data, the versions, the machine, the date."""
+    """What is needed to repeat it: the command, the data, the versions, the machine, the date."""
     clicks = int(np.asarray(opened.pairs.clicks).sum())
     counts = {"query": opened.n_queries, "document": opened.n_docs, "pair": len(opened.pairs), "click": clicks}
     size = ", ".join(count_of(n, noun) for noun, n in counts.items())

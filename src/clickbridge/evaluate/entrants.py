@@ -1,16 +1,17 @@
-"""Who is compared: specs, which are fitted in processes of their own, and models of the caller's, fitted or not, which
-run in this one."""
+"""The models to compare: specs, which are fitted in processes of their own, and the caller's model objects, fitted or
+not, which run in this process."""
 
 from __future__ import annotations
 
 import copy
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import SettingError
-from clickbridge.evaluate.single import reranked
+from clickbridge.evaluate.own import OwnModel, Score, Scorer, is_own, not_a_model
+from clickbridge.evaluate.single import fitted_of, reranked
 from clickbridge.evaluate.trial import Trial, peak_mb, query_milliseconds
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.models.fitted import Fitted
@@ -18,15 +19,15 @@ from clickbridge.models.model import Model
 from clickbridge.models.specs import parse_spec
 from clickbridge.types import ResultList
 
-Entrant = str | Model | Fitted
+Entrant = str | Model | Fitted | Scorer | Score
 
 
 def entrants(models: Sequence[Entrant] | Mapping[str, Entrant] | str, baseline: str) -> dict[str, Entrant]:
-    """Everyone once by name, the baseline among them; a spec that does not exist stops before anything is learned."""
+    """All models by name, each once, including the baseline. An unknown spec is refused before anything is learned."""
     if isinstance(models, str):
         models = models.split(",")
-    if isinstance(models, Model | Fitted):
-        models = [models]
+    if isinstance(models, Model | Fitted) or is_own(models):
+        models = [cast(Entrant, models)]
     given = models.items() if isinstance(models, Mapping) else [(_name(model), model) for model in models]
     out: dict[str, Entrant] = {}
     named = [(name.strip(), model.strip() if isinstance(model, str) else model) for name, model in given]
@@ -49,19 +50,21 @@ def entrants(models: Sequence[Entrant] | Mapping[str, Entrant] | str, baseline: 
 
 
 def _name(model: Any) -> str:
-    """A spec as it is; a model by its spec and the settings that were changed, as pls(dim=300)."""
+    """The name of a spec is the spec; that of a model is its spec with changed settings, such as pls(dim=300)."""
     if isinstance(model, str):
         return model
     if isinstance(model, Fitted):
         return model.spec
+    if is_own(model):
+        return OwnModel(model).spec
     if not isinstance(model, Model):
-        raise SettingError(f"a model is a spec, a model or a fitted one; got {type(model).__name__}")
+        raise not_a_model(model, "a model is a spec, a model, or an object or function that scores documents")
     changed = _changed(model)
     return f"{model.spec}({', '.join(f'{name}={value}' for name, value in changed.items())})" if changed else model.spec
 
 
 def _changed(model: Model) -> dict[str, Any]:
-    """Settings of a model and its parts that are not the defaults."""
+    """The settings of a model and its parts that differ from the defaults."""
     own = {n: getattr(model, n) for n, s in model.declared().items() if getattr(model, n) != s.default}
     for part in getattr(model, "parts", ()):
         own |= {f"{part.name}.{name}": value for name, value in _changed(part).items()}
@@ -69,18 +72,20 @@ def _changed(model: Model) -> dict[str, Any]:
 
 
 def own_trial(
-    name: str, model: Model | Fitted, graph: ClickGraph, lists: Sequence[ResultList], engine: Engine | None = None
+    name: str,
+    model: Model | Fitted | Scorer | Score,
+    graph: ClickGraph,
+    lists: Sequence[ResultList],
+    engine: Engine | None = None,
 ) -> Trial:
-    """A model of the caller's, run here. One that is not fitted is fitted as a copy: the caller's stays as it is."""
+    """Runs a model object of the caller. An unfitted one is copied before it is fitted."""
     start = time.perf_counter()
-    fitted = model if isinstance(model, Fitted) else model.__dict__.get("fitted_")
-    seconds = None if fitted is None else fitted.report.get("seconds")
-    if fitted is None:
-        assert isinstance(model, Model)
-        fitted = copy.deepcopy(model).fit(graph, engine=engine).fitted
-        seconds = time.perf_counter() - start
-    elif isinstance(model, Model):
-        fitted = model.fitted
+    if isinstance(model, Model) and "fitted_" not in model.__dict__:
+        fitted = fitted_of(copy.deepcopy(model).fit(graph, engine=engine))
+        seconds: object = time.perf_counter() - start
+    else:
+        fitted = fitted_of(model)
+        seconds = fitted.report.get("seconds")
     ranked, scores = reranked(fitted, lists)
     settings = _changed(model) if isinstance(model, Model) else {}
     took = seconds if isinstance(seconds, float) else 0.0

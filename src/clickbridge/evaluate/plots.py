@@ -1,5 +1,5 @@
-"""Pictures as SVG for an HTML page: text stays text, and colours are the page's own variables, so that one picture
-serves light and dark. Narrow, so that labels can still be read on a phone. `alone` makes a file of one."""
+"""Charts as SVG for an HTML page. Text stays text, and colours are CSS variables of the page, so that one chart works
+in light and dark mode. Charts are narrow, so that labels can be read on a phone. `alone` makes a file of one chart."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from clickbridge.evaluate.slices import Cell
 
 WIDTH = 4.3
 ROW = 0.27
-"""Inches: the width of a picture, and the height of one of its rows."""
+"""The width of a chart, and the height of one of its rows, in inches."""
 TITLE = 18
-"""Points above a picture that stands alone."""
+"""Space for the title above a chart in a file of its own, in points."""
 FEW = 5
-"""An interval of fewer queries than this is mostly assumption, and not drawn."""
+"""Intervals are drawn only for at least this many queries. With fewer they are not reliable."""
 INK, MUTED, LINE = "#101112", "#707172", "#d0d1d2"
 SERIES = ("#0172b2", "#d55e01", "#019e73", "#cc79a8", "#e69f01", "#56b4ea")
-"""Stand-ins that the page's variables replace; no two colours of a picture are the same."""
+"""Placeholders that are replaced by the page's variables. All colours of a chart differ."""
 _VARIABLES = {INK: "ink", MUTED: "muted", LINE: "line", **{c: f"c{i}" for i, c in enumerate(SERIES)}}
 MARKERS = ("o", "s", "^", "D", "v", "P")
 MOST_SERIES = len(SERIES)
@@ -31,11 +31,11 @@ Span = tuple[str, float, float, float]
 
 
 def spans(rows: Sequence[Span], xlabel: str, alt: str, zero: bool = False, muted: str | None = None) -> str:
-    """A dot and its interval for each row, the first on top; with `zero`, a line where nothing differs. The row
+    """A dot with its interval for each row, the first row on top. With `zero`, a line marks no difference. The row
     named `muted` is grey."""
     figure, (axes,) = _figure(_height([label for label, *_ in rows]) + 0.75)
     for place, (label, value, low, high) in enumerate(rows):
-        low, high = max(low, -1.0 if zero else 0.0), min(high, 1.0)  # a measure cannot go further
+        low, high = max(low, -1.0 if zero else 0.0), min(high, 1.0)  # the range of a measure
         colour = MUTED if label == muted else SERIES[0]
         axes.plot([low, high], [place, place], color=colour, linewidth=2, solid_capstyle="round")
         axes.plot([value], [place], "o", color=colour, markersize=6)
@@ -108,7 +108,7 @@ def by_rank(series: Mapping[str, Sequence[float]], alt: str) -> str:
 
 
 def costs(labels: Sequence[str], panels: Mapping[str, Sequence[float]], alt: str) -> str:
-    """Bars of several costs side by side, each on its own scale, with the number written at its end."""
+    """Bars of several costs side by side, each on its own scale, with the number at the end of the bar."""
     figure, all_axes = _figure(_height(labels) + 0.55, len(panels))
     for number, (axes, (title, values)) in enumerate(zip(all_axes, panels.items(), strict=True)):
         axes.barh(range(len(values)), values, 0.62, color=SERIES[number])
@@ -123,8 +123,8 @@ def costs(labels: Sequence[str], panels: Mapping[str, Sequence[float]], alt: str
 
 
 def preferences(rows: Sequence[PairedPreference], alt: str) -> str:
-    """For how many queries the model's similar queries were better, comparable, worse: one bar a pair of models,
-    named by the baseline where the model is always the same."""
+    """For how many queries the model's similar queries were better, comparable or worse: one bar for each pair of
+    models. If the model is always the same, a bar has only the name of the baseline."""
     models = {row.model for row in rows}
     labels = [row.baseline if len(models) == 1 else f"{row.model} / {row.baseline}" for row in rows]
     figure, (axes,) = _figure(_height(labels) * 1.3 + 0.75)
@@ -149,7 +149,7 @@ def preferences(rows: Sequence[PairedPreference], alt: str) -> str:
 
 
 def alone(picture: str, title: str) -> str:
-    """A picture as a file of its own: with colours, a size, a white ground, and its title above."""
+    """A chart as a file of its own: with colours, a size, a white background, and its title on top."""
     tag, drawn = picture.split(">", 1)
     for colour, name in _VARIABLES.items():
         drawn = drawn.replace(f"var(--{name})", colour)
@@ -157,7 +157,7 @@ def alone(picture: str, title: str) -> str:
     tall = height + TITLE
     box = f'viewBox="0 {-TITLE} {width:g} {tall:g}" width="{width:g}pt" height="{tall:g}pt"'
     ground = f'<rect y="{-TITLE}" width="{width:g}" height="{tall:g}" fill="#ffffff"/>'
-    # Squeezed where it is wider than the picture: 5.3 is a letter's mean width at this size.
+    # A title wider than the chart is squeezed: 5.3 is the mean width of a letter at this size.
     squeezed = f' textLength="{width - 8:g}" lengthAdjust="spacingAndGlyphs"' if 5.3 * len(title) > width - 8 else ""
     above = f'<text x="4" y="-6" font-family="DejaVu Sans, sans-serif" font-size="9" fill="{INK}"{squeezed}>'
     tag = re.sub(r'viewBox="[^"]*"', box, tag)
@@ -165,7 +165,7 @@ def alone(picture: str, title: str) -> str:
 
 
 def in_short(value: float) -> str:
-    """Figures that tell, no more: 0.12, 4.56, 78.9, 1,234."""
+    """A number with about three significant digits: 0.12, 4.56, 78.9, 1,234."""
     if 0 < value < 0.01:
         return "<0.01"
     if value >= 100 or value == int(value):
@@ -194,7 +194,7 @@ def _figure(height: float, columns: int = 1) -> tuple[Any, list[Any]]:
 
 
 def folded(label: str, width: int = 20) -> str:
-    """A long spec over several lines, broken after a + or a colon, so that the picture keeps its room."""
+    """A long spec broken into several lines after a + or a colon, so that enough space is left for the chart."""
     lines = [""]
     for part in re.findall(r"[^+: ]*[+: ]?", label):
         if lines[-1] and len(lines[-1]) + len(part) > width:
@@ -204,7 +204,7 @@ def folded(label: str, width: int = 20) -> str:
 
 
 def apart(dims: Sequence[int]) -> list[int]:
-    """Of rising numbers on a logarithmic axis, from the last down, those whose names do not touch."""
+    """The numbers whose labels do not overlap on a logarithmic axis, starting from the largest."""
     kept = list(dims[-1:])
     for dim in reversed(dims[:-1]):
         if math.log(kept[-1] / dim) >= math.log(dims[-1] / dims[0]) / 10:
@@ -213,12 +213,12 @@ def apart(dims: Sequence[int]) -> list[int]:
 
 
 def _height(labels: Sequence[str]) -> float:
-    """Room for so many rows, each as high as the one of most lines."""
+    """The height of all rows, each as high as the row with the most lines."""
     return len(labels) * ROW * max(1.0, 0.65 * max(folded(label).count("\n") + 1 for label in labels))
 
 
 def _write(axes: Any, text: str, x: float, y: float) -> None:
-    """A number just right of a point."""
+    """Writes a number to the right of a point."""
     axes.annotate(text, (x, y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=8.5, color=INK)
 
 
@@ -230,7 +230,7 @@ def _rows(axes: Any, labels: Sequence[str]) -> None:
 
 
 def _legend(figure: Any) -> None:
-    """Above the picture, in as many columns as the longest label leaves room for."""
+    """Draws the legend above the chart, in as many columns as fit with the longest label."""
     longest = max(len(label) for label in figure.axes[0].get_legend_handles_labels()[1])
     figure.legend(
         loc="outside upper left", ncols=min(max(60 // (longest + 5), 1), 3), frameon=False, fontsize=8.5,
@@ -239,7 +239,7 @@ def _legend(figure: Any) -> None:
 
 
 def _svg(figure: Any, alt: str) -> str:
-    """The picture without what a page does not need: sizes, names of groups, remarks about its maker."""
+    """The chart without what a page does not need: sizes, ids of groups, metadata."""
     from matplotlib import rc_context
 
     text = io.StringIO()

@@ -19,7 +19,7 @@ OWN = ("docno", "score", "rank")
 
 
 class Retriever(pt.Transformer):
-    """Searches the whole collection for each query."""
+    """A PyTerrier transformer that searches the whole collection for each query: `Retriever(model, k=100)`."""
 
     def __init__(self, model: Any, k: int = 1000) -> None:
         self.model, self.k = model, k
@@ -37,7 +37,9 @@ class Retriever(pt.Transformer):
 
 
 class Reranker(pt.Transformer):
-    """Scores the given documents of each query. Ties, and documents the model cannot score, keep their order."""
+    """A PyTerrier transformer that re-ranks the given documents of each query: `Reranker(model)`.
+
+    Documents with equal scores, and those that the model cannot score, keep their order."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -71,7 +73,7 @@ def _results(topics: pd.DataFrame, rankings: list[Ranking]) -> pd.DataFrame:
 
 
 def _scored(rows: pd.DataFrame, ranking: Ranking) -> pd.DataFrame:
-    """Scores that fall strictly, so that whoever sorts them again has our order."""
+    """Strictly decreasing scores, so that sorting them again gives the same order."""
     from clickbridge.io.trec import falling
 
     return rows.assign(score=falling(ranking.scores), rank=range(len(ranking)))

@@ -1,7 +1,7 @@
-"""A comparison as one HTML page that needs nothing else: no script, no outside file, light and dark.
+"""A comparison as one self-contained HTML page: no script, no other file, light and dark mode.
 
-What a reader wants first comes first: which model, by how much, how sure. Queries are personal data: the only
-ones shown are those of the judged lists, a few of them, where two models differ most.
+The most important results come first: which model is best, by how much, and whether that is significant. Queries are
+personal data, so only a few of the judged lists are shown: those where two models differ most.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from clickbridge.evaluate.significance import LEVELS, p_in_words
 from clickbridge.evaluate.similar import PairedPreference
 from clickbridge.evaluate.slices import GROUPINGS, Cell
 from clickbridge.types import ResultList
+from clickbridge.wording import count_of
 
 EXAMPLES, SHOWN_MODELS, DEPTH = 4, 3, 5
-"""Queries on each side of the examples, models side by side, and results of each."""
+"""The number of example queries for better and for worse, of models side by side, and of results of each."""
 MEASURE_WORDS = {
-    "nDCG": "how good the order of the first results is, 1 being the best order possible; a result of grade g is "
-    "worth 2^g - 1, less the lower it stands",
-    "AP": "average precision: high where relevant results stand above the others",
-    "RR": "one over the rank of the first relevant result",
-    "P": "share of relevant results among the first",
-    "R": "share of the relevant results that are among the first",
+    "nDCG": "how good the order of the first results is; 1 is the best possible order. A result of grade g counts "
+    "2^g - 1 at rank 1, and less at lower ranks",
+    "AP": "average precision: high if relevant results rank above the others",
+    "RR": "reciprocal rank: 1 divided by the rank of the first relevant result",
+    "P": "precision: the share of relevant results among the first results",
+    "R": "recall: the share of all relevant results that are among the first results",
 }
 
 
 @dataclass(frozen=True)
 class Shown:
-    """One result as an example shows it."""
+    """One result of an example."""
 
     name: str
     grade: str
@@ -81,17 +82,18 @@ def render(found: Comparison, similar: Sequence[PairedPreference] = ()) -> str:
     )
 
 
-# --- in words ------------------------------------------------------------------------------------
+# --- text ----------------------------------------------------------------------------------------
 
 
 def verdict(found: Comparison) -> list[str]:
-    """What a hurried reader should take away."""
+    """The main results in a few sentences."""
     best = found.ordered[0]
     mean = best.mean(found.main)
-    lines = [f"{best.spec} ranks best: {found.main} {mean:.3f} over {len(found.counted):,} judged queries."]
+    counted = count_of(len(found.counted), "judged query")
+    lines = [f"{best.spec} ranks best: {found.main} {mean:.3f} over {counted}."]
     if best.paired:
         own = best.paired[found.main]
-        word = "a real difference" if own.p_value < LEVELS[0] else "a difference that may be chance"
+        word = "a significant difference" if own.p_value < LEVELS[0] else "a difference that may be chance"
         lines.append(
             f"That is {signed(own.difference)} against {found.baseline} "
             f"(95% interval {signed(own.low)} to {signed(own.high)}): {word}."
@@ -100,14 +102,14 @@ def verdict(found: Comparison) -> list[str]:
     beaten = [pair.two for pair in pairs if pair.p_value < LEVELS[0]]
     close = [pair.two for pair in pairs if pair.p_value >= LEVELS[0]]
     if beaten:
-        lines.append(f"It is {'also ' if best.paired else ''}better than {_and(beaten)}, beyond chance.")
+        lines.append(f"It is {'also ' if best.paired else ''}significantly better than {_and(beaten)}.")
     if close:
-        lines.append(f"It cannot be told apart from {_and(close)} on these queries.")
+        lines.append(f"Its difference from {_and(close)} may be chance.")
     silent = {m.spec: len(m.no_score) for m in found.models if m.no_score}
     if silent:
         every = len(found.counted)
         counts = ", ".join(f"{spec} for {'all' if n == every else f'{n:,}'}" for spec, n in silent.items())
-        lines.append(f"No score for some queries, whose order stays as it came: {counts}.")
+        lines.append(f"No score for some queries, which keep their incoming order: {counts}.")
     return lines
 
 
@@ -116,7 +118,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def signed(value: float) -> str:
-    """With its sign, unless it rounds to nothing."""
+    """A number with its sign, unless it rounds to 0."""
     return f"{value:+.3f}" if abs(value) >= 0.0005 else "0.000"
 
 
@@ -125,19 +127,19 @@ def _grade(grade: float) -> str:
 
 
 def _measure_words(measures: Sequence[str]) -> dict[str, str]:
-    """What each measure means, those of one family together."""
+    """The meaning of each measure. Measures of one family share a line."""
     families: dict[str, list[str]] = {}
     for name in measures:
         families.setdefault(name.partition("@")[0].partition("(")[0], []).append(name)
     return {", ".join(names): MEASURE_WORDS[family] for family, names in families.items()}
 
 
-# --- what is shown -------------------------------------------------------------------------------
+# --- contents ------------------------------------------------------------------------------------
 
 
 def leaders(found: Comparison) -> tuple[ModelResult, ModelResult]:
-    """The best model and the one it is best held against: the baseline if it is more than the given order, else
-    the first that was named."""
+    """The best model, and the model to compare it with: the baseline, or the first model named if the baseline is only
+    the given order."""
     best = found.ordered[0]
     rivals = [m for m in found.models if m.spec not in ("given", best.spec) and m.mean(found.main) is not None]
     preferred = [m for m in rivals if m.spec == found.baseline] or rivals
@@ -194,7 +196,7 @@ def pictures(found: Comparison, similar: Sequence[PairedPreference]) -> dict[str
         "list, ms": [m.trial.query_ms for m in fitted],
         "peak, MB": [m.trial.peak_mb for m in fitted],
     }
-    out["costs"] = plots.costs([m.spec for m in fitted], panels, "seconds to fit, time of a query, memory")
+    out["costs"] = plots.costs([m.spec for m in fitted], panels, "seconds to fit, milliseconds per list, memory")
     if found.by_rank is not None:
         series = {"clicked": found.by_rank.clicked, "looked at, relative to rank 1": found.by_rank.examined}
         out["by_rank"] = plots.by_rank(series, "share of clicks, and chance of being looked at, by rank")
@@ -210,7 +212,7 @@ def _span(m: ModelResult, found: Comparison) -> plots.Span:
 
 
 def _group_plot(found: Comparison, scored: Sequence[ModelResult], cells: dict[str, dict[str, Cell]], alt: str) -> str:
-    """The best models and the baseline; more would not be read."""
+    """Only the best models and the baseline; more would not be readable."""
     others = [m for m in scored if m.spec != found.baseline]
     shown = [*others[: plots.MOST_SERIES - 1], found[found.baseline]]
     series = {m.spec: [own[m.spec] for own in cells.values()] for m in shown}

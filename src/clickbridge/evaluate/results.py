@@ -1,4 +1,4 @@
-"""What a comparison found: means, tests, groups of queries, cost; as rows, as JSON and as CSV."""
+"""The results of a comparison: means, tests, groups of queries, cost; as rows, as JSON and as CSV."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from clickbridge.graph.parts import Impressions
 from clickbridge.graph.rank_effect import RankEffect, rank_effect
 from clickbridge.io.files import plain_cell, written_aside
 from clickbridge.types import ResultList
+from clickbridge.wording import count_of
 
 
 @dataclass(frozen=True)
 class ModelResult:
-    """One model: its value for every query by measure, and how it does against the baseline (nothing for the
-    baseline itself). Where it has no score, a list is measured in the order that it came in."""
+    """The results of one model: its value for every query by measure, and its comparison with the baseline (empty for
+    the baseline itself). A list for which the model has no score is measured in its incoming order."""
 
     spec: str
     values: dict[str, dict[str, float]]
@@ -38,13 +39,14 @@ class ModelResult:
         return cell(self.values[measure], ids, self.no_score)
 
     def mean(self, measure: str) -> float | None:
-        """None where the model has a score for no query at all."""
+        """The mean of a measure; None if the model has no score for any query."""
         return self.over(measure, list(self.values[measure])).mean
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two models by the main measure: mean difference and p of the t-test, corrected over all pairs."""
+    """Two models compared by the main measure: the mean difference and the p-value of the t-test, corrected over all
+    pairs."""
 
     one: str
     two: str
@@ -54,10 +56,10 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` found: models in the order they were named, their means, tests and costs.
+    """The result of `compare`: the models in the order given, with their means, tests and costs.
 
-    Print it for a table, also in a notebook; `to_frame`, `write_csv` and `write_report` give more. `main` is the
-    measure that tests, groups and examples go by. `compare` has an example.
+    It prints as a table, also in a notebook. `to_frame`, `write_csv` and `write_report` give more. `main` is the
+    measure used for tests, groups and examples. See `compare` for an example.
     """
 
     models: list[ModelResult]
@@ -72,11 +74,11 @@ class Comparison:
     notes: list[str]
     made: dict[str, str]
     pages: Impressions | None = None
-    """The result pages that models learned from."""
+    """The result pages that the models learned from."""
 
     @cached_property
     def by_rank(self) -> RankEffect | None:
-        """Share of clicks by rank, and how likely each rank is looked at; computed on first use."""
+        """The share of clicks by rank, and how likely each rank is looked at. Computed at first use."""
         return rank_effect(self.pages)
 
     def __getitem__(self, spec: str) -> ModelResult:
@@ -84,17 +86,17 @@ class Comparison:
 
     @property
     def counted(self) -> list[str]:
-        """Queries that the main measure has a value for."""
+        """The ids of the queries for which the main measure has a value."""
         return list(self.models[0].values[self.main])
 
     @cached_property
     def ordered(self) -> list[ModelResult]:
-        """Best first by the main measure; models without any score last."""
+        """The models sorted by the main measure, best first. Models without any score come last."""
         return sorted(self.models, key=lambda m: -1.0 if (mean := m.mean(self.main)) is None else mean, reverse=True)
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """Every two models, the better one first."""
+        """All pairs of models, the better one of each first."""
         scored = [m for m in self.ordered if m.mean(self.main) is not None]
         gains = {
             (a.spec, b.spec): gains_over(a.values[self.main], b.values[self.main]) for a, b in combinations(scored, 2)
@@ -104,7 +106,7 @@ class Comparison:
 
     @cached_property
     def slices(self) -> dict[str, dict[str, dict[str, Cell]]]:
-        """Results by grouping, group and model."""
+        """The results for groups of queries: by grouping, group and model."""
         queries = [self.queries[query_id] for query_id in self.counted]
         return {
             grouping.name: {
@@ -117,7 +119,7 @@ class Comparison:
     # --- out -------------------------------------------------------------------------------------
 
     def rows(self) -> list[dict[str, Value]]:
-        """One row per model, numbers as they are."""
+        """One dict per model, with unrounded numbers."""
         return [
             {
                 "model": m.spec,
@@ -133,11 +135,12 @@ class Comparison:
         ]
 
     def to_frame(self, kind: str | None = None) -> Table:
-        """One row per model; pandas where it is installed, else Polars, else Arrow."""
+        """A data frame with one row per model: pandas if it is installed, else Polars, else Arrow. `kind` chooses
+        "pandas", "polars" or "arrow"."""
         return frame_of_rows(self.rows(), kind)
 
     def _shown(self) -> list[dict[str, Any]]:
-        """The rows as they are printed: a mark says that a difference is significant."""
+        """The rows as printed, with marks for significant differences."""
         out = []
         for row, m in zip(self.rows(), self.models, strict=True):
             tested = m.paired.get(self.main)
@@ -149,7 +152,7 @@ class Comparison:
 
     @property
     def _title(self) -> str:
-        return f"{len(self.counted):,} judged queries; ▲ better, ▼ worse than {self.baseline} (t-test, .05)"
+        return f"{count_of(len(self.counted), 'judged query')}; ▲ better, ▼ worse than {self.baseline} (t-test, .05)"
 
     def __str__(self) -> str:
         left_out = [f"{name} is left out: {reason}" for name, reason in self.refused.items()]
@@ -161,7 +164,7 @@ class Comparison:
         return html_of(self._title, self._shown(), self.notes)
 
     def as_dict(self) -> dict[str, object]:
-        """Everything, ready for JSON."""
+        """All results as a dict that can be written as JSON."""
         marks = {m.spec: {name: p.mark for name, p in m.paired.items()} for m in self.models}
         return {
             "main": self.main,
@@ -183,7 +186,7 @@ class Comparison:
         out = csv.writer(text)
         out.writerow(["query_id", "query", "clicks", "words", "model", "no_score", *self.measures])
         for number, (query_id, query) in enumerate(self.queries.items(), 1):
-            # An id may be made of the query's words: where those are hidden, the list's number stands for it.
+            # An id may contain the query's words. If these are hidden, the number of the list is used instead.
             named = query_id if query.shown in (query.text, query_id) else f"list {number}"
             for m in self.models:
                 values = [m.values[name].get(query_id, "") for name in self.measures]

@@ -1,8 +1,8 @@
-"""Judging similar queries: the pos/com/neg protocol of 11M (Section 5.2) and 11R's precision of similarity measures.
+"""Evaluates similar queries: the pos/com/neg protocol of 11M (Section 5.2) and 11R's precision of similarity measures.
 
-A judgment says which queries are similar. It comes from known intents, from a file of people's judgments, or from
-clicks that the model has not seen. For each sampled query, the first three answers of a model and of a baseline
-are compared by the judgments among them: better (pos), comparable (com) or worse (neg).
+A judgment tells which queries are similar. It comes from known intents, from a file of human judgments, or from clicks
+that the model has not seen. For each sampled query, the first three answers of a model and of a baseline are compared
+by their judgments: better (pos), comparable (com) or worse (neg).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PairedPreference:
 
 
 class Judgments:
-    """Grades of pairs of queries; a pair without one has grade 0."""
+    """Grades of pairs of queries. A pair without a grade has grade 0."""
 
     def __init__(self, grades: Mapping[str, Mapping[str, float]]) -> None:
         self.grades = grades
@@ -54,12 +54,12 @@ class Judgments:
 
     @property
     def queries(self) -> list[str]:
-        """Those that have a similar one."""
+        """The queries that have at least one similar query."""
         return [query for query, known in self.grades.items() if any(known.values())]
 
     @classmethod
     def of_groups(cls, group_of: Mapping[str, str]) -> Judgments:
-        """Queries of one group (an intent) are similar, others are not."""
+        """Judgments from groups: queries of one group (an intent) are similar, all others are not."""
         members: dict[str, list[str]] = defaultdict(list)
         for query, group in group_of.items():
             members[group].append(query)
@@ -67,8 +67,8 @@ class Judgments:
 
     @classmethod
     def of_clicks(cls, clicks: Iterable[tuple[str, str]]) -> Judgments:
-        """Queries are similar where somebody clicked the same document for both: (query, document) pairs that
-        the judged model must not have seen."""
+        """Judgments from clicks: queries are similar if the same document was clicked for both. The (query, document)
+        pairs must be ones that the model has not seen."""
         by_doc: dict[str, dict[str, None]] = defaultdict(dict)
         for query, doc_id in clicks:
             by_doc[doc_id][query] = None
@@ -80,8 +80,8 @@ class Judgments:
 
 
 def read_judgments(path: str) -> Judgments:
-    """JSONL. Either `{"query", "intent"}`, where queries of one intent are similar, or what people judged,
-    `{"query", "similar": {query: grade}}`. Queries are normalised as those of a log."""
+    """Reads judgments from a JSONL file. Lines are either `{"query", "intent"}`, where queries with the same intent are
+    similar, or human judgments, `{"query", "similar": {query: grade}}`. Queries are normalised like those of a log."""
     groups: dict[str, str] = {}
     graded: dict[str, dict[str, float]] = {}
     with open_stream(path) as stream:
@@ -120,7 +120,7 @@ def _record(path: str, number: int, line: bytes) -> dict[str, Any]:
 
 
 def sample_queries(candidates: Sequence[str], n: int = SAMPLE, seed: int = 0) -> list[str]:
-    """n of the queries at random, in their order."""
+    """A random sample of n queries, in the order given."""
     if len(candidates) <= n:
         return list(candidates)
     picked = np.random.default_rng(seed).choice(len(candidates), n, replace=False)
@@ -128,14 +128,15 @@ def sample_queries(candidates: Sequence[str], n: int = SAMPLE, seed: int = 0) ->
 
 
 def answers_of(model: Model, queries: Sequence[str], k: int = TOP) -> dict[str, list[str]]:
-    """The k most similar queries of each."""
+    """The k most similar queries of each query."""
     return {query: [name for name, _ in model.similar_queries(query, k)] for query in queries}
 
 
 def prefer(
     names: tuple[str, str], ours: Answers, theirs: Answers, judged: Judgments, queries: Iterable[str] | None = None
 ) -> PairedPreference:
-    """Counts over the queries (by default all of `ours`), and a two-sided sign test without the ties."""
+    """Counts better, comparable and worse queries (by default all of `ours`), with a two-sided sign test without
+    ties."""
     chosen = list(ours) if queries is None else list(queries)
     gains = [judged.quality(q, ours[q]) - judged.quality(q, theirs[q]) for q in chosen]
     pos, neg = sum(g > 1e-12 for g in gains), sum(g < -1e-12 for g in gains)
@@ -156,8 +157,8 @@ Measure = Callable[[Array, Array, int], Array]
 
 
 def _pearson(one: Array, many: Array, n_urls: int) -> Array:
-    """Centred over a fixed set of n URLs: over the union of two queries' URLs it is undefined for one shared
-    URL, and -1 for two different ones."""
+    """Pearson correlation, centred over a fixed set of n URLs. Over only the URLs of the two queries it would be
+    undefined for one shared URL, and -1 for two different ones."""
     means = one.sum() / n_urls, many.sum(axis=1) / n_urls
     covariance = many @ one / n_urls - means[0] * means[1]
     deviations = (one @ one / n_urls - means[0] ** 2) * ((many**2).sum(axis=1) / n_urls - means[1] ** 2)
@@ -198,7 +199,7 @@ MEASURES: dict[str, Measure] = {
 def similar_by_clicks(
     measure: str, clicks: sparse.csr_array, keys: Sequence[str], queries: Sequence[str], k: int = TOP
 ) -> dict[str, list[str]]:
-    """The k most similar queries by their clicks alone, among those that share a clicked document."""
+    """The k most similar queries by clicks only, among those that share a clicked document."""
     compute, numbers = MEASURES[measure], {key: number for number, key in enumerate(keys)}
     by_doc = clicks.tocsc()
     out: dict[str, list[str]] = {}
@@ -211,7 +212,7 @@ def similar_by_clicks(
             out[query] = []
             continue
         rows = sparse.csr_array(clicks[near])
-        # Only URLs that one of them has matter; how many others there are, Pearson is told.
+        # Only URLs of one of the two matter. For Pearson, the number of all others is passed.
         urls = np.union1d(rows.indices, own.indices)
         one = own[:, urls].toarray().ravel().astype(np.float64)
         values = compute(one, rows[:, urls].toarray().astype(np.float64), clicks.shape[1])

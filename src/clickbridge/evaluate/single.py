@@ -1,4 +1,4 @@
-"""One fitted model measured on judged lists, in this process."""
+"""Measures one fitted model on judged lists, in this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from clickbridge.errors import InputError, SettingError
+from clickbridge.errors import InputError
+from clickbridge.evaluate.own import OwnModel, Score, Scorer, is_own, not_a_model
 from clickbridge.evaluate.slices import Cell, cell
 from clickbridge.evaluate.tables import html_of, text_table
 from clickbridge.frames import Frame, Table, Value, frame_of_rows, is_frame
@@ -26,11 +27,11 @@ CHUNK = 4096
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How well one model ranks. Print it for a table of means; `to_frame` gives every query.
+    """The result of `evaluate`: how well one model ranks judged lists.
 
-    `values` are by measure and query id. Queries without a relevant document have no value. Where the model has no
-    score for a list, the list is measured in the order that it came in. `counted` is how many queries have a value,
-    `answered` how many of them the model has a score for. `evaluate` has an example.
+    It prints as a table of means, also in a notebook. `to_frame` gives the values of every query. `values` holds them
+    by measure and query id. Queries without a relevant document have no value. A list for which the model has no score
+    is measured in its incoming order. See `evaluate` for an example.
     """
 
     model: str
@@ -41,39 +42,43 @@ class Evaluation:
 
     @property
     def measures(self) -> list[str]:
-        """Their names, in our spelling."""
+        """The names of the measures, in a uniform spelling."""
         return list(self.values)
 
     @property
     def means(self) -> dict[str, float]:
-        """The mean over queries by measure."""
+        """The mean over all queries, by measure."""
         return {name: float(np.mean(list(own.values()))) for name, own in self.values.items()}
 
     def __getitem__(self, measure: str) -> float:
-        """The mean of a measure, under any of its spellings."""
+        """The mean of a measure, in any of its spellings."""
         return self.means[parse_measures(measure)[0].name]
 
     @property
     def counted(self) -> int:
-        """Judged queries with a relevant document."""
+        """The number of judged queries with a relevant document. Only these have a value."""
         return len({query_id for own in self.values.values() for query_id in own})
 
     @property
     def answered(self) -> int:
-        """Those of them that the model has a score for."""
+        """The number of counted queries for which the model has a score."""
         return self.counted - len(self.no_score)
 
     @property
     def coverage(self) -> str:
-        """How many of the counted queries the model has a score for, in words."""
+        """The number of counted queries for which the model has a score, as text: "answers 120 of 325"."""
         return f"answers {self.answered:,} of {self.counted:,}"
 
+    @property
+    def _title(self) -> str:
+        return f"{self.model}: answers {count_of(self.answered, 'judged query', of=self.counted)}"
+
     def over(self, measure: str) -> Cell:
-        """Mean and 95% interval of a measure."""
+        """The mean of a measure and its 95% interval."""
         return cell(self.values[measure], list(self.values[measure]), frozenset())
 
     def rows(self) -> list[dict[str, Value]]:
-        """One row per measure: mean, 95% interval, queries."""
+        """One dict per measure: mean, 95% interval, number of queries."""
         found = {name: self.over(name) for name in self.measures}
         return [
             {"measure": name, "mean": own.mean, "low": own.low, "high": own.high, "queries": own.n}
@@ -81,7 +86,8 @@ class Evaluation:
         ]
 
     def to_frame(self, kind: str | None = None) -> Table:
-        """One row per query, with every measure; pandas where it is installed, else Polars, else Arrow."""
+        """A data frame with one row per query and one column per measure: pandas if it is installed, else Polars, else
+        Arrow. `kind` chooses "pandas", "polars" or "arrow"."""
         ids = list(dict.fromkeys(query_id for own in self.values.values() for query_id in own))
         return frame_of_rows(
             [
@@ -97,46 +103,20 @@ class Evaluation:
         )
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.model}: {self.coverage} judged queries", text_table(self.rows()), *self.notes])
+        return "\n".join([self._title, text_table(self.rows()), *self.notes])
 
     __repr__ = __str__  # an interpreter shows what a notebook does
 
     def _repr_html_(self) -> str:
-        return html_of(f"{self.model}: {self.coverage} judged queries", self.rows(), self.notes)
+        return html_of(self._title, self.rows(), self.notes)
 
 
 def evaluate(
-    model: Model | Fitted,
+    model: Model | Fitted | Scorer | Score,
     lists: Sequence[ResultList] | str | Path | Frame,
     measures: str | Sequence[str] = MEASURES,
 ) -> Evaluation:
-    """Re-ranks judged lists with a fitted model and measures the result.
-
-    The model never sees a label.
-
-    Parameters
-    ----------
-    model : Model or Fitted
-        A fitted model, or its fitted value.
-    lists : sequence of ResultList, str, Path or data frame
-        Lists with labels: objects, a LISTS file, or a frame (see `read_lists`).
-    measures : str or sequence of str
-        Such as "nDCG@10, MAP, MRR, P_5, recall_10".
-
-    Returns
-    -------
-    Evaluation
-        Means with intervals, and the value of every query.
-
-    Examples
-    --------
-    >>> from clickbridge import BM25, ClickGraph, Document, PairCount, ResultList
-    >>> graph = ClickGraph.build([PairCount("ny pizza", "d2")], [Document("d1", {"title": "New York"}),
-    ...                                                          Document("d2", {"title": "Pizza"})])
-    >>> found = evaluate(BM25().fit(graph), [ResultList("1", "pizza", ["d1", "d2"], [0, 1])], "nDCG@1, MRR")
-    >>> found["nDCG@1"], found.coverage
-    (1.0, 'answers 1 of 1')
-    """
+    """What `clickbridge.evaluate` does when it is called; the package says how."""
     fitted = fitted_of(model)
     labelled, notes = labelled_lists(as_lists(lists), "evaluate")
     ranked, scores = reranked(fitted, labelled)
@@ -147,12 +127,14 @@ def evaluate(
     return Evaluation(fitted.spec, values, no_score, {r.query_id: r.query for r in labelled}, tuple(notes))
 
 
-def fitted_of(model: Any) -> Fitted:
+def fitted_of(model: Any) -> Fitted | OwnModel:
     """The value that answers, of a model or as it is."""
     if isinstance(model, Fitted):
         return model
+    if is_own(model):
+        return OwnModel(model)
     if not isinstance(model, Model):
-        raise SettingError(f"evaluate takes a fitted model; got {type(model).__name__}: load or fit one first")
+        raise not_a_model(model, "evaluate takes a fitted model, or an object or function that scores documents")
     return model.fitted
 
 
@@ -168,7 +150,7 @@ def as_lists(lists: Any) -> list[ResultList]:
 
 
 def labelled_lists(lists: list[ResultList], who: str) -> tuple[list[ResultList], list[str]]:
-    """Those with labels, and a line on the others."""
+    """The lists with labels, and a line about those without."""
     labelled = [result for result in lists if result.labels is not None]
     if not any(max(result.labels or [0.0]) > 0 for result in labelled):
         raise InputError(f"no list has a label above 0: {who} needs judged lists, with `labels`")
@@ -176,7 +158,7 @@ def labelled_lists(lists: list[ResultList], who: str) -> tuple[list[ResultList],
     return labelled, [f"left out: {count_of(left_out, 'list')} without labels"] if left_out else []
 
 
-def reranked(model: Fitted | Model, lists: Sequence[ResultList]) -> tuple[list[Array], list[Array]]:
+def reranked(model: Fitted | Model | OwnModel, lists: Sequence[ResultList]) -> tuple[list[Array], list[Array]]:
     """Positions in each list, best first, and their scores. Labels are taken off first."""
     ranked: list[Array] = []
     scores: list[Array] = []
@@ -192,7 +174,7 @@ def reranked(model: Fitted | Model, lists: Sequence[ResultList]) -> tuple[list[A
 def measured(
     ranked: Sequence[Array], scores: Sequence[Array], lists: Sequence[ResultList], measures: Sequence[Measure]
 ) -> tuple[dict[str, dict[str, float]], frozenset[str]]:
-    """Values by measure and query, and the counted queries without any score."""
+    """The values by measure and query, and the counted queries without any score."""
     run = {r.query_id: [r.results[i] for i in places] for r, places in zip(lists, ranked, strict=True)}
     grades = {r.query_id: dict(zip(r.results, r.labels or (), strict=True)) for r in lists}
     values = evaluate_run(run, grades, measures)

@@ -1,4 +1,4 @@
-"""Models in scikit-learn's searches over settings: `GridSearchCV` over result pages, with splits that do not leak.
+"""Models in scikit-learn's parameter search: `GridSearchCV` over result pages, with splits that do not leak.
 
 pages = [page for page in clickbridge.read_log("log.jsonl") if isinstance(page, Impression)]
 search = GridSearchCV(PageRanker(PLS(), docs), {"model__dim": [50, 100]}, cv=PageSplit(3)).fit(pages)
@@ -22,8 +22,8 @@ Array = np.ndarray[Any, Any]
 
 
 class PageRanker(BaseEstimator):  # type: ignore[misc]
-    """A model as an estimator over result pages. `score` is the mean of a measure over pages with a clicked and an
-    unclicked result, re-ranked."""
+    """A model as a scikit-learn estimator over result pages. `score` re-ranks the pages that have clicked and unclicked
+    results, and returns the mean of a measure."""
 
     def __init__(self, model: Any, docs: Sequence[Document] = (), measure: str = "nDCG@5") -> None:
         self.model, self.docs, self.measure = model, docs, measure
@@ -49,8 +49,8 @@ class PageRanker(BaseEstimator):  # type: ignore[misc]
 
 
 class PageSplit:
-    """Splits of pages: `by="query"` keeps all pages of a query in one fold, by a hash of its text; `by="time"` learns
-    from what came before."""
+    """A cross-validation splitter for result pages. `by="query"` keeps all pages of a query in one fold, chosen by a
+    hash of its text. `by="time"` always trains on earlier pages than it tests on."""
 
     def __init__(self, n_splits: int = 5, by: str = "query", seed: int = 0) -> None:
         if n_splits < 2 or by not in ("query", "time"):
@@ -63,13 +63,13 @@ class PageSplit:
     def split(self, pages: Sequence[Impression], y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
         fold = self._by_time(pages) if self.by == "time" else self._by_query(pages)
         for number in range(self.n_splits):
-            # By time there is one part more: the first is only learned from.
+            # By time there is one more part, since the first one is only used for training.
             own = number + 1 if self.by == "time" else number
             train = fold < own if self.by == "time" else fold != own
             yield np.flatnonzero(train), np.flatnonzero(fold == own)
 
     def _by_query(self, pages: Sequence[Impression]) -> Array:
-        """Queries in the order of a hash, dealt out in turn: folds of as many queries each, and the same every time."""
+        """Sorts queries by a hash and deals them out in turn: folds with equally many queries, always the same."""
         salt = self.seed.to_bytes(4, "little")
         keys = [query_key(page.query, page.query_id) for page in pages]
         ordered = sorted(set(keys), key=lambda key: (zlib.crc32(salt + key.encode()), key))

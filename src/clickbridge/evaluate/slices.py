@@ -1,7 +1,7 @@
-"""Queries in groups, because a mean hides where a model helps: by clicks, by length, seen or not, head and tail.
+"""Groups of queries, since a mean hides where a model helps: by clicks, by length, seen or unseen, head and tail.
 
-Clicks are those of the query in the GRAPH that the models learned from. A query without any is unseen: models
-know it by its words alone. The tail is 11M's: fewer than ten clicks.
+Clicks are those of the query in the GRAPH that the models learned from. A query without clicks is unseen: models know
+only its words. The tail is that of 11M: fewer than ten clicks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONGEST = 5
 
 @dataclass(frozen=True)
 class QueryFacts:
-    """What is known of one judged query; `shown` is what others may see of it."""
+    """What is known about one judged query. `shown` is its text as it may be shown to others."""
 
     query_id: str
     text: str
@@ -34,7 +34,7 @@ class QueryFacts:
 
 @dataclass(frozen=True)
 class Grouping:
-    """A way to cut the queries; `of` names the group of one, `groups` are all names in order."""
+    """A way to group queries. `of` gives the group of a query; `groups` are all names in order."""
 
     name: str
     title: str
@@ -59,28 +59,28 @@ GROUPINGS = (
     Grouping(
         "clicks",
         "By clicks of the query in the GRAPH",
-        "Unseen is no click at all.",
+        "Unseen queries have no click.",
         ("unseen", "≤10", "≤100", "≤1,000", ">1,000"),
         _click_bin,
     ),
     Grouping(
         "words",
         "By length of the query",
-        "In words.",
+        "The number of words.",
         ("no text", *map(str, range(1, LONGEST)), f"{LONGEST}+"),
         _length,
     ),
     Grouping(
         "seen",
         "Seen and unseen",
-        "Seen: someone typed the query in the GRAPH and clicked something.",
+        "A seen query has at least one click in the GRAPH.",
         ("seen", "unseen"),
         lambda query: "seen" if query.clicks else "unseen",
     ),
     Grouping(
         "tail",
         "Head and tail",
-        f"Tail: fewer than {TAIL} clicks in the GRAPH, or none.",
+        f"Tail queries have fewer than {TAIL} clicks in the GRAPH, or none.",
         ("head", "tail"),
         lambda query: "tail" if query.clicks < TAIL else "head",
     ),
@@ -89,8 +89,8 @@ GROUPINGS = (
 
 @dataclass(frozen=True)
 class Cell:
-    """Mean of one model over one group of queries, with the ends of its 95% interval; no mean where it has a
-    score for none of them."""
+    """The mean of one model over one group of queries, and its 95% interval. The mean is None if the model has no score
+    for any of them."""
 
     n: int
     mean: float | None
@@ -99,7 +99,8 @@ class Cell:
 
 
 def describe(graph: ClickGraph, lists: Iterable[ResultList], min_users: int = 1) -> dict[str, QueryFacts]:
-    """Clicks and length of every list's query. With `min_users`, only queries that so many users asked are shown."""
+    """The clicks and length of every list's query. With `min_users`, only queries that at least so many users typed are
+    shown."""
     clicks = np.bincount(graph.pairs.query, weights=graph.pairs.clicks, minlength=graph.n_queries)
     common, out = graph.of_several(min_users), {}
     for result in lists:
@@ -115,7 +116,7 @@ def describe(graph: ClickGraph, lists: Iterable[ResultList], min_users: int = 1)
 
 
 def group(grouping: Grouping, queries: Iterable[QueryFacts]) -> dict[str, list[str]]:
-    """Query ids by group, empty groups left out."""
+    """Query ids by group. Empty groups are left out."""
     members: dict[str, list[str]] = {name: [] for name in grouping.groups}
     for query in queries:
         members[grouping.of(query)].append(query.query_id)

@@ -1,11 +1,12 @@
-"""What one asks first of a log, in numbers: the papers' Table 1 and more."""
+"""Statistics of a log: the papers' Table 1 and more."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from clickbridge.evaluate.tables import html_of, text_table
-from clickbridge.frames import make_frame
+from clickbridge.evaluate.tables import html_of, in_words, text_table
+from clickbridge.frames import Table, make_frame
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.responses import responses
 from clickbridge.graph.stats import table1
@@ -27,7 +28,7 @@ PLAIN = {
     "components": "connected components",
     "isolated_queries": "queries that share no document",
 }
-"""What most people ask, in plain words."""
+"""The statistics that most people need, with plain labels."""
 PAPER = {
     "queries_with_clicks": "n^x",
     "documents_with_clicks": "n^y",
@@ -43,41 +44,51 @@ PAPER = {
 
 
 class Statistics(dict[str, Any]):
-    """Numbers by name. Print them for a table; `to_frame` gives columns `statistic` and `value`."""
+    """Numbers by name. Print them for a table; `to_frame` gives columns `statistic` and `value`.
 
-    def _rows(self) -> list[dict[str, Any]]:
-        return [{"statistic": name, "value": _shown(value)} for name, value in self.items()]
+    Tables call the numbers what `clickbridge stats` calls them: in plain words, or, with `paper`, in the symbols of
+    the papers' Table 1. The names of the dict are those of `clickbridge stats --json`.
+    """
 
-    def to_frame(self, kind: str | None = None) -> Any:
-        """One row for each number; counts by group are rows of their own."""
+    def __init__(self, values: Mapping[str, Any], paper: bool = False) -> None:
+        super().__init__(values)
+        self.paper = paper
+
+    def labelled(self) -> dict[str, Any]:
+        """What a table shows, by what it is called there."""
+        return {label: self[name] for name, label in (PAPER if self.paper else PLAIN).items()}
+
+    def _rows(self) -> list[dict[str, str]]:
+        return [{"statistic": label, "value": in_words(value)} for label, value in self.labelled().items()]
+
+    def to_frame(self, kind: str | None = None) -> Table:
+        """One row for each number of the table; counts by group are rows of their own."""
         flat: dict[str, float] = {}
-        for name, value in self.items():
+        for label, value in self.labelled().items():
             if isinstance(value, dict):
-                flat |= {f"{name} {group}": float(n) for group, n in value.items()}
+                flat |= {f"{label} {group}": float(n) for group, n in value.items()}
             elif isinstance(value, int | float):
-                flat[name] = float(value)
+                flat[label] = float(value)
         return make_frame({"statistic": list(flat), "value": list(flat.values())}, kind)
 
     def __str__(self) -> str:
         return text_table(self._rows())
 
+    __repr__ = __str__  # an interpreter shows what a notebook does
+
     def _repr_html_(self) -> str:
         return html_of("", self._rows())
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name}: {_shown(own)}" for name, own in value.items())
-    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def stats(graph: ClickGraph) -> Statistics:
+def stats(graph: ClickGraph, paper: bool = False) -> Statistics:
     """Describes a GRAPH: counts of queries, documents, clicks and words, density, connected components.
 
     Parameters
     ----------
     graph : ClickGraph
         The GRAPH to describe.
+    paper : bool
+        Print Table 1 of the papers, in their symbols, instead of plain words.
 
     Returns
     -------
@@ -93,4 +104,4 @@ def stats(graph: ClickGraph) -> Statistics:
     """
     texts = {name: graph.field(name) for name in graph.field_names}
     query_words, doc_words = count_words(graph.query_texts, texts, graph.n_docs)
-    return Statistics(table1(graph, responses(graph, **graph.defaults), query_words, doc_words))
+    return Statistics(table1(graph, responses(graph, **graph.defaults), query_words, doc_words), paper)

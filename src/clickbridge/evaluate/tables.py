@@ -12,7 +12,7 @@ WIDTH = 80
 
 
 def text_table(rows: Sequence[Mapping[str, Any]], width: int = WIDTH) -> str:
-    """Rows as aligned text. What is too wide goes on below, the first column again in front."""
+    """Rows as aligned text. Columns that do not fit continue below, with the first column repeated."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: [name, *(_word(row.get(name)) for row in rows)] for name in names}
     numeric = {n for n in names if all(isinstance(row.get(n), int | float | None) for row in rows)}
@@ -32,7 +32,7 @@ def _aligned(words: Sequence[str], right: bool) -> list[str]:
 
 
 def _word(value: Any) -> str:
-    """A cell; what is no number is missing."""
+    """The text of a cell; NaN is shown as missing."""
     return "-" if value != value else in_words(value)
 
 

@@ -1,9 +1,9 @@
-"""One model fitted and run over lists in a process of its own, so that its peak memory is its own.
+"""Fits one model and runs it over lists in a process of its own, so that its peak memory can be measured.
 
-The child is told what to do by JSON on its standard input. The result is an artifact: what fitting reported, and
-the ranking of every list as positions and scores. It holds no text. Its name ends in a key over everything that the
-rankings depend on, so that a later call with the same key can use it again. Labels take no part: they are never given
-to a model. A model of the user's own (`register`) is fitted in this process: a child would not know it.
+The child process gets its task as JSON on standard input. The result is an artifact with the report of the fit and the
+ranking of every list, as positions and scores. It contains no text. Its name ends in a key of everything that the
+rankings depend on, so that a later call with the same key can use it again. Labels are never given to a model. A user's
+own model (`register`) is fitted in this process, since a child process would not know it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from clickbridge import errors
 from clickbridge.engines.base import Engine
 from clickbridge.engines.named import engine_named, in_plain_values
 from clickbridge.errors import ClickbridgeError, MissingPart, NotSupported
+from clickbridge.evaluate.own import OwnModel
 from clickbridge.evaluate.single import reranked
 from clickbridge.io.artifact import ArtifactWriter, open_artifact
 from clickbridge.models.fitted import Array, Fitted
@@ -48,12 +49,12 @@ import clickbridge
 del sys.path[0]
 from clickbridge.evaluate.trial import main
 sys.exit(main())"""
-"""What the child runs: this very clickbridge, installed or not, wherever its folder is; all else is found as ever."""
+"""The program of the child: it imports this same copy of clickbridge, installed or not."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What one model did: `ranked[i]` are positions in list i, best first, and `scores[i]` their scores."""
+    """The results of one model: `ranked[i]` are positions in list i, best first, and `scores[i]` their scores."""
 
     spec: str
     settings: dict[str, Any]
@@ -67,25 +68,25 @@ class Trial:
 
     @property
     def scored(self) -> list[bool]:
-        """Which lists the model has a score for: at least one document of them."""
+        """For which lists the model has a score for at least one document."""
         return [bool(np.isfinite(s).any()) for s in self.scores]
 
 
 def components(model: Model) -> Iterator[Model]:
-    """A model and everything it is made of."""
+    """A model and all its parts."""
     yield model
     for part in getattr(model, "parts", ()):
         yield from components(part)
 
 
 def own_models(spec: str) -> list[type[Model]]:
-    """Those parts of a spec that are not clickbridge's, but registered by its user."""
+    """The parts of a spec that were registered by the user."""
     kinds = (type(part) for part in components(build_model(spec)))
     return [kind for kind in kinds if kind.__module__.partition(".")[0] != "clickbridge"]
 
 
 def settings_for(spec: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the settings that some part of the spec has; `pls.dim` is for the part of that name."""
+    """The settings that at least one part of the spec has. `pls.dim` is for the part with that name."""
     taken = {(part.name, name) for part in components(build_model(spec)) for name in part.setting_names()}
     out = {}
     for key, value in settings.items():
@@ -108,7 +109,7 @@ def graph_digest(path: Path) -> str:
 
 
 def trial_key(graph: str, lists: str, spec: str, settings: Mapping[str, Any]) -> str:
-    """Over the GRAPH, the lists, every setting of every part (defaults too) and the code that learns."""
+    """A key of the GRAPH, the lists, every setting of every part (including defaults) and the source code."""
     params = [[part.name, asdict(part.settings)] for part in components(build_model(spec, settings))]
     code = [_code_digest(), *map(_source_digest, own_models(spec))]
     return _digest([graph, lists, spec, params, clickbridge.__version__, code])
@@ -119,7 +120,7 @@ def _digest(value: Any) -> str:
 
 
 def _source_digest(kind: type[Model]) -> str:
-    """Of the file that a model of the user's own is written in; where there is none, never the same twice."""
+    """A checksum of the source file of a user's own model. Without a file, it differs each time."""
     try:
         source = Path(inspect.getfile(kind)).read_bytes()
     except (TypeError, OSError):
@@ -129,7 +130,8 @@ def _source_digest(kind: type[Model]) -> str:
 
 @cache
 def _code_digest() -> str:
-    """Of every source file that could change a ranking: all but evaluation and the edges."""
+    """A checksum of all source files that could change a ranking: all except evaluation, simulation, serving and the
+    command line."""
     root = Path(clickbridge.__file__).parent
     outside = {"cli", "serve", "evaluate", "measures", "simulate"}
     digest = hashlib.sha256()
@@ -159,7 +161,7 @@ def run_trial(
         perform(job)
         return
     home = str(Path(clickbridge.__file__).parents[1])
-    # -P: a file of the current folder must not stand in for a library because it has the same name.
+    # -P: a file in the current folder must not replace a library of the same name.
     line = [sys.executable, "-P", "-c", CHILD, home]
     done = subprocess.run(line, input=orjson.dumps(job), capture_output=True)
     if done.returncode == REFUSED:
@@ -187,8 +189,8 @@ def read_trial(path: Path, lists: Sequence[ResultList], reused: bool) -> Trial:
 
 
 def peak_mb() -> float:
-    """Largest resident memory of this process so far. The kernel's own mark for this program where it shows
-    one: ru_maxrss also counts the parent's memory from before the program was loaded."""
+    """The peak resident memory of this process. Uses the kernel's figure for this program if there is one, since
+    ru_maxrss also counts the parent's memory from before the program was loaded."""
     status = Path("/proc/self/status")
     if status.is_file():
         for line in status.read_text().splitlines():
@@ -197,7 +199,7 @@ def peak_mb() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
 
 
-def query_milliseconds(model: Model | Fitted, lists: Sequence[ResultList]) -> float:
+def query_milliseconds(model: Model | Fitted | OwnModel, lists: Sequence[ResultList]) -> float:
     """Median time to re-rank one list, given alone, after a first one that loads what is loaded once."""
     model.rerank_lists(lists[:1])
     times: list[float] = []

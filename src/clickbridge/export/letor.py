@@ -32,7 +32,9 @@ def features(fitted: Fitted, lists: list[ResultList]) -> tuple[list[str], Array]
 
 def write(source: Source, folder: Path) -> None:
     if source.log.impressions is None:
-        raise MissingPart("letor files need shown results: ingest a log with pages, or export --to judgments")
+        raise MissingPart(
+            "letor files need shown results: build the GRAPH from a log with pages, or export --to judgments"
+        )
     lists = [g.as_list(str(number)) for number, g in enumerate(graded_queries(source), 1)]
     names: list[str] = []
     rows: list[LetorRow] = []

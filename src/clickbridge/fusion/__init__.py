@@ -1,1 +1,1 @@
-"""Several models into one ranking."""
+"""Combines several models into one ranking."""

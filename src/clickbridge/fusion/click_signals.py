@@ -1,7 +1,7 @@
-"""What the clicks say of a query and a document, for trees: learned from the rest of each fold alone.
+"""Features of a query and a document from clicks, for trees. For each fold they are learned from the other folds only.
 
-Popularity, the memory of the same query, the votes of queries like it, the words people used for a document,
-which of a query's words tend to matter, and which documents are chosen together.
+They are: popularity, earlier clicks for the same query and for similar queries, the words people used for a document,
+which of a query's words tend to matter, and which documents are clicked for the same queries.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from clickbridge.numerics.list_places import places
 from clickbridge.numerics.ragged import Ragged
 
 PRIOR_CLICKS, PRIOR_SHOWN = 1.0, 5.0
-"""A document never shown counts as clicked on once in five."""
+"""The prior of the click rate: a document that was never shown counts as clicked once in five."""
 HALF_LIVES = {"just now": 2.0, "lately": 7.0, "this month": 30.0}
-"""Days after which a click counts half for what is asked in each of these times: tastes of different length."""
+"""Half-lives in days: after so many days a click counts half. Several, for interests that last for different times."""
 MOST_PAGES, MOST_RANKS = 100_000, 50
 """Pages that the lift is learned from, and ranks told apart."""
 NEIGHBOURS, SHARPNESS = 50, 3
@@ -40,9 +40,9 @@ MATTERS = 2
 @stored
 @dataclass(frozen=True, eq=False, repr=False)
 class ClickSignals(Value):
-    """Known queries are those with a click. The last row of what is known by document is for one that nobody knows, the
-    last number of `query_clicks` for other queries. Where the log has times, shares and clicks come again for each of
-    HALF_LIVES, older clicks counting less."""
+    """Known queries are those with a click. In arrays by document, the last row is for an unknown document; the last
+    number of `query_clicks` is for unknown queries. If the log has times, shares and clicks are repeated for each of
+    HALF_LIVES, where older clicks count less."""
 
     keys: tuple[str, ...]
     shares: FixedRows
@@ -85,7 +85,7 @@ class ClickSignals(Value):
             object.__setattr__(self, name, value)
 
     def _check(self) -> None:
-        """Compiled loops trust every number."""
+        """Checks all indexes, since compiled loops do not check bounds."""
         n_known, n_docs, n_words, n_chars = (
             len(self.keys),
             len(self.documents) - 1,
@@ -105,7 +105,7 @@ class ClickSignals(Value):
 
     @classmethod
     def of(cls, graph: ClickGraph, text: TextSignals, queries: QueryTerms) -> Self:
-        """From a GRAPH's clicks; `queries` are the terms of all its queries."""
+        """Computes the features from a GRAPH's clicks. `queries` are the terms of all its queries."""
         known, counts = clicked(graph)
         clicks, asked = counts.column(0), queries.take(known)
         n_terms, n_chars = len(text.vocabularies.words), len(text.vocabularies.chars)
@@ -130,7 +130,7 @@ class ClickSignals(Value):
     # --- lists -----------------------------------------------------------------------------------
 
     def scores(self, lists: Candidates, terms: QueryTerms, matches: Matches, text: TextSignals) -> Array:
-        """Columns that also count by their place in the list: `score_names`."""
+        """Columns whose rank within the list is a feature, too: `score_names`."""
         by_words = self._votes(lists, *self._nearest(terms.words, text.word_idf, self.by_word))
         by_chars = self._votes(lists, *self._nearest(terms.chars, self.char_idf, self.by_char))
         same = self._votes(lists, *self._same(lists))
@@ -143,26 +143,26 @@ class ClickSignals(Value):
         return out
 
     def plain(self, lists: Candidates) -> Array:
-        """Numbers of documents, and how often the query was clicked: `plain_names`."""
+        """Counts of each document, and how many clicks the query has: `plain_names`."""
         out = np.empty((len(self.plain_names), lists.lists.n_rows))
         out[:-1] = self.documents[lists.items].T
         out[-1] = self.query_clicks[self._numbers(lists)][lists.lists.owner]
         return out
 
     def alike(self, lists: Candidates, weights: Array) -> Array:
-        """Similarity to the weighted others of the list by being chosen for the same queries."""
+        """Similarity to the other documents of the list, weighted: clicked for the same queries."""
         out = np.empty((len(weights), lists.lists.n_rows))
         rows = (*self.together.arrays, 1, 0, 1)
         likeness(lists.lists.indptr, lists.items, *rows, NO_SCALE, NO_SCALE, weights, out)
         return out
 
     def popular(self, n: int) -> Array:
-        """The documents clicked most, lately where there are times."""
+        """The documents with the most clicks; if there are times, with the most recent clicks."""
         column = self.plain_names.index("clicks lately" if self.has_times else "clicks")
         return np.argsort(-self.documents[:-1, column], kind="stable")[:n]
 
     def _numbers(self, lists: Candidates) -> Array:
-        """Of each list's query; -1 for an unknown one."""
+        """The number of each list's query; -1 for an unknown one."""
         return np.array([self.numbers.get(key, -1) for key in lists.keys], dtype=np.int64)
 
     def _nearest(self, queries: FixedRows, idf: Array, inverted: FixedRows) -> tuple[Array, Array, Array]:
@@ -184,8 +184,8 @@ ARRAYS = ("char_idf", "weights", "documents", "query_clicks")
 
 
 def clicked(graph: ClickGraph) -> tuple[Array, FixedRows]:
-    """The numbers of the queries with a click, and rows of the documents clicked for them: clicks and, where there are
-    times, clicks of which older ones count less, by each of HALF_LIVES."""
+    """The numbers of the queries with a click, and rows of the documents clicked for them: the clicks and, if there are
+    times, clicks in which older ones count less, for each of HALF_LIVES."""
     pairs = graph.pairs
     kept = pairs.clicks > 0
     known, lengths = np.unique(pairs.query[kept], return_counts=True)
@@ -195,15 +195,15 @@ def clicked(graph: ClickGraph) -> tuple[Array, FixedRows]:
 
 
 def shares_of(counts: FixedRows) -> FixedRows:
-    """Clicks over the query's, and recent ones over the root of the query's: one of a hundred says more than one of
-    one."""
+    """Clicks divided by the query's clicks, and recent clicks divided by the square root of the query's: a share of a
+    hundred clicks is more reliable than a share of one."""
     totals = np.add.reduceat(counts.data, counts.indptr[:-1], dtype=np.float64) if len(counts) else counts.data
     power = np.array([1.0, *[0.5] * len(HALF_LIVES)])[: counts.data.shape[1]]
     return counts.with_data(counts.data / (np.maximum(totals, TINY) ** power)[counts.owner])
 
 
 def popularity(graph: ClickGraph, counts: FixedRows) -> list[Array]:
-    """Of each document: recent clicks where there are times, clicks, how often it was shown, and clicks over that."""
+    """For each document: recent clicks if there are times, clicks, how often it was shown, and its click rate."""
     *lately, clicks = (
         np.bincount(counts.indices, weights=column, minlength=graph.n_docs) for column in counts.data.T[::-1]
     )
@@ -212,7 +212,7 @@ def popularity(graph: ClickGraph, counts: FixedRows) -> list[Array]:
 
 
 def kept_words(shares: FixedRows, words: FixedRows, text: TextSignals) -> Array:
-    """For each term, how often a query's clicked documents hold it, given that the query does."""
+    """For each term, how often the clicked documents of a query contain it if the query does."""
     asked, kept = np.zeros((2, len(text.vocabularies.words)))
     rows = (*shares.arrays, words.indptr, words.indices, text.words.indptr, text.words.indices)
     kept_terms(*rows, len(text.names), asked, kept)
@@ -220,8 +220,8 @@ def kept_words(shares: FixedRows, words: FixedRows, text: TextSignals) -> Array:
 
 
 def lift(graph: ClickGraph, text: TextSignals, queries: QueryTerms) -> Array:
-    """For each document, its clicks over those that its rank by text on each page lets expect. Popularity says what is
-    shown to the right queries; this says what is chosen when it was."""
+    """For each document, its clicks divided by the clicks expected from its rank by text on each page. Popularity is
+    high for documents shown for the right queries; this is high for documents that are clicked when they are shown."""
     pages = graph.impressions
     if pages is None or not len(pages.doc):
         return np.ones(graph.n_docs)

@@ -1,4 +1,4 @@
-"""Cross-fitting: all parts of a re-ranker are learned on the rest of each fold, then asked about the fold."""
+"""Cross-fitting: for each fold, all parts of a re-ranker learn from the rest of the log and score the fold's lists."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from clickbridge.models.study import Study
 
 
 class Block(NamedTuple):
-    """What trees learn from one fold: a row of `x` for each document of each list, its label, how long the lists
-    are and how often each was asked for."""
+    """The training data from one fold: a row of `x` for each document of each list, its label, the lengths of the lists
+    and how often each was searched for."""
 
     names: list[str]
     x: Array
@@ -30,7 +30,7 @@ class Block(NamedTuple):
 
 
 def joined(blocks: Sequence[Block]) -> Block:
-    """Blocks of the same features as one."""
+    """Joins blocks with the same features."""
     columns = zip(*(block[1:] for block in blocks), strict=True)
     return Block(blocks[0].names, *(np.concatenate(column) for column in columns))
 
@@ -46,8 +46,9 @@ class Fold(NamedTuple):
 def crossfit(
     parts: Sequence[Model], study: Study, n: int, seed: int
 ) -> tuple[tuple[Choices, ...], Callable[[], Iterator[Fold]]]:
-    """What the parts choose, and the folds in turn. Whatever a part chooses it chooses once, on one rest, by time
-    the last and largest; where no fold can be learned from, on everything, and there are no folds."""
+    """The choices of the parts, and the folds one after the other. Each part chooses only once: on the rest of one
+    fold, which for folds by time is the last and largest. If there is no fold to learn from, it chooses on the whole
+    log, and no folds are returned."""
     usable = [(held, rest) for held, rest in study.folds(n, seed) if held.graph.pairs.clicks.any()]
     where = study
     if usable:

@@ -1,5 +1,5 @@
-"""The features of a list for trees: scores of the parts, what text and clicks say, and how each stands within
-its list. Generic: which there are follows from the parts and from what the GRAPH holds.
+"""The features of a list for trees: the scores of the parts, features of text and clicks, and their ranks within the
+list. Which features there are depends on the parts and on the GRAPH.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WEIGHTINGS = ("trusted", "best", "list")
 @stored
 @dataclass(frozen=True, eq=False, repr=False)
 class ListFeatures:
-    """Complete once it is made, and never changed; any number of threads may ask it."""
+    """Computes the features of lists. It never changes, so any number of threads may use it."""
 
     text: TextSignals
     numbers: NumberSignals
@@ -45,12 +45,12 @@ class ListFeatures:
 
     @classmethod
     def of(cls, graph: ClickGraph, language: str = "english", stop_words: str = "keep") -> Self:
-        """From all that a GRAPH holds."""
+        """Computes everything from a GRAPH."""
         text, queries = TextSignals.of(graph, language, stop_words)
         return cls(text, NumberSignals.of(graph), ClickSignals.of(graph, text, queries))
 
     def names(self, own: Columns, whole: Columns) -> list[str]:
-        """Of all features, in the order of `matrix`."""
+        """The names of all features, in the order of `matrix`."""
         scores = [*self.text.score_names, *self.clicks.score_names]
         spaces = [*self.text.space_names, "chosen together"]
         return [
@@ -63,10 +63,10 @@ class ListFeatures:
     def matrix(
         self, lists: Candidates, own: Columns, whole: Columns, engine: Engine | None = None
     ) -> tuple[list[str], Array]:
-        """Names of the features, and a row of them for each document of each list; NaN where something has no value.
+        """The names of the features, and one row for each document of each list; NaN for a missing value.
 
-        `own` are the parts' scores, by which documents are trusted; `whole` are scores that put documents in the same
-        order as one of `own`, on another scale, so that their place in the list says nothing more.
+        `own` are the parts' scores. `whole` are the same scores on another scale. They give the same order as one of
+        `own`, so their ranks are not features.
         """
         names = self.names(own, whole)
         parts = [_stacked(columns, lists.lists.n_rows) for columns in (own, whole)]
@@ -81,7 +81,7 @@ class ListFeatures:
         return names, out
 
     def _block(self, lists: Candidates, own: Array, whole: Array) -> list[Array]:
-        """Columns of a few lists, as rows."""
+        """The columns of a few lists, as rows."""
         terms = self.text.reader.read(lists.texts)
         matches = self.text.match(lists, terms.words, self.clicks.weights)
         said = self.text.scores(lists, terms, matches), self.clicks.scores(lists, terms, matches, self.text)
@@ -98,7 +98,7 @@ class ListFeatures:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GraphTexts:
-    """What the features of all folds share: documents, and the terms of the log's queries."""
+    """What the features of all folds share: the documents, and the terms of the log's queries."""
 
     text: TextSignals
     numbers: NumberSignals
@@ -110,11 +110,11 @@ class GraphTexts:
         return cls(text, NumberSignals.of(graph), queries)
 
     def with_clicks(self, graph: ClickGraph) -> ListFeatures:
-        """Features that know the clicks of a GRAPH over the same queries and documents."""
+        """The features with the clicks of a GRAPH that has the same queries and documents."""
         return ListFeatures(self.text, self.numbers, ClickSignals.of(graph, self.text, self.queries))
 
 
 def _stacked(columns: Columns, n_rows: int) -> Array:
-    """Rows of numbers; NaN where a part has none."""
+    """Rows of numbers; NaN for a missing value."""
     values = np.stack(list(columns.values())) if columns else np.empty((0, n_rows))
     return np.where(np.isfinite(values), values, np.nan)

@@ -1,7 +1,7 @@
-"""What the values of this package share: arrays that nobody changes, and copies that are made again.
+"""Base of the values of this package: read-only arrays, and pickling by the constructor's arguments.
 
-Compiled loops are made for one type of array, and a memory-mapped array, a writable one and a read-only one are three.
-Here all are plain, contiguous and read-only, wherever they come from.
+Compiled loops are compiled for one type of array; a memory-mapped, a writable and a read-only array are three types.
+Here all arrays are plain, contiguous and read-only, wherever they come from.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def check(fits: bool, what: str) -> None:
 
 
 def frozen(values: Any, kind: Any) -> Array:
-    """The same numbers as a read-only array of the given type; copied only where they are of another."""
+    """The same numbers as a read-only array of the given type; copied only if they have another type."""
     try:
         out = np.asarray(values, dtype=kind, order="C").view()
     except (TypeError, ValueError):
@@ -32,7 +32,7 @@ def frozen(values: Any, kind: Any) -> Array:
 
 
 class Value:
-    """A frozen dataclass that is pickled as what it was made from: its copy is checked and frozen as it was."""
+    """A frozen dataclass that is pickled as its constructor arguments, so that a copy is checked and frozen, too."""
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         made_from = (field.name for field in fields(self) if field.init)  # type: ignore[arg-type]

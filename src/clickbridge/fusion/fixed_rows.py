@@ -1,4 +1,4 @@
-"""Sparse rows as three read-only arrays of fixed types, which compiled loops take as they are."""
+"""Sparse rows as three read-only arrays of fixed types, which compiled loops can use directly."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class FixedRows(Value):
             object.__setattr__(self, name, frozen(getattr(self, name), kind))
 
     def fits(self, n_rows: int, width: int, several: bool = False) -> bool:
-        """Whether these are so many rows of so many terms, with one number for each or with several: all that a loop
-        goes by is in range."""
+        """Whether these are so many rows of so many terms, with one number or several for each entry, so that all
+        indexes are in range."""
         ends = self.indptr
         if self.data.ndim != 1 + several:
             return False
@@ -70,19 +70,19 @@ class FixedRows(Value):
         return FixedRows(self.indptr, self.indices, data)
 
     def column(self, number: int) -> FixedRows:
-        """With one of several numbers for each entry."""
+        """A copy with only one of the several numbers for each entry."""
         return self.with_data(self.data[:, number])
 
     def unit(self, scale: Array | None = None) -> FixedRows:
-        """Rows of length 1 once each number is multiplied by the `scale` of its term; what is zero stays so."""
+        """Rows of length 1, after each number is multiplied by the `scale` of its term. Zero rows stay zero."""
         return FixedRows(*self.unit_arrays(scale))
 
     def unit_arrays(self, scale: Array | None = None) -> tuple[Array, Array, Array]:
-        """The same as bare arrays, for a loop that needs no more."""
+        """The same as plain arrays, for compiled loops."""
         return self.indptr, self.indices, unit_data(*self.arrays, scale)
 
     def frequency(self, width: int) -> Array:
-        """In how many rows each of `width` terms stands."""
+        """The number of rows in which each of `width` terms occurs."""
         return np.bincount(self.indices, minlength=width)
 
     def sums(self) -> Array:

@@ -1,8 +1,8 @@
-"""Trees that LightGBM has grown, as a value that needs LightGBM no more.
+"""Trees grown by LightGBM, as a value that no longer needs LightGBM.
 
-Its own predictions start threads, which cost more than the work on one list, and hang in a forked child; and text
-that is not its own makes it crash. Here trees are flat arrays, checked once when they are made, and added up by a
-compiled loop. Sums are those of LightGBM to the bit: tests compare them.
+LightGBM starts threads to predict, which cost more than the work on one list and hang in a forked process. It also
+crashes on damaged model text. Here trees are flat arrays, checked once when they are created, and added up by a
+compiled loop. The sums equal those of LightGBM to the last bit; tests compare them.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ MISSING_ZERO, MISSING_NAN = 1, 2
 @stored
 @dataclass(frozen=True, eq=False, repr=False)
 class Forest(Value):
-    """Nodes of all trees end to end, and leaves likewise. A tree starts at its root; a number of at least 0 is a node,
-    -1 - i is leaf i."""
+    """The nodes of all trees, one after the other, and the leaves. A tree starts at its root. A child number of 0 or
+    more is a node; -1 - i is leaf i."""
 
     n_features: int
     roots: Array
     feature: Array
     threshold: Array
-    """What is larger goes to the node's second child, all else to its first."""
+    """Larger values go to the node's second child, all others to the first."""
     nan_right: Array
     """Whether a missing value goes to the second."""
     children: Array
@@ -49,7 +49,7 @@ class Forest(Value):
         self._check()
 
     def _check(self) -> None:
-        """Every walk from a root must end in a leaf: children come after their node, and each is a child once."""
+        """Checks that every path from a root ends in a leaf: children come after their node and have one parent."""
         n_nodes, n_leaves = self.feature.size, self.leaf.size
         nodes = (self.feature, self.threshold, self.nan_right, self.gain)
         fits = all(values.shape == (n_nodes,) for values in nodes) and self.children.shape == (n_nodes, 2)
@@ -66,11 +66,11 @@ class Forest(Value):
             raise damaged("a leaf or threshold is not a number")
 
     def __len__(self) -> int:
-        """How many trees there are."""
+        """The number of trees."""
         return len(self.roots)
 
     def predict(self, x: Array, engine: Engine | None = None) -> Array:
-        """One number for each row of `x`, whose columns are the features the trees were grown on."""
+        """One score for each row of `x`, whose columns are the features that the trees were grown on."""
         if x.ndim != 2 or x.shape[1] != self.n_features:
             raise ValueError(f"rows of {self.n_features} features are needed; got an array of shape {x.shape}")
         x = np.ascontiguousarray(x, dtype=np.float64 if x.dtype == np.float64 else np.float32)
@@ -78,13 +78,13 @@ class Forest(Value):
         return sum_leaves(x, self.roots, *nodes, self.leaf, engine)
 
     def importance(self) -> Array:
-        """For each feature, what the splits on it gained in all."""
+        """The total gain of the splits on each feature."""
         gained = np.maximum(self.gain, 0).astype(np.float64)
         return np.bincount(self.feature, weights=gained, minlength=self.n_features)
 
     @classmethod
     def together(cls, forests: Sequence[Self]) -> Self:
-        """The trees of several forests over the same features as one: its sums are theirs added up."""
+        """Joins several forests with the same features. The score of the result is the sum of their scores."""
         columns: dict[str, list[Array]] = {name: [] for name in TYPES}
         n_nodes = n_leaves = 0
         for forest in forests:
@@ -151,7 +151,7 @@ def _tree(entries: Mapping[str, str], n_nodes: int, n_leaves: int) -> dict[str, 
         default, missing = (decision & DEFAULT_LEFT) > 0, decision >> 2
         if (decision & CATEGORICAL).any() or (missing == MISSING_ZERO).any():
             raise damaged("splits on plain numbers are needed, of which none stands for a missing one")
-        # Where the data that the trees grew on had no missing values, such a value counts as 0.
+        # If the training data had no missing values, a missing value counts as 0.
         nan_right = np.where(missing == MISSING_NAN, ~default, threshold < 0)
         children = np.stack([left, right], axis=1)
     except (ValueError, OverflowError):

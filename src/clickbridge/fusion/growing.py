@@ -1,8 +1,8 @@
-"""Growing the trees of `mart` from cross-fitted lists, and what they must beat first.
+"""Grows the trees of `mart` from cross-fitted lists, and compares them with the plain sum of the parts.
 
-Trees see hundreds of columns and a few thousand lists: on a small log, or one where words and latent spaces say it all,
-they learn chance. So some of the lists only judge. Where the plain sum of the parts orders those better, it takes the
-place of the trees.
+Trees have hundreds of columns and a few thousand lists. On a small log, or one where words and latent spaces are
+enough, they overfit. So some of the lists are only used to measure. If the plain sum of the parts ranks these better,
+it replaces the trees.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.settings import ADVANCED, Printed, Seeded, Text, setting, settings
 
 JUDGED = 5
-"""Of so many lists one does not teach trees but judges them against the plain sum of the parts."""
+"""One of so many lists is not used to grow trees, but to compare them with the plain sum of the parts."""
 GRADES = 4
-"""Shares of clicks become whole grades up to this for lambdarank."""
+"""The highest grade for lambdarank, which needs whole numbers: shares of clicks are scaled to it."""
 
 
 class Grown(NamedTuple):
-    """Trees and the names of their features, or weights of the parts in place of trees, and what to say of it."""
+    """Trees and the names of their features, or the weights of the parts instead, and lines for the user."""
 
     forest: Forest | None
     feature_names: tuple[str, ...]
@@ -65,8 +65,8 @@ class MartSettings(Printed, Text, Seeded):
 
 
 def grow(s: MartSettings, spec: str, parts: Sequence[str], blocks: Sequence[Block]) -> Grown:
-    """Trees from cross-fitted features; where they lose to the plain sum of the parts on lists that neither has
-    learned from, the weights of that sum instead."""
+    """Grows trees from cross-fitted features. If they rank worse than the plain sum of the parts on lists that neither
+    has learned from, the weights of the sum are returned instead."""
     n_lists = sum(len(block.lengths) for block in blocks)
     if n_lists < MIN_USABLE:
         said = f"{few_held(n_lists, 'list')} for trees; parts count equally"
@@ -82,7 +82,8 @@ def grow(s: MartSettings, spec: str, parts: Sequence[str], blocks: Sequence[Bloc
 
 
 def against_sum(s: MartSettings, parts: Sequence[str], block: Block) -> tuple[Judged | None, str]:
-    """One forest and the plain sum of the parts, learned from most lists, on every fifth, or as many as it takes."""
+    """Measures one forest and the plain sum of the parts, both learned from most lists, on every fifth list, or on more
+    if that is too few."""
     n_lists = len(block.lengths)
     if n_lists < 2 * MIN_USABLE:
         return None, ""
@@ -96,7 +97,7 @@ def against_sum(s: MartSettings, parts: Sequence[str], block: Block) -> tuple[Ju
 
 
 def train(s: MartSettings, parts: Sequence[str], block: Block, forests: int) -> Forest:
-    """Forests of other draws, added up: what one learned by chance the others did not."""
+    """The sum of several forests with different random seeds. What one learned by chance, the others did not."""
     names, x, labels, lengths, asked = block
     lightgbm, ranking = lightgbm_module(), s.objective == "lambdarank"
     parameters = {
@@ -114,7 +115,7 @@ def train(s: MartSettings, parts: Sequence[str], block: Block, forests: int) -> 
     if s.monotone:
         parameters["monotone_constraints"] = [int(name in parts) for name in names]
     grades = np.ceil(GRADES * labels) if ranking and (labels % 1).any() else labels
-    # A search that was made a hundred times says more than one that was made once, but not a hundred times as much.
+    # A search that was made a hundred times counts more than one made once, but not a hundred times as much.
     heard = np.log1p(asked)
     weights = np.repeat(heard / heard.mean(), lengths)
     grown = []

@@ -1,7 +1,7 @@
-"""`a+b` where a part is not an S-function (a walk): scores are added list by list.
+"""`a+b` if a part is not an S-function, such as a walk: scores are added list by list.
 
-Each part's scores are standardised over the list; what a part cannot score adds nothing. To search, the best
-documents of the parts that can search are pooled first. Weights are learned through `hold_back`.
+Each part's scores are standardised over the list. A document that a part cannot score gets nothing from it. To search,
+the best documents of all parts that can search are collected first. The weights are learned on held-back clicks.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FittedLinearSum(FittedWeightedSum, FittedPooling):
         return np.where(any_score, total, -np.inf)
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """Similarities of the parts that have one, each over its largest, weighted."""
+        """The weighted sum of the parts' similarities, each divided by its largest value."""
         able = [
             (part, weight)
             for part, weight in zip(self.parts, self.choices.weights, strict=True)
@@ -59,7 +59,8 @@ class FittedLinearSum(FittedWeightedSum, FittedPooling):
 class LinearSum(WeightedSum):
     """A weighted sum of models, at least one of which is not an S-function: `BM25() + Walk()`.
 
-    Scores are standardised over each list and added. `weights` are learned from held-back clicks unless they are set.
+    The scores of each part are standardised over the list and added. The weights are learned on held-back clicks,
+    unless you set `weights`.
 
     Examples
     --------

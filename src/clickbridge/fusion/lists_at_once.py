@@ -1,4 +1,4 @@
-"""Work over many lists, a few at a time."""
+"""Processes many lists, a few at a time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ LISTS_AT_ONCE = 64
 
 
 def over_lists(lists: Candidates, engine: Engine | None, work: Callable[[int, int], None]) -> None:
-    """Calls `work(start, stop)` on lists in order, a few at a time: numbers of all lists at once would not fit the
-    processor's caches, or for a long log the memory."""
+    """Calls `work(start, stop)` for a few lists at a time, in order. The numbers of all lists at once would not fit
+    into the processor's cache or, for a long log, into memory."""
 
     def run(start: int, stop: int) -> None:
         for first in range(start, stop, LISTS_AT_ONCE):

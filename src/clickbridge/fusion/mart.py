@@ -1,8 +1,8 @@
-"""`mart:a+b`: gradient boosted trees over the scores of models and what text and clicks say (13, Section 6.5).
+"""`mart:a+b`: gradient boosted trees over the scores of models and features of text and clicks (13, Section 6.5).
 
-The trees must not learn from scores of queries that a component was fitted on: there it remembers the answer,
-and the trees would trust it blindly. So the log is cut into folds; for each, all components are learned on the
-rest and score the fold's lists; the trees learn from those. Then the components are learned on everything.
+The trees must not learn from scores of queries that a part was fitted on: there the part remembers the answer, and the
+trees would trust it too much. So the log is cut into folds. For each fold, all parts are learned on the other folds and
+score the lists of this one; the trees learn from these scores. Then the parts are learned on the whole log.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from clickbridge.types import ResultList
 
 ROWS_AT_ONCE = 100_000
 POPULAR = 20
-"""Where the log has no pages, so many of the documents clicked most lately are in every list: what people want who ask
-for what is not there."""
+"""If the log has no pages, so many of the documents with the most recent clicks are added to every list. They are what
+people often want if nothing matches their query."""
 STRANGERS = 10
-"""Documents drawn at random into each pooled list, so that trees have seen what matches nothing."""
+"""Random documents added to each pooled list, so that the trees also see documents that do not match."""
 
 
 @stored
 @dataclass(frozen=True, kw_only=True)
 class MartChoices(PartsChoices):
-    """The trees, None where there were too few lists to learn from, and the names of their features."""
+    """The trees, None if there were too few lists to learn from, and the names of their features."""
 
     forest: Forest | None
     feature_names: tuple[str, ...]
     popular: int = 0
-    """So many of the most clicked documents stand beside what the parts find."""
+    """So many of the most clicked documents are added to what the parts find."""
     weights: tuple[float, ...] = ()
-    """Of the parts, where their plain sum orders lists better than trees did; none where there are trees."""
+    """The weights of the parts, if their plain sum ranked lists better than the trees; none if there are trees."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,7 +64,7 @@ class FittedMart(FittedPooling, FittedWrapper):
     settings: MartSettings
     choices: MartChoices
     features: ListFeatures | None
-    """None where the trees see the parts' scores alone."""
+    """None if the trees use only the parts' scores."""
 
     def __post_init__(self) -> None:
         check((self.features is None) == (self.settings.features == "scores"), "features")
@@ -83,14 +83,14 @@ class FittedMart(FittedPooling, FittedWrapper):
 
     @cached_property
     def always(self) -> Array:
-        """Documents that are found whatever is asked."""
+        """Documents that are candidates for every query."""
         if self.features is None:
             return np.empty(0, dtype=np.int64)
         return np.sort(self.features.clicks.popular(self.choices.popular))
 
     @property
     def grown(self) -> bool:
-        """Whether there are trees; without, the parts are added up."""
+        """Whether there are trees. If not, the parts' scores are added up."""
         return self.forest is not None
 
     def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
@@ -101,7 +101,8 @@ class FittedMart(FittedPooling, FittedWrapper):
         return np.concatenate([np.empty(0), *parts])
 
     def _score(self, candidates: Candidates) -> Array:
-        """A long list is searched: trees order what some part ranks high there, all else follows by the parts."""
+        """A long list is treated like a search: the trees rank what at least one part ranks high, and all others follow
+        by the parts' scores."""
         own, whole = part_columns(self.parts, candidates)
         near = ranked_high(candidates.lists, own)
         near |= scored(own) & np.isin(candidates.items, self.always)
@@ -162,10 +163,11 @@ class FittedMart(FittedPooling, FittedWrapper):
 
 
 class Mart(Wrapper):
-    """Boosted trees that rank by the scores of models, by text and by clicks: `Mart([BM25(), PLS()])`.
+    """Gradient boosted trees over the scores of models and features of text and clicks: `Mart([BM25(), PLS()])`.
 
-    Needs LightGBM: `pip install "clickbridge[mart]"`. Each part is one feature, next to those of text and clicks. Parts
-    are cross-fitted, so that no tree learns from a score that has seen its answer.
+    Needs LightGBM: `pip install "clickbridge[mart]"`. The score of each part is one feature, next to features of text
+    and clicks. The parts are cross-fitted: the trees learn from scores for queries that a part was not fitted on. If
+    the trees rank worse than the plain sum of the parts, the sum is used.
 
     Examples
     --------
@@ -218,7 +220,7 @@ class Mart(Wrapper):
     # --- trees -----------------------------------------------------------------------------------
 
     def block(self, fold: Fold, parts: Sequence[Fitted], study: Study) -> list[Block]:
-        """Features and labels of the fold's lists, the parts having seen only its rest; none without lists."""
+        """The features and labels of a fold's lists, with parts learned on the rest of the log; None without lists."""
         s: MartSettings = self.settings
         features = list_features(study, s, fold.held.graph)
         lists = at_most(max(s.max_lists // s.folds, 1), self._labelled(fold, parts, features), s.seed)
@@ -230,7 +232,7 @@ class Mart(Wrapper):
         return [Block(names, x, labels, candidates.lists.lengths, fold.held.times_asked(lists))]
 
     def _labelled(self, fold: Fold, parts: Sequence[Fitted], features: ListFeatures | None) -> list[ResultList]:
-        """Held-back pages with a click; without pages, the parts' pooled best and what was clicked."""
+        """Held-back pages with a click. Without pages, the parts' best documents and the clicked ones."""
         held = fold.held
         if held.shown is not None:
             return held.lists()
@@ -244,18 +246,18 @@ class Mart(Wrapper):
         for part in (part for part in parts if "search" in part.abilities):
             for key, ranking in zip(keys, part.rank_many(keys, POOL), strict=True):
                 found[key].update(ranking.doc_ids)
-        # A clicked document that nobody found would stand there only because it was clicked, and trees would learn that
-        # what matches nothing is what people want.
+        # A clicked document that no part found would be in the list only because it was clicked, and trees would learn
+        # that people want what matches nothing.
         return held.lists([lambda some, _: [sorted(found[key]) for key in some]], missed=False)
 
     def grow(self, blocks: Sequence[Block]) -> Grown:
-        """Trees from cross-fitted lists, or the weights of the parts' plain sum where trees lose to it."""
+        """Trees from cross-fitted lists, or the weights of the parts' plain sum if it ranks better."""
         return grow(self.settings, self.spec, part_names(self.parts), blocks)
 
 
 def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
-    """What `choose` of each would give, as 13's Table 4 compares several: parts of the same spec and settings are
-    learned once for all of them."""
+    """The same as `choose` of each model, for comparing several as in Table 4 of 13. Parts with the same spec and
+    settings are learned only once."""
     lightgbm_module()
     settings_of = [mart.settings for mart in marts]
     s: MartSettings = settings_of[0]
@@ -287,8 +289,8 @@ def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
 
 
 def list_features(study: Study, s: MartSettings, clicks: ClickGraph) -> ListFeatures | None:
-    """What text and the clicks of a GRAPH say of lists, where trees see more than scores. Texts of documents and
-    queries are read once for all folds."""
+    """The features of text and clicks for lists, if the trees use more than scores. The texts of documents and queries
+    are read once for all folds."""
     if s.features == "scores":
         return None
     texts = study.once(
@@ -300,12 +302,13 @@ def list_features(study: Study, s: MartSettings, clicks: ClickGraph) -> ListFeat
 def list_matrix(
     features: ListFeatures | None, candidates: Candidates, own: Columns, whole: Columns, engine: Engine | None = None
 ) -> tuple[list[str], Array]:
-    """Names of the features and their values: the parts' scores alone, or also all that text and clicks say."""
+    """The names of the features and their values: only the parts' scores, or also the features of text and clicks."""
     return scores_alone(own) if features is None else features.matrix(candidates, own, whole, engine)
 
 
 def part_columns(parts: Sequence[Any], candidates: Candidates) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Scores of the parts, and those of S-functions over the query's normaliser, comparable between queries."""
+    """The scores of the parts, and those of S-functions also divided by the query's normaliser, which makes them
+    comparable between queries."""
     own: dict[str, Array] = {}
     whole: dict[str, Array] = {}
     for name, part in zip(part_names(parts), parts, strict=True):
@@ -322,20 +325,20 @@ def part_columns(parts: Sequence[Any], candidates: Candidates) -> tuple[dict[str
 
 
 def scores_alone(own: Columns) -> tuple[list[str], Array]:
-    """The parts' scores and nothing else; NaN where a part has none."""
+    """Only the parts' scores; NaN where a part has none."""
     columns = np.stack([np.where(np.isfinite(column), column, np.nan) for column in own.values()], axis=1)
     return list(own), columns.astype(np.float32)
 
 
 def part_names(parts: Sequence[Any]) -> list[str]:
-    """Their specs; of parts that share one, the later ones with a number."""
+    """The specs of the parts. If several parts have the same spec, the later ones get a number."""
     specs = [part.spec for part in parts]
     counts = [specs[:i].count(spec) for i, spec in enumerate(specs)]
     return [f"{spec} {n + 1}" if n else spec for spec, n in zip(specs, counts, strict=True)]
 
 
 def batches(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Cuts lists so that no batch has many more rows than ROWS_AT_ONCE."""
+    """Splits lists into batches of about ROWS_AT_ONCE rows at most."""
     start, rows = 0, 0
     for i, length in enumerate(lengths):
         if rows and rows + length > ROWS_AT_ONCE:

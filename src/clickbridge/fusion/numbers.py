@@ -1,4 +1,4 @@
-"""What trees may know of a document from its fields that are numbers."""
+"""Features for trees from document fields that are numbers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from clickbridge.io.values import stored
 from clickbridge.models.candidates import Candidates
 
 NUMERIC_SHARE = 0.9
-"""A field is a number where this share of its values is."""
+"""A field is treated as a number if at least this share of its values are numbers."""
 
 
 @stored
 @dataclass(frozen=True, eq=False, repr=False)
 class NumberSignals(Value):
-    """Fields that are numbers (a year, a price), as they are; the last row is NaN, for documents that nobody knows."""
+    """Fields that are numbers, such as a year or a price, with their values. The last row is NaN, for unknown
+    documents."""
 
     names: tuple[str, ...]
     values: Array

@@ -1,7 +1,7 @@
-"""The plain sum of a re-ranker's parts: what trees must beat, and what replaces them if they do not.
+"""The plain sum of a re-ranker's parts. The trees must rank better than it; otherwise it replaces them.
 
-Each part gives one column: an S-function its scores over the query's normaliser, as in a sum of such; any other its
-scores standardised over the list. Weights are learned from the same cross-fitted lists as the trees.
+Each part gives one column: an S-function its scores divided by the query's normaliser, as in a sum of S-functions; any
+other part its scores standardised over the list. The weights are learned from the same cross-fitted lists as the trees.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OVER_QUERY = "over the query"
 
 
 class Judged(NamedTuple):
-    """nDCG@5 of trees and of the plain sum on lists that neither has learned from, and the standard error of their
+    """nDCG@5 of the trees and of the plain sum, on lists that neither has learned from, and the standard error of the
     difference."""
 
     trees: float
@@ -37,13 +37,13 @@ class Judged(NamedTuple):
 
 
 def part_column(lists: Ragged, name: str, columns: Mapping[str, Array]) -> Array:
-    """What a part adds to the plain sum; 0 where it has no score."""
+    """What a part adds to the plain sum; 0 for documents that it cannot score."""
     whole = columns.get(f"{name} {OVER_QUERY}")
     return lists.standardised(columns[name]) if whole is None else without_gaps(whole)
 
 
 def plain_sum(lists: Ragged, names: Sequence[str], weights: Sequence[float], columns: Mapping[str, Array]) -> Array:
-    """Scores of the plain sum; the columns hold the scores of the parts of these names."""
+    """The scores of the plain sum. The columns have the scores of the parts with these names."""
     found = (weight * part_column(lists, name, columns) for name, weight in zip(names, weights, strict=True))
     return np.sum(list(found), axis=0)
 
@@ -56,7 +56,7 @@ def part_columns_of(block: Block, names: Sequence[str]) -> tuple[Ragged, dict[st
 
 
 def learn_weights(block: Block, names: Sequence[str]) -> tuple[float, ...]:
-    """Those of the plain sum with the best nDCG@5, each list as often as it was asked for."""
+    """The weights of the plain sum with the best nDCG@5. Each list counts as often as it was searched for."""
     lists, columns = part_columns_of(block, names)
     order = no_order(lists)
     table = np.stack([part_column(lists, name, columns) for name in names], axis=1)[order]
@@ -70,7 +70,7 @@ def learn_weights(block: Block, names: Sequence[str]) -> tuple[float, ...]:
 
 
 def judged(block: Block, trees: Array, plain: Array) -> Judged:
-    """Both orders of one block's lists."""
+    """Measures both orders on one block's lists."""
     lists = Ragged.of_lengths(block.lengths)
     order = no_order(lists)
     labels = block.labels[order]
@@ -83,7 +83,7 @@ def judged(block: Block, trees: Array, plain: Array) -> Judged:
 
 
 def no_order(lists: Ragged) -> Array:
-    """The rows of each list in an order of no meaning: ties must not profit from the order of the log's pages."""
+    """The rows of each list in random order, so that ties do not profit from the order of the log's pages."""
     return np.lexsort((np.random.default_rng(0).random(lists.n_rows), lists.owner))
 
 

@@ -1,6 +1,6 @@
-"""What every re-ranker of this package does to search a whole collection: it re-ranks its parts' best.
+"""How every re-ranker of this package searches a whole collection: it re-ranks the best documents of its parts.
 
-Candidates are the union of the top max(100, 5 k) of the parts that can search.
+The candidates are the union of the top max(100, 5 k) documents of all parts that can search.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from clickbridge.search.index import Found
 Array = np.ndarray[Any, Any]
 LEAST_POOL, POOL_FACTOR = 100, 5
 LONG_LIST = 200
-"""A list of more documents is a collection to be searched, not a page to be re-ranked."""
+"""A list with more documents is treated as a collection to search, not as a page to re-rank."""
 
 
 def pooled(
     parts: Sequence[Any], queries: Sequence[Query], depth: int, always: Array, engine: Engine | None = None
 ) -> Candidates:
-    """For each query one list of candidates, those of `always` among them. Nothing was given in any order, so all were
-    given alike: the order of the numbers must not count."""
+    """One list of candidates for each query, including those of `always`. The candidates have no incoming order, so all
+    get the same incoming score: the order of their numbers must not matter."""
     found = [part.search_many(queries, depth, engine) for part in parts]
     pools = [np.unique(np.concatenate([always, *(items for items, _ in own)])) for own in zip(*found, strict=True)]
     items = np.concatenate([np.empty(0, dtype=np.int64), *pools])
@@ -36,20 +36,20 @@ def pooled(
 
 
 def scored(own: Mapping[str, Array]) -> Array:
-    """Which documents some part has a score for."""
+    """Which documents have a score from at least one part."""
     known: Array = np.logical_or.reduce([np.isfinite(column) for column in own.values()])
     return known
 
 
 def summed(lists: Ragged, own: Mapping[str, Array]) -> Array:
-    """The parts' scores standardised over each list and added; -inf for what none of them knows."""
+    """The sum of the parts' scores, standardised over each list; -inf for documents without a score from any part."""
     scores = np.sum([lists.standardised(column) for column in own.values()], axis=0)
     return np.where(scored(own), scores, -np.inf)
 
 
 def ranked_high(lists: Ragged, own: Mapping[str, Array]) -> Array:
-    """Which documents a search of the list would find: all of a short one; of a long one those that some part ranks
-    among its best, above what matches nothing."""
+    """Which documents a search of the list would find: all of a short list; of a long one, those that at least one part
+    ranks among its best and above documents that do not match."""
     near = lists.kept_rows(lists.lengths <= LONG_LIST)
     if near.all():
         return near
@@ -63,11 +63,11 @@ def ranked_high(lists: Ragged, own: Mapping[str, Array]) -> Array:
 
 
 class FittedPooling(FittedComposite):
-    """A model of parts that searches by re-ranking what they find."""
+    """A model with parts that searches by re-ranking what they find."""
 
     @property
     def always(self) -> Array:
-        """Documents that are found whatever is asked."""
+        """Documents that are candidates for every query."""
         return np.empty(0, dtype=np.int64)
 
     @property
@@ -79,7 +79,7 @@ class FittedPooling(FittedComposite):
         return self.search_many([query], k)[0]
 
     def search_many(self, queries: Sequence[Query], k: int, engine: Engine | None = None) -> list[Found]:
-        """The k best candidates of each query by the model's own scores."""
+        """The k best candidates for each query by the model's own scores."""
         searching = self.searching
         if not searching:
             raise NotSupported(f"{self.spec} re-ranks given lists; none of its parts can search the collection")

@@ -1,6 +1,6 @@
 """Reciprocal-rank fusion (Cormack, Clarke and Büttcher 2009): score(d) = sum over parts of 1 / (k + rank(d)).
 
-Nothing is learned beyond the parts themselves, and scores of any scale can be mixed.
+Only the parts are learned, and their scores may have any scale.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class FittedRRF(FittedPooling, FittedWrapper):
 class RRF(Wrapper):
     """Reciprocal-rank fusion of models: `RRF([BM25(), PLS()])`.
 
-    Only ranks count: a document gets 1 / (rrf_k + rank) from each part. Documents that tie in a part share the mean of
-    their ranks there; what a part cannot score gets nothing from it.
+    Only ranks count: a document gets 1 / (rrf_k + rank) from each part, and these are added. Documents with equal
+    scores in a part get the mean of their ranks. A document that a part cannot score gets nothing from it.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class RRF(Wrapper):
 
 
 def mean_ranks(scores: Array) -> Array:
-    """Ranks from 1 by falling score; equal scores share the mean of their places."""
+    """Ranks from 1, highest score first. Equal scores get the mean of their ranks."""
     _, inverse, counts = np.unique(-scores, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return (last - (counts - 1) / 2)[inverse]

@@ -1,5 +1,5 @@
-"""What trees may know of a query and a document from text. It does not change with the clicks, so that cross-fitting
-shares it. The value is complete once it is made: nothing is worked out later, and any number of threads may ask it.
+"""Features of a query and a document from text, for trees. They do not depend on clicks, so all folds of
+cross-fitting share them. The value never changes after it is created, so any number of threads may use it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ RARITY, NUMERAL = 0, 1
 
 
 class Matches(NamedTuple):
-    """Words that queries and documents share; the last axis has a place for each document of each list. `bm25[f]` and
-    `shared[k, f]`, the summed weights k, are by field, the last of all together; `vsm` is of all. `asked[k]` are the
-    summed weights of the query's words."""
+    """The words that queries and documents share. The last axis has one entry for each document of each list. `bm25[f]`
+    and `shared[k, f]`, the summed weights k, are by field; the last field stands for all together, and so does `vsm`.
+    `asked[k]` are the summed weights of the query's words."""
 
     bm25: Array
     vsm: Array
@@ -43,8 +43,8 @@ class Matches(NamedTuple):
 @stored
 @dataclass(frozen=True, eq=False, repr=False)
 class TextSignals(Value):
-    """Words of every field; neighbouring words and character n-grams of the heading. The last column of what is known
-    by field stands for all fields together, the last row of what is known by document for one that nobody knows."""
+    """The words of every field, and pairs of words and character n-grams of the heading. In arrays by field, the last
+    column stands for all fields together; in arrays by document, the last row is for an unknown document."""
 
     language: str
     stop_words: str
@@ -104,7 +104,7 @@ class TextSignals(Value):
             object.__setattr__(self, name, value)
 
     def _check(self) -> None:
-        """Compiled loops trust every number."""
+        """Checks all indexes, since compiled loops do not check bounds."""
         n_words, n_chars, n_pairs = sizes = [len(vocabulary) for vocabulary in self.vocabularies]
         columns, n_docs = len(self.names) + 1, len(self.lengths) - 1
         shapes = {
@@ -126,8 +126,8 @@ class TextSignals(Value):
 
     @classmethod
     def of(cls, graph: ClickGraph, language: str = "english", stop_words: str = "keep") -> tuple[Self, QueryTerms]:
-        """From a GRAPH's documents, and with it the terms of all queries of the GRAPH: words of the log are terms too,
-        as clicks may give them a meaning."""
+        """Computes the features from a GRAPH's documents. Returns also the terms of all queries of the GRAPH: words of
+        the log are terms, too, since clicks may give them a meaning."""
         names = tuple(graph.field_names)
         vocabularies = Vocabularies(Vocabulary(), Vocabulary(), Vocabulary())
         reader = TermReader(language, stop_words, vocabularies, frozen=False)
@@ -148,7 +148,7 @@ class TextSignals(Value):
     # --- lists -----------------------------------------------------------------------------------
 
     def match(self, lists: Candidates, words: FixedRows, weights: Array) -> Matches:
-        """`weights` are those of each term; the first columns are this value's own."""
+        """Matches queries and documents. `weights` are those of each term; the first columns are this value's own."""
         n_rows, n_fields, n_weights = lists.lists.n_rows, len(self.names) + 1, weights.shape[1]
         bm25, vsm, shared = np.zeros((n_fields, n_rows)), np.zeros(n_rows), np.zeros((n_weights, n_fields, n_rows))
         word_sums(
@@ -162,14 +162,14 @@ class TextSignals(Value):
         return dots(lists, chars.unit_arrays(self.char_idf), self.chars)
 
     def first_guess(self, lists: Candidates, terms: QueryTerms) -> Array:
-        """Relevance by text alone: words of all fields and characters of the heading."""
+        """Relevance by text only: the words of all fields and the characters of the heading."""
         words = self.match(lists, terms.words, self.weights).bm25[-1]
         scores = np.stack([words, self.characters(lists, terms.chars)])
         # Two documents that one column each puts above all others tie but for rounding.
         return places(lists.lists.indptr, scores)[2::3].sum(axis=0).round(9)
 
     def scores(self, lists: Candidates, terms: QueryTerms, matches: Matches) -> Array:
-        """Columns that also count by their place in the list: `score_names`."""
+        """Columns whose rank within the list is a feature, too: `score_names`."""
         out = np.empty((len(self.score_names), lists.lists.n_rows))
         out[:-3], out[-3] = matches.bm25, matches.vsm
         out[-2] = self.characters(lists, terms.chars)
@@ -177,8 +177,8 @@ class TextSignals(Value):
         return out
 
     def plain(self, lists: Candidates, terms: QueryTerms, matches: Matches) -> Array:
-        """How much of the query a field covers, how much of the field the query covers, and lengths; numbers of the one
-        that are missing in the other: sequels and models of a product differ by a number. These are `plain_names`."""
+        """How much of the query a field covers, how much of the field the query covers, and lengths. Also numbers in
+        one that are missing in the other, since sequels and product models differ by a number: `plain_names`."""
         n_rows, n_fields, n_spaces = lists.lists.n_rows, len(self.names) + 1, len(self.spaces)
         out = np.empty((len(self.plain_names), n_rows))
         mass, shared = matches.asked[RARITY], matches.shared[RARITY]
@@ -194,7 +194,7 @@ class TextSignals(Value):
         return out
 
     def alike(self, lists: Candidates, weights: Array) -> Array:
-        """Similarity to the weighted others of the list, for each space and each row of `weights`."""
+        """Similarity to the other documents of the list, weighted, for each space and each row of `weights`."""
         stride, n = len(self.names), len(weights)
         out = np.empty((len(self.spaces) * n, lists.lists.n_rows))
         for number, place in enumerate(self.spaces):
@@ -208,7 +208,7 @@ ARRAYS = ("idf", "char_idf", "weights", "averages", "lengths", "masses", "numera
 
 
 def dots(lists: Candidates, queries: tuple[Array, Array, Array], documents: FixedRows) -> Array:
-    """The dot product of each list's query row with each of its documents' rows; 0 for unknown ones."""
+    """The dot product of each list's query row with the rows of its documents; 0 for unknown documents."""
     out = np.empty(lists.lists.n_rows)
     listed_dots(lists.lists.indptr, lists.items, *queries, *documents.arrays, out)
     return out
@@ -219,13 +219,13 @@ def heading_of(names: tuple[str, ...]) -> str:
 
 
 def known_idf(rows: FixedRows, width: int) -> Array:
-    """The idf of each term; 0 for one that no row has, so that it does not count in the length of a query either."""
+    """The idf of each term; 0 for a term in no row, so that it does not count in a query's length either."""
     frequency = rows.frequency(width)
     return np.where(frequency > 0, idf_of(frequency, len(rows)), 0.0).astype(np.float32)
 
 
 def stacked_fields(words: list[sparse.csr_array], n_docs: int) -> FixedRows:
-    """The fields of a document one below the other, all documents in turn."""
+    """The fields of all documents as rows, those of one document after the other."""
     lengths = np.stack([np.diff(matrix.indptr) for matrix in words], axis=1) if words else np.zeros((n_docs, 0), int)
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=np.float32)
@@ -237,7 +237,7 @@ def stacked_fields(words: list[sparse.csr_array], n_docs: int) -> FixedRows:
 
 
 def _sizes(words: list[sparse.csr_array], n_docs: int, terms: Vocabulary, names: tuple[str, ...]) -> dict[str, Array]:
-    """Sums over the words of each field and of all together, of terms and of documents."""
+    """Sums over the words of each field and of all fields together, for terms and for documents."""
     together = sparse.csr_array(sum(words, start=sparse.csr_array((n_docs, len(terms)), dtype=np.float32)))
     fields = [FixedRows.of(matrix) for matrix in (*words, together)]
     idf = np.stack([idf_of(rows.frequency(len(terms)), n_docs) for rows in fields], axis=1).astype(np.float32)

@@ -23,7 +23,7 @@ class Vocabularies(NamedTuple):
 
 
 class QueryTerms(NamedTuple):
-    """A row for each query. Words and pairs count once, n-grams as often as they occur."""
+    """One row for each query. Words and pairs count once, n-grams as often as they occur."""
 
     words: FixedRows
     chars: FixedRows
@@ -34,12 +34,12 @@ class QueryTerms(NamedTuple):
 
 
 class TermReader:
-    """Reads texts over fixed vocabularies; open ones grow with what is read."""
+    """Reads texts with fixed vocabularies. Open vocabularies grow with what is read."""
 
     def __init__(self, language: str, stop_words: str, vocabularies: Vocabularies, frozen: bool = True) -> None:
         analyzer = Analyzer(language, stop_words)
         self.words = WordCounter(analyzer, vocabularies.words, frozen)
-        # The n-grams of all words run together bridge "play station" and "playstation".
+        # N-grams of all words joined together connect "play station" with "playstation".
         self.chars = CharCounter(vocabularies.chars, frozen, joined=True)
         self.pairs = BigramCounter(analyzer, vocabularies.pairs, frozen)
 

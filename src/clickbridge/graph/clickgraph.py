@@ -38,10 +38,10 @@ NO_SECRET = Secret()
 
 
 class ClickGraph:
-    """A click log and its documents: what every model learns from.
+    """A click log and its documents: the training data of every model.
 
-    Made by `build` from records, by `from_frame` from data frames, or by `open` from a folder. It keeps every click;
-    thresholds are settings of the models. Arrays may be memory-mapped: do not write to them.
+    Create it with `build` from records, with `from_frame` from data frames, or with `open` from a folder. It keeps
+    every click; thresholds are settings of the models. Its arrays may be memory-mapped, so do not write to them.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class ClickGraph:
     @classmethod
     def build(
         cls,
-        log: Iterable[LogRecord],
+        log: Iterable[LogRecord] = (),
         docs: Iterable[Document] = (),
         out: str | Path | None = None,
         *,
@@ -105,33 +105,33 @@ class ClickGraph:
         Parameters
         ----------
         log : iterable of Impression, PairCount or Document
-            What `read_log` gives, or objects of your own.
+            The log: the result of `read_log`, or your own objects. Text models need none.
         docs : iterable of Document
-            What `read_docs` gives, or objects of your own.
+            The documents: the result of `read_docs`, or your own objects.
         out : str or Path, optional
             A folder to write the GRAPH to.
         vectors : mapping of str to str, optional
             Files of dense vectors by name.
         defaults : mapping, optional
-            Settings such as `min_clicks` that `fit` uses unless told otherwise.
+            Settings such as `min_clicks` that `fit` uses by default.
         progress : function of a str and an int, optional
-            Told what is being done, and how much of it is done.
+            Called with a description of the step and how much of it is done.
         memory_mb : int
-            Memory for sorting and sums; the rest goes to disk.
+            Memory for sorting and sums, in MB; the rest goes to disk.
         secret : Secret, optional
-            The key by which users are hashed. By default that of the GRAPH at `out`, or a new one. Give the secret of
-            another GRAPH to merge the two later.
+            The key for hashing users. By default that of the GRAPH at `out`, or a new one. To merge with another GRAPH
+            later, pass the secret of that GRAPH.
         redact : str
-            Where e-mail addresses, phone and card numbers and the like are hidden: "shown" hides them from other
-            people, "learned" keeps them out of the GRAPH as well, "off" hides nothing.
+            Where e-mail addresses, phone numbers, card numbers and the like are hidden. "shown": in everything that is
+            shown to other people. "learned": they are also kept out of the GRAPH. "off": nowhere.
         engine : Engine, optional
-            With `Ray`, the files of the log are read by several workers. All must be able to read them and `out`.
+            With `Ray`, several workers read the files of the log. All of them need access to these files and to `out`.
 
         Returns
         -------
         ClickGraph
         """
-        # It needs DuckDB, which who only holds a GRAPH need not load.
+        # It needs DuckDB, which is not loaded just to use a GRAPH.
         from clickbridge.graph.build import build_graph
 
         def build(place: str | Path) -> ClickGraph:
@@ -171,18 +171,20 @@ class ClickGraph:
         Parameters
         ----------
         log : frame
-            One click per row: `query`, `doc_id` and, where they are known, `clicks`, `impressions`, `user`, `time`. Or
-            one result page per row, with lists in `results` and `clicks`.
+            One click per row: `query`, `doc_id` and, if they are known, `clicks`, `impressions`, `user`, `time`. Or one
+            result page per row, with lists in `results` and `clicks`.
         docs : frame, optional
             `doc_id` and columns of text.
         columns, doc_columns : mapping of str to str, optional
-            Our names and those of the frame. Usual names such as `search_term` and `sku` are recognised.
+            The frame's column for each of our names, such as `{"query": "term"}`. Common names such as `search_term`
+            and `sku` are recognised.
         time_unit, time_format : str, optional
-            How times are written: s, ms, us or ns for numbers, a format such as `%d.%m.%Y` for text. Guessed otherwise.
+            How times are written: s, ms, us or ns for numbers, a format such as `%d.%m.%Y` for text. Guessed by
+            default.
         dedupe : bool
             Leave out rows that repeat an earlier one.
         max_rejects : str or float
-            Rows that cannot be used are left out; above this share the frame is refused.
+            Rows that cannot be used are left out. If their share is larger than this, the frame is refused.
 
         The other parameters are those of `build`.
 
@@ -217,7 +219,7 @@ class ClickGraph:
         write_graph(path, self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What the GRAPH is made of, with its data, wherever that lies; not what was worked out from it."""
+        """The parts of the GRAPH with their data, even if it is memory-mapped, without cached results."""
         parts = {name: getattr(self, name) for name in ("pairs", "impressions", "clicks")}
         plain = {n: None if part is None else type(part)(**_plain(columns(part))) for n, part in parts.items()}
         vectors = {name: _plain(sides) for name, sides in self.vectors.items()}
@@ -228,17 +230,17 @@ class ClickGraph:
 
     @property
     def n_queries(self) -> int:
-        """How many queries it knows."""
+        """The number of queries."""
         return len(self.query_keys)
 
     @property
     def n_docs(self) -> int:
-        """How many documents it knows."""
+        """The number of documents."""
         return int(self.docs.num_rows)
 
     @property
     def parts(self) -> list[str]:
-        """What the GRAPH holds, as the manifest names it."""
+        """The names of the parts that the GRAPH has, as in its manifest."""
 
         def has(part: str, column: str) -> bool:
             return getattr(getattr(self, part), column, None) is not None
@@ -247,17 +249,17 @@ class ClickGraph:
 
     @property
     def has_times(self) -> bool:
-        """Whether some of the log says when it happened."""
+        """Whether at least one event of the log has a time."""
         return any(part is not None and part.time is not None for part in (self.impressions, self.clicks))
 
     @property
     def field_names(self) -> list[str]:
-        """The text fields of the documents."""
+        """The names of the documents' text fields."""
         return [name for name in self.docs.column_names if name != "doc_id"]
 
     @cached_property
     def doc_ids(self) -> list[str]:
-        """The id of every document; its place is the document's number."""
+        """The ids of all documents. A document's position in this list is its number."""
         ids: list[str] = self.docs["doc_id"].to_pylist()
         return ids
 
@@ -270,26 +272,28 @@ class ClickGraph:
         return {key: number for number, key in enumerate(self.query_keys)}
 
     def doc_idx(self, doc_id: str) -> int | None:
-        """A document's number; None for one that is not known."""
+        """The number of a document; None if it is unknown."""
         return self._doc_numbers.get(doc_id)
 
     def query_idx(self, query: str, query_id: str | None = None) -> int | None:
-        """A query's number; None for one that is not known. A query is found by its text, which is normalised here, or,
-        where no query has that text, by its id, exactly as written. `query_id` is for a query without text."""
+        """The number of a query; None if it is unknown.
+
+        A query is found by its text, which is normalised first. If no query has that text, it is found by its id,
+        exactly as written. `query_id` is for a query without text."""
         return find_query(self._query_numbers, query if query.strip() else OPAQUE + (query_id or ""))
 
     @cached_property
     def query_texts(self) -> list[str]:
-        """Text of every query; empty for one known by its id alone."""
+        """The text of every query; empty for a query that has only an id."""
         return [text_of_key(key) for key in self.query_keys]
 
     @cached_property
     def query_names(self) -> list[str]:
-        """The name of every query: its text, or its id where it has none. `query_keys` mark the latter."""
+        """The name of every query: its text, or its id if it has no text. In `query_keys` such ids are marked."""
         return [edge_name(key) for key in self.query_keys]
 
     def field(self, name: str) -> list[str]:
-        """The text of one field for every document, empty where it has none."""
+        """The text of one field for every document; empty for documents without it."""
         if name not in self.field_names:
             raise MissingPart(f"the GRAPH's documents have no field {name!r}; they have {self._fields_in_words()}")
         return [text or "" for text in self.docs[name].to_pylist()]
@@ -298,7 +302,8 @@ class ClickGraph:
         return ", ".join(self.field_names) or "none: ingest with --docs"
 
     def matrix(self, *, rows: Literal["queries", "documents"], values: Array | None = None) -> sparse.csr_array:
-        """The pairs as a sparse matrix whose rows are what `rows` says; values default to clicks."""
+        """The query-document pairs as a sparse matrix. Its rows are "queries" or "documents", as `rows` says. The
+        values are clicks, unless others are given."""
         data = (self.pairs.clicks if values is None else values).astype(np.float64)
         shape = (self.n_queries, self.n_docs)
         out = sparse.coo_array((data, (self.pairs.query, self.pairs.doc)), shape=shape).tocsr()
@@ -312,12 +317,12 @@ class ClickGraph:
     # --- made into -------------------------------------------------------------------------------
 
     def with_events(self, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
-        """The same queries and documents with only these events; pairs are summed from them."""
+        """A copy with the same queries and documents and only these events. Pairs are summed from them."""
         pairs = sum_pairs(impressions, clicks)
         return self._with(pairs, impressions, clicks)
 
     def with_pairs(self, pairs: Pairs) -> ClickGraph:
-        """The same queries and documents with only these pairs and no events."""
+        """A copy with the same queries and documents, only these pairs and no events."""
         return self._with(pairs, None, None)
 
     def _with(self, pairs: Pairs, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
@@ -329,7 +334,7 @@ class ClickGraph:
         return ClickGraph(**{"queries": self.query_keys, **{name: getattr(self, name) for name in same}, **other})
 
     def of_queries(self, keep: Array, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
-        """Only the queries in `keep`, numbered anew, with these events."""
+        """A copy with only the queries in `keep`, with new numbers, and these events."""
         number = np.cumsum(keep) - 1
         if impressions is not None:
             impressions = replace(impressions, query=number[impressions.query].astype(np.int32))
@@ -344,14 +349,14 @@ class ClickGraph:
         return self.like(queries=keys, pairs=pairs, impressions=impressions, clicks=clicks, vectors=vectors)
 
     def of_several(self, min_users: int) -> ClickGraph:
-        """Only the queries and pairs of at least so many users: see `clickbridge.graph.several`."""
+        """A copy with only the queries and pairs of at least so many users: see `clickbridge.graph.several`."""
         from clickbridge.graph.several import of_several
 
         return of_several(self, min_users)
 
     def encoded(self, encode: Mapping[str, Encoder]) -> ClickGraph:
-        """A copy in which queries and documents with text and no vector get one; `encode` has a function of texts by
-        name."""
+        """A copy in which queries and documents that have text but no vector get one. `encode` maps the name of a
+        vector to a function from a list of texts to vectors."""
         vectors = {name: dict(sides) for name, sides in self.vectors.items()}
         for name, function in encode.items():
             sides = vectors.setdefault(name, {})
@@ -362,12 +367,12 @@ class ClickGraph:
         return self.like(vectors=vectors)
 
     def vectors_of(self, side: Literal["query", "doc"], rows: Array | None) -> dict[str, Array]:
-        """Dense vectors of one side by name, of some rows or all; NaN where an item has none."""
+        """The dense vectors of one side by name, for some rows or all; NaN for an item without a vector."""
         found = {name: sides[side] for name, sides in self.vectors.items() if side in sides}
         return found if rows is None else {name: values[rows] for name, values in found.items()}
 
     def merge(self, other: ClickGraph) -> ClickGraph:
-        """Both logs as one GRAPH; a document that is in both gets the text of `other`."""
+        """Joins this log and another one. A document that is in both gets the text of `other`."""
         from clickbridge.graph.merge import merge_graphs
 
         return merge_graphs(self, other)
@@ -380,14 +385,14 @@ class ClickGraph:
         Parameters
         ----------
         fraction : float
-            The share that is held back.
+            The share of the clicks to hold back.
         by : str
-            "time" holds back the newest events, "query" whole queries, "click" single clicks and some whole queries;
-            "auto" decides by the log.
+            "time" holds back the newest events, "query" whole queries, "click" single clicks and some whole queries.
+            "auto" chooses one of them for this log.
         seed : int
-            Seed of the choice.
+            The random seed.
         new_queries : float, optional
-            For "click": the share of the held-back part that are whole queries.
+            For "click": the share of whole queries in the held-back part.
 
         Returns
         -------

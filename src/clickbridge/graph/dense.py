@@ -1,5 +1,5 @@
-"""Dense vectors of queries and documents: brought along (`ingest --vectors NAME=FILE`), or made from text by a
-function of the user's."""
+"""Dense vectors of queries and documents: given as a file (`ingest --vectors NAME=FILE`), or computed from text by a
+user's function."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ HEADINGS = ("title", "name", "heading")
 
 
 def write_vectors(writer: PartWriter, name: str, path: str) -> None:
-    """Reads a Parquet file with columns side (query or doc), id (query text or id, document id) and vector. Numbers go
-    from its buffers to the result, a batch at a time: they never become Python objects."""
+    """Reads a Parquet file with the columns side (query or doc), id (query text or id, document id) and vector. Numbers
+    are copied directly from its buffers, one batch at a time, and never become Python objects."""
     import pyarrow.parquet as pq
 
     # Else PyArrow reads a whole row group ahead, which may be the whole file.
@@ -134,7 +134,7 @@ def _matrix(path: str, column: pa.Array, width: int) -> tuple[Array, Array]:
 
 
 def document_text(fields: Mapping[str, str]) -> str:
-    """What an encoder reads of a document: a line per field, title, name and heading first, the others by name."""
+    """The text of a document for an encoder: one line per field; title, name and heading first, the others by name."""
     names = [*(name for name in HEADINGS if name in fields), *sorted(set(fields) - set(HEADINGS))]
     return "\n".join(fields[name] for name in names if fields[name])
 
@@ -148,7 +148,8 @@ def document_texts(docs: pa.Table) -> Iterator[str]:
 
 
 def fill_vectors(name: str, encode: Encoder, texts: Sequence[str], have: Array | None = None) -> Array | None:
-    """Vectors of items that have text and none yet. Those they have stay; None where there is nothing at all."""
+    """Computes vectors for items that have text but no vector. Existing vectors stay. None if there are no vectors at
+    all."""
     wanted = [n for n, text in enumerate(texts) if text and (have is None or np.isnan(have[n]).all())]
     out = None if have is None else np.array(have, dtype=np.float32)
     for start in range(0, len(wanted), ENCODED_AT_ONCE):

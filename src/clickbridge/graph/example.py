@@ -1,4 +1,4 @@
-"""A little log of a city guide, for examples: small enough to read, large enough that every model can learn from it."""
+"""A small log of a city guide, for examples: small enough to read, large enough for every model to learn from."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ FIRST = 1_767_225_600.0
 
 
 def example_graph() -> ClickGraph:
-    """A ready GRAPH to try things on: six pages of a city guide, ten queries, fifty-two searches with a click each.
+    """A small GRAPH for trying things out: six pages of a city guide, ten queries, 52 searches with one click each.
 
-    Most queries share no word with what was clicked for them.
+    Most queries share no word with the document that was clicked.
 
     Returns
     -------
     ClickGraph
-        With result pages of three, users and times. It is the same each time.
+        It has result pages of three documents, users and times. It is always the same.
 
     Examples
     --------

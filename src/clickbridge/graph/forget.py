@@ -1,4 +1,4 @@
-"""A person taken out of a GRAPH: their pages and clicks, their share of every sum, and queries that only they asked."""
+"""Removes a person from a GRAPH: their pages and clicks, their share of every sum, and queries that only they typed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clickbridge.wording import agree, count_of
 
 @dataclass(frozen=True)
 class Forgotten:
-    """What was removed, counted; `left` is how much is found of the person afterwards, read again from disk."""
+    """Counts of what was removed. `left` is how much is still found of the person afterwards, read again from disk."""
 
     pages: int = 0
     clicks: int = 0
@@ -26,7 +26,7 @@ class Forgotten:
 
     @property
     def line(self) -> str:
-        """The proof: nothing in it says who it was."""
+        """One line that says what was removed, without naming the person."""
         return (
             f"forgotten: {count_of(self.pages, 'result page')}, {count_of(self.clicks, 'click')}, "
             f"{count_of(self.pairs, 'pair')} and {count_of(self.queries, 'query')} that nobody else has; checked: "
@@ -60,7 +60,7 @@ def forget_user(path: str | Path, user: str) -> Forgotten:
 
 
 def without_user(graph: ClickGraph, user: int) -> ClickGraph:
-    """The GRAPH without the events of a user, who is given as a hash; itself where there are none."""
+    """The GRAPH without the events of a user, given as a hash; the same object if there are none."""
     pages, clicks = graph.impressions, graph.clicks
     mine = [_of_user(part, user) for part in (pages, clicks)]
     if not any(own.any() for own in mine):
@@ -74,7 +74,7 @@ def without_user(graph: ClickGraph, user: int) -> ClickGraph:
     for part in (pages, clicks):
         if part is not None:
             asked[part.query] = False
-    # What is still marked, nobody else asked.
+    # Queries that are still marked were typed by nobody else.
     rest = graph.of_queries(~asked, pages, clicks)
     if not rest.pairs.clicks.any():
         raise ArtifactError("nobody else clicked anything: remove the whole GRAPH instead")
@@ -92,7 +92,7 @@ def _length(part: Impressions | Clicks | None) -> int:
 
 
 def _counted(graph: ClickGraph) -> dict[str, object]:
-    """The summary of ingest, for what is left."""
+    """The summary of the log after the removal."""
     clicks = int(graph.pairs.clicks.sum())
     counts = {"impressions": _length(graph.impressions), "clicks": clicks, "queries": graph.n_queries}
     if "pair_rows" in graph.summary:

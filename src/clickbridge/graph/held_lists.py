@@ -1,4 +1,4 @@
-"""What was held back, as lists with labels: what tuners measure on."""
+"""Held-back clicks as lists with labels, on which models are tuned."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Ranker = Callable[[list[str], int], list[list[str]]]
 
 @dataclass(frozen=True)
 class HoldBack:
-    """What `graph.hold_back` gives: the rest of the clicks as a GRAPH, and those held back.
+    """The result of `graph.hold_back`: the clicks that were held back, and the rest as a GRAPH.
 
-    `graph` is the rest. `shown` are held-back pages; `clicked` are held-back clicks without a page. `lists` makes
-    labelled lists of them.
+    `graph` is the rest, to learn from. `shown` are the held-back result pages, `clicked` the held-back clicks without a
+    page. `lists()` turns them into labelled lists, to measure on.
 
     Examples
     --------
@@ -51,22 +51,23 @@ class HoldBack:
     ) -> list[ResultList]:
         """Labelled lists of what was held back.
 
-        Held-back pages with a click come as they were shown, with labels 1 and 0. Without pages there is one list for
-        each query: the best documents of the rankers and the clicked ones. Its labels are clicks, divided by those of
-        the most clicked document. A list has the vectors of its query, which models fitted on the rest do not know.
+        A held-back page with a click becomes a list in the order shown, with label 1 for clicked results and 0 for
+        others. Without pages there is one list for each query: the best documents of the rankers and the clicked ones.
+        Its labels are clicks, divided by those of the most clicked document. A list also has the dense vectors of its
+        query, which models fitted on the rest do not know.
 
         Parameters
         ----------
         rankers : sequence of functions
-            Each gives the best documents for queries; their results are pooled.
+            Each returns the best documents for queries. Their results are pooled.
         pool : int
-            How many documents each ranker gives.
+            The number of documents from each ranker.
         pages : bool
-            Use held-back pages where there are some.
+            Use held-back pages if there are any.
         missed : bool
             Add clicked documents that no ranker found.
         at_most : int, optional
-            If there are more pages or queries, so many are drawn by the `seed`, before anything is searched.
+            If there are more pages or queries than this, draw a random sample with `seed`.
 
         Returns
         -------
@@ -93,9 +94,9 @@ class HoldBack:
         ]
 
     def searches(self, at_most: int | None = None, seed: int = 0) -> list[ResultList]:
-        """What a search of the whole collection should find: for each held-back query, only its clicked documents.
-        Labels are clicks, divided by those of the most clicked document. If there are more than `at_most` queries, so
-        many are drawn."""
+        """What a search of the whole collection should find: one list for each held-back query, with only its clicked
+        documents. Labels are clicks, divided by those of the most clicked document. If there are more than `at_most`
+        queries, a random sample is drawn."""
         held = self.clicked if self.shown is None else sum_pairs(self.shown, None)
         if held is None:
             return []
@@ -130,9 +131,9 @@ class HoldBack:
                 yield ResultList(search.query_id, search.query, results, labels, vectors=search.vectors)
 
     def times_asked(self, lists: Sequence[ResultList]) -> Array:
-        """How often each of `lists` was searched for: a page once, a pooled list as often as its query has held-back
-        clicks. Where only counts are known, one search may have clicked many documents, so only the clicks on the most
-        clicked one count."""
+        """How often each of `lists` was searched for: once for a page, and for a pooled list as often as its query has
+        held-back clicks. If only counts are known, one search may have led to clicks on several documents, so only the
+        clicks on the most clicked document are counted."""
         if self.shown is not None or self.clicked is None:
             return np.ones(len(lists))
         held, count = self.clicked, np.zeros(self.graph.n_queries)
@@ -140,7 +141,7 @@ class HoldBack:
         return count[[int(held.query[int(result.query_id)]) for result in lists]]
 
     def _vectors(self, queries: Array) -> Iterator[dict[str, list[float]] | None]:
-        """The vectors of each of the queries, by name."""
+        """The dense vectors of each query, by name."""
         found = self.graph.vectors_of("query", queries)
         if not found:
             return repeat(None, len(queries))
@@ -152,14 +153,14 @@ class HoldBack:
 
 
 def _drawn(numbers: Array, at_most: int | None, seed: int) -> Array:
-    """The numbers, or of more than `at_most` so many drawn at random, in their order."""
+    """All numbers, or a random sample of `at_most` if there are more, in the order given."""
     if at_most is None or len(numbers) <= at_most:
         return numbers
     return numbers[np.sort(np.random.default_rng(seed).choice(len(numbers), at_most, replace=False))]
 
 
 def _pooled(keys: list[str], rankers: Sequence[Ranker], pool: int) -> Iterator[Iterable[str]]:
-    """What the rankers found for each query, all together."""
+    """What all rankers found for each query."""
     found = [rank(keys, pool) for rank in rankers] if keys else []
     for lists in found:
         if len(lists) != len(keys):

@@ -1,10 +1,10 @@
-"""One hold-back serves every tuner, early stopper and cross-fit.
+"""Holds back part of the clicks. All tuning, early stopping and cross-fitting uses this one function.
 
-What is held back: the last part by time where times exist; else whole queries by a hash of their text if most queries
-occur once (of counts alone: if most clicks are of queries none of whose documents was clicked five times); else single
-clicks at random, and for a share of them whole queries: a log of repeated queries would otherwise judge nothing but
-what is known already. The rest is a GRAPH over the same queries and documents; what was held back becomes lists with
-labels (`held_lists.py`).
+If the log has times, its last part is held back. Otherwise, if most queries occur once, whole queries are held back,
+chosen by a hash of their text. (If the log has only counts, this applies if most clicks belong to queries without a
+document that was clicked five times.) Otherwise single clicks are held back at random, and for a share of them whole
+queries: a log of repeated queries would otherwise only measure queries that are known already. The rest is a GRAPH over
+the same queries and documents. The held-back part becomes lists with labels (`held_lists.py`).
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ FORWARD_FROM = 0.25
 
 
 def few_held(n: int, noun: str = "query") -> str:
-    """What a tuner says that cannot choose, as "1 query can be held back, 50 are needed"."""
+    """The note of a tuner that has too few lists, such as "1 query can be held back, 50 are needed"."""
     return f"{count_of(n, noun)} can be held back, {MIN_USABLE} are needed"
 
 
 def hold_back(
     graph: ClickGraph, fraction: float = 0.1, by: str = "auto", seed: int = 0, *, new_queries: float = NEW_QUERIES
 ) -> HoldBack:
-    """`new_queries` is for `by="click"` alone: the share of the held-back part that are whole queries."""
+    """Holds back part of a GRAPH. `new_queries`, only for `by="click"`, is the share of whole queries in that part."""
     if not 0 < fraction < 1:
         raise SettingError(f"fraction must be between 0 and 1; got {fraction}")
     if not 0 <= new_queries <= 1:
@@ -63,9 +63,9 @@ def hold_back(
 def folds(graph: ClickGraph, n: int = 5, by: str = "auto", seed: int = 0) -> Iterator[HoldBack]:
     """Cross-fitting: `n` hold-backs by the same rules, one after the other.
 
-    By query or by click every event is held back once, and the rest of a fold is all other folds. By time the
-    log after its first quarter is cut into `n` slices, and the rest of a slice is what came before it: nothing
-    learns from its own future.
+    By query or by click, every event is held back once, and the rest of a fold is all other folds. By time, the log
+    after its first quarter is cut into `n` slices, and the rest of a slice is everything before it, so that nothing is
+    learned from later events.
     """
     if n < 2:
         raise SettingError(f"folds must be at least 2; got {n}")
@@ -90,7 +90,7 @@ def folds(graph: ClickGraph, n: int = 5, by: str = "auto", seed: int = 0) -> Ite
 
 
 def _query_folds(graph: ClickGraph, n: int, seed: int) -> Array:
-    """The fold of each query, equally many in each; -1 for one without events."""
+    """The fold of each query, with equally many queries in each fold; -1 for a query without events."""
     present = _present(graph)
     by_hash = present[np.argsort(query_hash(graph, seed)[present], kind="stable")]
     fold = np.full(graph.n_queries, -1)
@@ -103,7 +103,7 @@ def _of_queries(chosen: Array) -> Callable[[Impressions | Clicks | Pairs], Array
 
 
 def _between(start: float, stop: float) -> Callable[[Impressions | Clicks], Array]:
-    """Events after `start` and not after `stop`; those of unknown time belong to the distant past."""
+    """Events after `start` and not after `stop`. Events without a time count as the oldest."""
 
     def within(part: Impressions | Clicks) -> Array:
         times = np.full(len(part), -np.inf) if part.time is None else np.nan_to_num(part.time, nan=-np.inf)
@@ -132,7 +132,7 @@ def _in_fold(fold: dict[int, Array], number: int) -> Callable[[Impressions | Cli
 
 
 def choose(graph: ClickGraph) -> str:
-    """How `auto` decides."""
+    """Which way of holding back `auto` chooses."""
     times = _event_times(graph)
     if len(times) and np.ptp(times) > 0:
         return "time"
@@ -148,8 +148,9 @@ def choose(graph: ClickGraph) -> str:
 
 
 def _by_counts(pairs: Pairs) -> str:
-    """Of counts alone: one search may click many documents, so a query was asked again for sure only as often as its
-    most clicked document was clicked. Where that is seldom, for most clicks, tomorrow's queries are taken for new."""
+    """The choice for a log with only counts. One search may lead to several clicks, so a query was certainly repeated
+    only as often as its most clicked document was clicked. If that is rare for most clicks, later queries are assumed
+    to be new."""
     most, clicks = np.zeros(pairs.query.max(initial=-1) + 1), np.zeros(pairs.query.max(initial=-1) + 1)
     np.maximum.at(most, pairs.query, pairs.clicks)
     np.add.at(clicks, pairs.query, pairs.clicks)
@@ -166,15 +167,15 @@ def _present(graph: ClickGraph) -> Array:
 
 
 def _some_queries(graph: ClickGraph, share: float, seed: int, method: Literal["linear", "lower"]) -> Array:
-    """Which queries are held back whole: those of the smallest hashes. The share is of the queries that have
-    events here, so that a rest can be held back from once more."""
+    """Which queries are held back completely: those with the smallest hashes. The share is that of the queries with
+    events here, so that part of a rest can be held back again."""
     hashes = query_hash(graph, seed)
     drop: Array = hashes < np.quantile(hashes[_present(graph)], share, method=method)
     return drop
 
 
 def query_hash(graph: ClickGraph, seed: int) -> Array:
-    """A number in [0, 1) for each query that depends on its text and the seed alone."""
+    """A number in [0, 1) for each query that depends only on its text and the seed."""
     salt = zlib.crc32(seed.to_bytes(4, "little"))
     return np.array([zlib.crc32(key.encode(), salt) for key in graph.query_keys], dtype=np.float64) / 2**32
 
@@ -206,7 +207,7 @@ def _by_time(graph: ClickGraph, fraction: float) -> HoldBack:
 
 
 def _by_click(graph: ClickGraph, fraction: float, seed: int, new_queries: float) -> HoldBack:
-    """Whole queries for the share `new_queries`; of the others single events, so that the fraction holds."""
+    """Holds back whole queries for the share `new_queries`, and single events of the others for the rest."""
     rng = np.random.default_rng(seed)
     whole = np.zeros(graph.n_queries, dtype=bool)
     if new_queries and len(graph.pairs):
@@ -232,7 +233,7 @@ def _split_events(
     drop_pairs: Callable[[Pairs], Array] | None,
     keep: Callable[[Impressions | Clicks], Array] | None = None,
 ) -> HoldBack:
-    """What `drop` says is held back; the rest is all else, or what `keep` says."""
+    """Holds back the events marked in `drop`. The rest is all other events, or those marked in `keep`."""
     impressions, clicks = graph.impressions, graph.clicks
     if impressions is None and clicks is None:
         assert drop_pairs is not None
@@ -264,6 +265,6 @@ def _split_events(
 
 
 def _with_clicks(pairs: Pairs, clicks: Array) -> Pairs:
-    """The pairs that have a click left, with those counts."""
+    """The pairs that still have a click, with their counts."""
     keep = clicks > 0
     return Pairs(pairs.query[keep], pairs.doc[keep], clicks[keep], np.zeros(int(keep.sum()), dtype=np.int32))

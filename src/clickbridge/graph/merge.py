@@ -17,8 +17,8 @@ from clickbridge.numerics.ragged import Ragged
 
 
 def merge_graphs(one: ClickGraph, two: ClickGraph) -> ClickGraph:
-    """Pairs are summed from the joint events, so that a user seen in both logs counts once; pairs that have
-    no events (plain `triples`) become clicks of unknown time and user."""
+    """Merges two GRAPHs. Pairs are summed from all events, so that a user in both logs counts once. Pairs without
+    events (plain `triples`) become clicks without time and user."""
     if all(_has_users(graph) for graph in (one, two)) and one.secret != two.secret:
         raise InputError(
             "the two GRAPHs hash their users by different secrets: build the second with secret=first.secret, "
@@ -49,7 +49,7 @@ def _has_users(graph: ClickGraph) -> bool:
 
 
 def _unite(one: Sequence[str], two: Sequence[str]) -> tuple[list[str], tuple[Array, Array]]:
-    """Sorted union as UTF-8 bytes (the order ingest uses), and where each old number went."""
+    """The union, sorted by UTF-8 bytes as in ingest, and the new number for each old one."""
     ids = sorted(set(one) | set(two), key=str.encode)
     place = {value: number for number, value in enumerate(ids)}
     maps = tuple(np.array([place[v] for v in side], dtype=np.int32) for side in (one, two))
@@ -61,7 +61,7 @@ def _renumber(part, query_map: Array, doc_map: Array):  # type: ignore[no-untype
 
 
 def _join_columns(parts, names: Sequence[str]) -> dict[str, Array | None]:  # type: ignore[no-untyped-def]
-    """Columns end to end; a column only one side has is filled with 'unknown' on the other."""
+    """Joins columns. A column that only one side has is filled with 'unknown' for the other."""
     out: dict[str, Array | None] = {}
     for name in names:
         if all(getattr(p, name) is None for p in parts):
@@ -116,7 +116,7 @@ def _merge_docs(one: ClickGraph, two: ClickGraph, doc_ids: list[str]) -> pa.Tabl
 
 
 def _merge_vectors(parts: list[tuple[Vectors, dict[str, Array]]], n_queries: int, n_docs: int) -> Vectors:
-    """Of an item that has a vector in both, the second counts, as with its text."""
+    """Merges vectors. If an item has a vector in both, the second one is used, as for text."""
     out: Vectors = {}
     for vectors, maps in parts:
         for name, sides in vectors.items():

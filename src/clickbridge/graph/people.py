@@ -1,5 +1,5 @@
-"""How many people typed a query, and whether it names one: what too few typed, or what names a person, is not
-shown to others."""
+"""How many people typed a query, and whether it names a person. Queries of too few people, and queries that name
+someone, are not shown to others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def has_users(graph: ClickGraph) -> bool:
 
 
 def users_by_query(graph: ClickGraph) -> Array:
-    """Different users of each query; zeros where the log does not know users."""
+    """The number of different users of each query; zeros if the log has no users."""
     pairs = [
         np.stack([part.query.astype(np.uint64), part.user], axis=1)
         for part in (graph.impressions, graph.clicks)
@@ -28,16 +28,16 @@ def users_by_query(graph: ClickGraph) -> Array:
 
 
 def names_a_person(graph: ClickGraph) -> Array:
-    """Which queries hold an e-mail address, a phone number or the like that is hidden from others; none where the log
-    was taken in with `redact=off`."""
+    """Which queries contain an e-mail address, a phone number or the like and are hidden from others; none if the GRAPH
+    was built with `redact=off`."""
     if graph.redact == "off":
         return np.zeros(graph.n_queries, dtype=bool)
     return np.fromiter(map(looks_personal, graph.query_texts), dtype=bool, count=graph.n_queries)
 
 
 def people_by_query(graph: ClickGraph) -> Array:
-    """Different users of each query; where the log has none, how often it was asked, as far as the log tells: by its
-    pages, or by its clicks."""
+    """The number of different users of each query. If the log has no users, how often the query was searched for, by
+    its pages or its clicks."""
     if has_users(graph):
         return users_by_query(graph)
     clicks = np.bincount(graph.pairs.query, graph.pairs.clicks, minlength=graph.n_queries)

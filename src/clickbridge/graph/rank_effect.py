@@ -1,4 +1,4 @@
-"""What a rank does to clicks: how often each is clicked, and how likely a look at it is."""
+"""The effect of the rank on clicks: how often each rank is clicked, and how likely it is looked at."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGES = 200_000
 
 @dataclass(frozen=True)
 class RankEffect:
-    """The first ranks: share of pages that are clicked there, and P(examined) over that of rank 1."""
+    """For the first ranks: the share of pages with a click there, and P(examined) relative to rank 1."""
 
     clicked: list[float]
     examined: list[float]
@@ -39,7 +39,7 @@ def position_model(pages: Impressions, pairs: Array) -> PositionBased:
 
 
 def rank_effect(pages: Impressions | None) -> RankEffect | None:
-    """None where the log has no result pages, or nothing was clicked on them."""
+    """The effect of the rank; None if the log has no result pages, or no clicks on them."""
     if pages is None or not pages.clicked.any():
         return None
     if len(pages) > PAGES:

@@ -1,6 +1,6 @@
-"""What a pair's clicks are worth to a model: thresholds, robots, recency, and the response.
+"""How much a pair's clicks count for a model: thresholds, robots, recency, and the response.
 
-The GRAPH keeps everything; these are choices of `fit`.
+The GRAPH keeps everything; these are settings of `fit`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def responses(
         notes.append(said)
     else:
         values = weighed_clicks(graph, half_life) if half_life else pairs.clicks.astype(np.float64)
-    # log(1 + t), not log t: a single click must not count for nothing.
+    # log(1 + t), not log t: a single click must count.
     values = np.log1p(values) if response == "log" else values
     # 11M, eq. (1), to the letter: log 1 = 0, so a pair of one click drops out.
     values = np.log(np.maximum(values, 1.0)) if response == "log-t" else values
@@ -67,7 +67,7 @@ def responses(
 
 
 def kept_pairs(pairs: Pairs, min_clicks: int = 1, min_users: int = 1) -> tuple[Array, list[str]]:
-    """Which pairs the thresholds keep, and a line where they drop over half of the clicks."""
+    """Which pairs the thresholds keep, and a line for the user if they drop over half of the clicks."""
     keep = pairs.clicks >= min_clicks
     limits = [f"min_clicks {min_clicks}"]
     if min_users > 1:
@@ -82,8 +82,8 @@ def kept_pairs(pairs: Pairs, min_clicks: int = 1, min_users: int = 1) -> tuple[A
     if not kept:
         if not clicked:
             raise InputError(
-                "no click is left to learn from: ingest a log with clicks, raise max_clicks_per_user if it is set, or "
-                "use a model of text such as bm25"
+                "no click is left to learn from: build the GRAPH from a log with clicks, raise max_clicks_per_user if "
+                "it is set, or use a model of text such as bm25"
             )
         remedy = "--min-clicks 1" + (" --min-users 1" if min_users > 1 else "")
         raise InputError(f"{' and '.join(limits)} keeps 0 of {count_of(clicked, 'pair')}; try {remedy}")
@@ -118,7 +118,7 @@ def without_robots(graph: ClickGraph, max_clicks: int) -> tuple[ClickGraph, str]
 
 def weighed_clicks(graph: ClickGraph, half_life: float, worth: Array | None = None) -> Array:
     """For each pair, the sum over its clicks of 2^-(age in days / half_life), where the newest event has age 0. `worth`
-    says what each shown result counts instead of its click."""
+    gives the value of each shown result instead of its click."""
     events: list[tuple[Array, Array, Array]] = []
     pages, singles = graph.impressions, graph.clicks
     if half_life and not graph.has_times:
@@ -142,15 +142,15 @@ def weighed_clicks(graph: ClickGraph, half_life: float, worth: Array | None = No
 
 
 def unbiased_clicks(graph: ClickGraph, response: str, half_life: float) -> tuple[Array, str]:
-    """What the clicks of each pair are worth when the rank's part is taken out, and a line that shows the rank's part.
+    """The clicks of each pair, corrected for position bias, and a line for the user that shows the effect of the rank.
 
-    - `coec`: clicks over expected clicks, the sum of what its ranks are clicked on average; one expected click more, so
-      that a lucky pair is not worth much.
-    - `pbm`: the pages on which the document drew the user, by the position-based model: its clicks, and the pages
-      where it may have been good and not looked at.
-    - `ips`: every click over P(examined | rank), ten times at most.
+    - `coec`: clicks divided by expected clicks, which are the mean click rates of the pair's ranks. One expected click
+      is added, so that a pair with one lucky click does not count much.
+    - `pbm`: the number of pages on which the document attracted the user, by the position-based model: its clicks, and
+      the pages on which it may have been attractive but was not looked at.
+    - `ips`: every click divided by P(examined | rank), but counted ten times at most.
 
-    Each is scaled so that the sum stays the number of clicks.
+    Each is scaled so that the total stays the number of clicks.
     """
     pages = graph.impressions
     assert pages is not None
@@ -181,7 +181,7 @@ def unbiased_clicks(graph: ClickGraph, response: str, half_life: float) -> tuple
 
 @dataclass(frozen=True)
 class ClickedQueries:
-    """The queries with a response: their numbers in the GRAPH, their keys, their clicks, their rows."""
+    """The queries with a response: their numbers in the GRAPH, keys, clicks and rows."""
 
     numbers: Array
     keys: list[str]

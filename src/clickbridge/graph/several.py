@@ -1,4 +1,4 @@
-"""What at least n people did: what one person alone searched for stays out of everything that is learned and shown."""
+"""Keeps only what at least n people did, so that one person's searches are neither learned nor shown."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from clickbridge.numerics.ragged import Ragged
 
 
 def of_several(graph: ClickGraph, min_users: int) -> ClickGraph:
-    """The clicks on pairs that at least so many different users clicked, and the queries that have such a pair.
+    """The clicks on pairs with at least so many different users, and the queries that have such a pair.
 
-    Of a page, a result that was clicked on a pair with fewer is taken out, since as one that nobody wanted it would
-    teach what is not so; a page that loses all its clicks goes. Doing it twice changes nothing.
+    A clicked result whose pair has fewer users is removed from its page: left there without its click, it would look
+    like a result that nobody wanted. A page without any click left is removed. Doing this twice changes nothing.
     """
     if min_users <= 1:
         return graph

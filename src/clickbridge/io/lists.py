@@ -1,4 +1,4 @@
-"""LISTS: JSONL with one query a line and the results to re-rank, their grades, their scores."""
+"""LISTS files: JSONL with one query per line and its results to re-rank, with grades and scores if there are any."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from clickbridge.wording import count_of
 
 
 def read_lists(source: str | Path | Frame, columns: Mapping[str, str] | None = None) -> list[ResultList]:
-    """Lists of results to re-rank or to measure on, from a LISTS file or a data frame.
+    """Reads lists of results, to re-rank or to measure on, from a LISTS file or a data frame.
 
     Parameters
     ----------
     source : str, Path or data frame
-        A JSONL file, or a frame with one list per row (`query_id`, `query`, `results` and, where there are some,
-        `labels` and `scores`), or with one result per row (`query_id`, `query`, `doc_id`, `label`, `score`).
+        A JSONL file; or a data frame with one list per row (`query_id`, `query`, `results` and optionally `labels` and
+        `scores`), or with one result per row (`query_id`, `query`, `doc_id`, `label`, `score`).
     columns : mapping of str to str, optional
-        These names to the frame's.
+        The frame's column for each of these names, such as `{"doc_id": "sku"}`.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def _result_list(record: Any) -> ResultList:
     results = [_id(value) for value in _list(record, "results")]
     labels, scores = _numbers(record, "labels", len(results), 0.0), _numbers(record, "scores", len(results))
     if len(set(results)) != len(results):
-        # Logged pages do show a result twice; a ranking names it once, so its first place counts, and its best grade.
+        # Logged pages may show a result twice. A ranking has it once, so its first position and its best grade count.
         first = sorted({doc_id: place for place, doc_id in reversed(list(enumerate(results)))}.values())
         if labels is not None:
             best: dict[str, float] = {}
@@ -129,7 +129,7 @@ def _list(record: dict[str, Any], name: str) -> list[Any]:
 
 
 def _vectors(record: dict[str, Any]) -> dict[str, list[float]] | None:
-    """Dense vectors of the query by name, for views `dense:NAME`."""
+    """The dense vectors of the query by name, for views `dense:NAME`."""
     vectors = record.get("vectors")
     if vectors is None:
         return None

@@ -1,4 +1,4 @@
-"""Topics: the queries of a test collection, each under its id. TSV, JSON lines, or TREC's own marked-up form."""
+"""Topics: the queries of a test collection by their ids. The file is TSV, JSONL, or in TREC's own format."""
 
 from __future__ import annotations
 
@@ -20,10 +20,18 @@ _TITLE = re.compile(r"<title>\s*(?:Topic:)?\s*([^<]+)", re.IGNORECASE)
 
 
 def read_topics(path: str | Path) -> dict[str, str]:
-    """The text of each query by its id, in the order of the file.
+    """Reads topics: the text of each query by its id, in the order of the file.
 
-    A line is `query_id TAB text` (a header is left out), or JSON with `query_id` and `query` (or `_id` and `text`);
-    TREC topic files have `<top>`, `<num>` and `<title>`.
+    Parameters
+    ----------
+    path : str or Path
+        Lines of `query_id TAB text` (a header is skipped), or of JSON with `query_id` and `query` (or `_id` and
+        `text`), or a TREC topic file with `<top>`, `<num>` and `<title>`.
+
+    Returns
+    -------
+    dict of str to str
+        Query texts by query id.
 
     Examples
     --------
@@ -80,9 +88,22 @@ def lists_of_run(
     grades: Mapping[str, Mapping[str, float]] | None = None,
     depth: int | None = None,
 ) -> list[ResultList]:
-    """A run as lists to re-rank: its first `depth` documents of each query, in its order.
+    """Turns a run into lists to re-rank, in the order of the run.
 
-    With `topics` the queries have their text. With `grades` the results have labels; an unjudged document has 0.
+    Parameters
+    ----------
+    run : mapping of str to list of str
+        Document ids by query id, from `read_run`.
+    topics : mapping of str to str, optional
+        The texts of the queries, from `read_topics`.
+    grades : mapping of str to mapping of str to float, optional
+        Judgments, from `read_qrels`. They become the labels of the results; an unjudged document gets 0.
+    depth : int, optional
+        Use only the first `depth` documents of each query.
+
+    Returns
+    -------
+    list of ResultList
 
     Examples
     --------
@@ -102,7 +123,7 @@ def lists_of_run(
 
 
 def labelled_by(lists: list[ResultList], grades: Mapping[str, Mapping[str, float]]) -> list[ResultList]:
-    """The lists with labels from judgments, in place of their own; a query that is not judged has none."""
+    """The lists with labels from judgments instead of their own. A query without judgments has no labels."""
     judged = {result.query_id for result in lists} & set(grades)
     if not judged:
         raise InputError(

@@ -1,4 +1,4 @@
-"""TREC runs and judgments, in and out."""
+"""Reads and writes TREC runs and judgments."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LARGEST = 1e37
 def write_run(path: str | Path, rankings: Iterable[tuple[str, Ranking]], spec: str) -> None:
     """Writes rankings as a TREC run: lines of `query_id Q0 doc_id rank score spec`.
 
-    Scores are made to fall strictly, also as float32, so that other tools keep the order.
+    Scores are made strictly decreasing, also as float32, so that other tools keep the order.
 
     Parameters
     ----------
     path : str or Path
-        The file to write, whole or not at all.
+        The file to write. If writing fails, no incomplete file is left.
     rankings : iterable of (str, Ranking)
-        A query's id and its ranking.
+        Pairs of a query's id and its ranking.
     spec : str
         The name of the run.
 
@@ -50,7 +50,7 @@ def write_run(path: str | Path, rankings: Iterable[tuple[str, Ranking]], spec: s
 
 
 def falling(scores: list[float]) -> list[float]:
-    """Scores in ranked order, made strictly decreasing; what has none (-inf) goes on below the rest."""
+    """Scores in ranked order, made strictly decreasing. Documents without a score (-inf) continue below the others."""
     out: list[float] = []
     for score in scores:
         finite = math.isfinite(score)
@@ -64,17 +64,17 @@ def falling(scores: list[float]) -> list[float]:
 
 
 def read_run(path: str | Path) -> Run:
-    """Reads a TREC run: the documents of each query by falling score, then by rank.
+    """Reads a TREC run: the documents of each query, sorted by score (highest first), then by rank.
 
     Parameters
     ----------
     path : str or Path
-        Lines of `query_id Q0 doc_id rank score name`; may be compressed.
+        Lines of `query_id Q0 doc_id rank score name`. The file may be compressed.
 
     Returns
     -------
     dict of str to list of str
-        Document ids by query id, best first. `write_run` has an example.
+        Document ids by query id, best first. See `write_run` for an example.
     """
     scored: dict[str, dict[str, tuple[float, int, str]]] = {}
     for number, cells in _cells(path, 6, "query_id Q0 doc_id rank score name"):
@@ -99,12 +99,12 @@ def read_qrels(path: str | Path) -> Grades:
     Parameters
     ----------
     path : str or Path
-        Lines of `query_id 0 doc_id grade`; may be compressed.
+        Lines of `query_id 0 doc_id grade`. The file may be compressed.
 
     Returns
     -------
     dict of str to dict of str to float
-        Negative grades (spam in some collections) count 0.
+        Grades by query id and document id. Negative grades (spam in some collections) become 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One raw record in, one clean record out, or a RecordError with the reason it is left out."""
+"""Cleans one raw record, or raises a RecordError with the reason why it is left out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RecordError(ValueError):
 
 
 def normalise_query(text: str) -> str:
-    """A query's text in its normal form: Unicode NFKC, case folded, white space reduced to single blanks.
+    """Normalises a query's text: Unicode NFKC, case folded, white space reduced to single spaces.
 
     Two queries with the same normal form are the same query.
 
@@ -40,8 +40,8 @@ def normalise_query(text: str) -> str:
 
 
 def find_query(numbers: Mapping[str, int], query: str) -> int | None:
-    """The number of a query in a mapping of keys: by its normalised text or, where no query has that text, by its id,
-    exactly as given. An id is never folded: "Q7" and "q7" are two. A key passes as it is."""
+    """The number of a query in a mapping of keys: by its normalised text or, if no query has that text, by its id,
+    exactly as given. Ids are case-sensitive: "Q7" and "q7" differ. A key is used as it is."""
     if query.startswith(OPAQUE):
         return numbers.get(query)
     found = numbers.get(normalise_query(query))
@@ -79,7 +79,7 @@ def clean_time(value: Any, scale: float) -> float | None:
 
 
 def _is_day(value: Any) -> bool:
-    """Text like 20240131, a date of ISO 8601 without dashes. As seconds it would be a day of 1970."""
+    """Whether a text is a date like 20240131, ISO 8601 without dashes. As seconds it would be a day in 1970."""
     if type(value) is not str or len(value) != 8 or not ("1970" <= value[:4] < "2200"):
         return False
     try:
@@ -90,8 +90,8 @@ def _is_day(value: Any) -> bool:
 
 
 def _check_unit(value: Any, number: float, scale: float) -> None:
-    """Refuses a number outside of the years of logs if it is a time of another unit, or a date. Others pass: times may
-    count from the start of the log."""
+    """Refuses a number that would be a plausible time in another unit, or a date. Other numbers are accepted, since
+    times may count from the start of the log."""
     seconds = number * scale
     fits = [unit for unit, size in TIME_UNITS.items() if FIRST_LOGS <= number * size < END_OF_TIME]
     if seconds >= END_OF_TIME:
@@ -106,13 +106,13 @@ def _check_unit(value: Any, number: float, scale: float) -> None:
 
 
 def _seconds(stamp: date) -> float:
-    """A day counts from its midnight; no zone means UTC."""
+    """Seconds since 1970. A date means its midnight; no time zone means UTC."""
     moment = stamp if isinstance(stamp, datetime) else datetime(stamp.year, stamp.month, stamp.day)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def clean_id(value: Any, what: str) -> str:
-    """An id is text without white space; whole numbers are taken as their digits."""
+    """An id: text without white space. Integers become their digits."""
     if type(value) is int:
         return str(value)
     if type(value) is float and value.is_integer() and abs(value) < 2**53:
@@ -179,7 +179,7 @@ def clean_triple(record: Mapping[str, Any], scale: float = 1.0) -> PairCount:
 
 
 def event_time(value: Any, scale: float) -> float | None:
-    """No log comes from so far ahead, and one such event would make all others old beyond counting."""
+    """Refuses times far in the future: one such event would make all others look too old to count."""
     seconds = clean_time(value, scale)
     if seconds is not None and seconds >= END_OF_TIME:
         raise RecordError(f"time {shown(value)} is in the year {1970 + seconds / YEAR:.0f}: check it")
@@ -187,7 +187,7 @@ def event_time(value: Any, scale: float) -> float | None:
 
 
 def clean_user(record: Mapping[str, Any]) -> str | None:
-    """Who searched: the user, or the session where the log names no user."""
+    """The user, or the session if the log has no user."""
     value = record.get("user")
     if value in (None, ""):
         value = record.get("session")

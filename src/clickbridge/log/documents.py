@@ -1,4 +1,4 @@
-"""Documents in: JSON, CSV, TSV or Parquet with an id and any text fields."""
+"""Reads documents from JSON, CSV, TSV or Parquet files with an id and any text fields."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOGGER = logging.getLogger("clickbridge.log")
 
 class DocumentReader:
     """Iterates over documents. `ignored` collects the fields whose values are not text, `with_html` counts documents
-    that lost their tags, and `layouts` tells how each file was read."""
+    from which HTML tags were removed, and `layouts` tells how each file was read."""
 
     def __init__(
         self,
@@ -93,28 +93,28 @@ def read_docs(
     rejects: RejectLog | None = None,
     id_name: Callable[[], str | None] | None = None,
 ) -> DocumentReader:
-    """Documents of one or more files, streamed, or of one data frame.
+    """Reads documents from one or more files, as a stream, or from one data frame.
 
-    A document is a `doc_id` and any fields of text. HTML is removed.
+    A document has a `doc_id` and any number of text fields. HTML tags are removed.
 
     Parameters
     ----------
     *paths : str, Path or data frame
         JSON, CSV, TSV or Parquet files, plain or compressed, or one data frame.
     columns : mapping of str to str, optional
-        Our names and those of the files, such as `{"doc_id": "SKU", "title": "Product Name"}`. The usual names of an id
-        and a title are recognised.
+        The file's column for each of our names, such as `{"doc_id": "SKU", "title": "Product Name"}`. Common names for
+        an id and a title are recognised.
     encoding, delimiter : str, optional
-        Of text files; guessed otherwise.
+        The encoding and the delimiter of text files. Guessed by default.
     rejects : RejectLog, optional
-        Counts lines that cannot be used, and refuses the file where they are too many.
+        Counts lines that cannot be used, and refuses the file if there are too many.
     id_name : function, optional
-        Gives the name of the column of ids in the log.
+        Returns the name of the id column in the log, which documents may use, too.
 
     Returns
     -------
     DocumentReader
-        Can be iterated over any number of times; `ClickGraph.build` takes it.
+        It can be iterated over any number of times. Pass it to `ClickGraph.build`.
 
     Examples
     --------

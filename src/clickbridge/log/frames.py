@@ -26,7 +26,7 @@ Record = TypeVar("Record")
 
 
 class LogFrame(LogReader):
-    """The clean records of a log frame; each iteration goes over it afresh."""
+    """The clean records of a log frame. It can be iterated over any number of times."""
 
     def __init__(self, frame: Any, reading: Reading | None = None, rejects: RejectLog | None = None) -> None:
         super().__init__((), reading, rejects)
@@ -55,7 +55,7 @@ class LogFrame(LogReader):
 
 
 class DocumentFrame(DocumentReader):
-    """The documents of a frame: an id, and its columns of text as fields."""
+    """The documents of a frame: an id, and the text columns as fields."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class DocumentFrame(DocumentReader):
 
 
 def _source(table: Any, name: str) -> Source:
-    """A frame as the recogniser looks at files."""
+    """A frame in the form in which the recogniser sees files."""
     first = list(islice(frame_rows(table.slice(0, FIRST)), FIRST))
     return Source(name, io.BytesIO(), "frame", names=table.column_names, first=first)
 
@@ -110,7 +110,8 @@ def log_and_documents(
     max_rejects: str | float,
     **reading: Any,
 ) -> tuple[LogFrame, DocumentFrame | None]:
-    """Readers of both frames. Where the documents' columns are not named, their id may be called as in the log."""
+    """The readers of both frames. If the columns of the documents are not specified, their id may have the same name
+    as in the log."""
     records = LogFrame(log, Reading(columns=dict(columns or {}), **reading), RejectLog(max_rejects))
     if docs is None:
         return records, None

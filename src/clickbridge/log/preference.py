@@ -91,10 +91,12 @@ def preferences(pages: Pages | None, counts: PairClicks | None = None, rule: str
         rule = choose_rule(pages)
     if rule == "counts":
         if counts is None:
-            raise MissingPart("preferences by counts need clicked pairs: ingest a log with clicks")
+            raise MissingPart("preferences by counts need clicked pairs: build the GRAPH from a log with clicks")
         return _settled(*_count_pairs(counts), rule)
     if pages is None:
-        raise MissingPart(f"preference {rule} needs result pages: ingest a log with results, or use counts")
+        raise MissingPart(
+            f"preference {rule} needs result pages: build the GRAPH from a log with results, or use counts"
+        )
     code, n_pages = PAGE_RULES[rule], len(pages.query)
     blocks = [_distinct(*_block_pairs(pages, start, min(start + BLOCK_PAGES, n_pages), code))
               for start in range(0, n_pages, BLOCK_PAGES)]  # fmt: skip

@@ -1,7 +1,8 @@
-"""Streaming readers of click logs: pages, clicks, shown results or events a record, in JSON, tables or TREC's XML.
+"""Streaming readers of click logs. A record is a page, a click, a shown result or an event, in JSON, a table or TREC's
+XML.
 
-A reader yields clean records one at a time, so that memory does not grow with the file. What it cannot
-use goes to its RejectLog with line and reason. `recognise.py` says what a file is.
+A reader yields clean records one at a time, so that memory does not grow with the file. Records that it cannot use go
+to its RejectLog with line and reason. `recognise.py` decides how a file is read.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ LOGGER = logging.getLogger("clickbridge.log")
 
 
 class LogReader:
-    """Iterates over the clean records of one or more log files; each iteration reads them afresh."""
+    """Iterates over the clean records of one or more log files. Each iteration reads the files again."""
 
     def __init__(
         self, paths: tuple[str, ...], reading: Reading | None = None, rejects: RejectLog | None = None
@@ -60,7 +61,7 @@ class LogReader:
 
     @property
     def id_name(self) -> str | None:
-        """What the log calls the ids of documents, as documents files may too; the first file tells it."""
+        """The name of the log's column of document ids, taken from the first file. Documents files may use it, too."""
         if "doc_id" in self.reading.columns or not self.paths or self.paths[0] == "-":
             return self.reading.columns.get("doc_id")
         with open_stream(self.paths[0]) as stream:
@@ -74,7 +75,7 @@ class LogReader:
         self.rejects.close()
 
     def blocks(self) -> Iterator[Block | Document]:
-        """The same records by column, for who takes many at once: several times as fast."""
+        """The same records in blocks of columns, which is several times as fast."""
         if self.reading.dedupe:
             yield from in_blocks(self)
             return
@@ -90,7 +91,7 @@ class LogReader:
         self.rejects.close()
 
     def _all(self, by_block: bool = False) -> Iterator[Any]:
-        """Records; with `by_block`, blocks of them where that is possible."""
+        """All records; with `by_block`, in blocks where possible."""
         self.notes = []
         self.reads = BytesRead(self.paths)
         with ExitStack() as ends:
@@ -109,7 +110,7 @@ class LogReader:
                 yield from self._joined(join)
 
     def know(self, path: str, layout: Layout) -> None:
-        """How a file is read, said where it was guessed."""
+        """Stores how a file is read, and reports what was guessed."""
         if path not in self.layouts:
             self.layouts[path] = layout
             for files, options in guesses_in_words([layout]):
@@ -118,7 +119,7 @@ class LogReader:
     def _join(
         self, join: EventJoin, rows: Iterator[tuple[int, Any]], layout: Layout, lists_as_text: bool
     ) -> Iterator[Document]:
-        """Keeps searches and actions until all files are read; documents that a log brings along pass at once."""
+        """Collects searches and actions until all files are read. Documents in the log are passed on at once."""
         read, others = event_reader(layout, lists_as_text)
         for number, row in rows:
             try:
@@ -177,7 +178,7 @@ class LogReader:
                 self.rejects.add(path, number, str(error))
 
     def _unrepeated(self, records: Iterator[LogRecord]) -> Iterator[LogRecord]:
-        """The records; with `dedupe` each once. Eight bytes stand for a record that was there before."""
+        """The records; with `dedupe`, each only once. Eight bytes are kept for every record seen."""
         self.repeated = 0
         if not self.reading.dedupe:
             before: LogRecord | None = None
@@ -200,7 +201,7 @@ class LogReader:
 
 
 def is_joined(layout: Layout) -> bool:
-    """Whether pages are spread over records, and have to be put together."""
+    """Whether pages are spread over several records and have to be joined."""
     return layout.format in ("events", *EVENT_LOGS) or (layout.format == "shown" and has_pages(layout.columns))
 
 
@@ -211,7 +212,7 @@ def event_join(rejects: RejectLog) -> closing[EventJoin]:
 
 
 def event_reader(layout: Layout, lists_as_text: bool) -> tuple[Callable[[Any], Iterable[Event]], Counter[str]]:
-    """A function from a record to its events, and the events of other kinds that it has counted."""
+    """A function from a record to its events, and a counter of events of other kinds."""
     if layout.format in EVENT_LOGS:
         own = READ[layout.format]
         return lambda record: found if isinstance(found := own(record), list) else (found,), Counter()
@@ -230,34 +231,34 @@ def read_log(
     dedupe: bool = False,
     rejects: RejectLog | None = None,
 ) -> LogReader:
-    """Reads one or more click logs: clean records, one at a time.
+    """Reads one or more click logs, as a stream of clean records.
 
-    What is not given is guessed from the first records, and kept in `layouts` of the result.
+    What you do not specify is guessed from the first records. `layouts` of the result tells what was guessed.
 
     Parameters
     ----------
     paths : str, Path or data frame
         Files, plain or compressed (`-` is standard input), or one data frame.
     format : str
-        sessions (a page per record), triples (a click per record), shown (a shown result per record), events, or
-        trec-session.
+        "sessions" (one result page per record), "triples" (one click per record), "shown" (one shown result per
+        record), "events", "trec-session", or "auto" to guess it.
     columns : mapping of str to str, optional
-        Our names and the log's, such as `{"query": "search_term"}`; a nested key by its dotted name.
+        The log's column for each of our names, such as `{"query": "search_term"}`. Nested keys are written with dots.
     time_unit : str, optional
-        s, ms, us or ns, for times that are numbers.
+        The unit of times that are numbers: s, ms, us or ns.
     time_format : str, optional
-        For local times, such as `%d.%m.%Y %H:%M`.
+        The format of local times, such as `%d.%m.%Y %H:%M`.
     encoding, delimiter : str, optional
-        Of text.
+        The encoding and the delimiter of text files.
     dedupe : bool
-        Leave out a record that repeats another one.
+        Leave out records that repeat an earlier one.
     rejects : RejectLog, optional
-        Where records go that cannot be used. It refuses the log if they are too many.
+        Collects records that cannot be used, and refuses the log if there are too many.
 
     Returns
     -------
     LogReader
-        Can be iterated over any number of times. It is what `ClickGraph.build` takes.
+        It can be iterated over any number of times. Pass it to `ClickGraph.build`.
 
     Examples
     --------

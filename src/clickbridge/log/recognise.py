@@ -1,8 +1,9 @@
-"""What a file of records means: its format, and which of its columns is which. One place, for logs and documents.
+"""Recognises a file of records: its format, and the meaning of its columns. The same code is used for logs and
+documents.
 
-`ingest`, `split`, `update` and whatever else reads a log come here. What the user said is certain; what is missing is
-guessed from names and first values, and reported as the options that would say it. What cannot be guessed is refused
-once, with the columns that are there.
+`ingest`, `split`, `update` and everything else that reads a log uses it. What the user specified is certain. What is
+missing is guessed from names and first values, and reported as the options that would specify it. If something cannot
+be guessed, the file is refused with one message that lists its columns.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ FIELDS = ("query", "query_id", "doc_id", "user", "session", "time", "results", "
 
 @dataclass(frozen=True)
 class Reading:
-    """What a user says about files; what is None or missing is guessed."""
+    """What the user specified about files. What is None or missing is guessed."""
 
     format: str = "auto"
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -70,7 +71,7 @@ class Layout:
 
     @property
     def renamed(self) -> dict[str, str]:
-        """Columns that have another name than ours."""
+        """The columns whose name differs from ours."""
         return {ours: theirs for ours, theirs in self.columns.items() if ours != theirs}
 
 
@@ -94,7 +95,7 @@ def recognise_log(source: Source, given: Reading) -> Layout:
 
 
 def recognise_documents(source: Source, given: Reading, id_name: str | None = None) -> Layout:
-    """The layout of a file of documents; `id_name` is what the log calls their ids."""
+    """The layout of a file of documents. `id_name` is the name of their id column in the log."""
     _check_named(source, given.columns)
     columns = dict(given.columns)
     if "doc_id" not in columns and "doc_id" not in source.names and id_name in source.names:
@@ -118,12 +119,12 @@ class _Values:
         self._nested = source.container != "table"
 
     def of(self, name: str) -> list[Any]:
-        """Those that are there."""
+        """The values that are not missing."""
         found = [nested_value(row, name) if self._nested else row.get(name) for row in self._first]
         return [value for value in found if value is not None and value != ""]
 
     def can_be(self, ours: str, theirs: str) -> bool:
-        """Whether the values of a column can be those of a field; a column without values can be any."""
+        """Whether the values of a column fit a field. A column without values fits any."""
         checks: dict[str, Callable[[Any], bool]] = {
             "doc_id": is_id,
             "results": is_id_list,
@@ -201,7 +202,7 @@ def _check_named(source: Source, columns: Mapping[str, str]) -> None:
 
 
 def _with_times(layout: Layout, given: Reading, values: _Values) -> Layout:
-    """The layout with what the times look like, where the user did not say it."""
+    """The layout with the format of times, if the user did not specify it."""
     if "time" not in layout.columns or given.time_unit or given.time_format:
         return layout
     times = values.of(layout.columns["time"])
@@ -211,7 +212,7 @@ def _with_times(layout: Layout, given: Reading, values: _Values) -> Layout:
 
 
 def _with_guesses(layout: Layout, source: Source, given: Reading, option: str) -> Layout:
-    """The layout with the options that say what was not said."""
+    """The layout with the options that would specify what was guessed."""
     guessed: dict[str, str] = {}
     usual = {"json": ("sessions",), "table": ("triples",)}.get(source.container, ("sessions", "triples"))
     if layout.format not in ("documents", *usual) and given.format == "auto":
@@ -233,7 +234,7 @@ def _with_guesses(layout: Layout, source: Source, given: Reading, option: str) -
 
 
 def column_option(columns: Mapping[str, str]) -> str:
-    """`--columns` as it is written; a name with a comma or a quote in it is quoted."""
+    """The option `--columns` as text. A name that contains a comma or a quote is quoted."""
     return ",".join(f"{ours}={_quoted(theirs)}" for ours, theirs in columns.items())
 
 
@@ -242,7 +243,7 @@ def _quoted(name: str) -> str:
 
 
 def guesses_in_words(layouts: Iterable[Layout]) -> list[tuple[str, dict[str, str]]]:
-    """What was guessed, with the files that it was guessed for; equal guesses are said once."""
+    """What was guessed, with the files it was guessed for. Equal guesses are listed once."""
     out: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for layout in layouts:
         if layout.guessed:
@@ -251,7 +252,7 @@ def guesses_in_words(layouts: Iterable[Layout]) -> list[tuple[str, dict[str, str
 
 
 def said_for_all(layouts: Iterable[Layout]) -> set[str]:
-    """The options `--encoding` and `--delimiter` that may be said: one option is for all files, so they must agree."""
+    """The options `--encoding` and `--delimiter` to report. An option applies to all files, so all must agree."""
     every = list(layouts)
     concerned = {
         "--encoding": [layout for layout in every if layout.container in ("json", "table")],

@@ -1,4 +1,4 @@
-"""Lines that were left out: counted, the first reasons kept, up to a limit each written down."""
+"""Lines that were left out: their number, the first reasons and, up to a limit, a file of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ bad lines without end. All of them are counted."""
 
 
 def parse_share(text: str) -> float:
-    """`1%` or `0.01`."""
+    """Parses a share such as `1%` or `0.01`."""
     try:
         share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
@@ -34,8 +34,8 @@ def file_name(path: str) -> str:
 
 
 class RejectLog:
-    """Counts what one input lost; `limit` is the share that may be lost, as `1%` or 0.01. With `append`, the file
-    may hold what another input lost already."""
+    """Counts the records of one input that cannot be used. `limit` is the share that may be left out, such as `1%` or
+    0.01. With `append`, the file may already contain rejects of another input."""
 
     def __init__(self, limit: str | float = "1%", path: Path | None = None, append: bool = False) -> None:
         self.limit = str(limit)
@@ -75,7 +75,7 @@ class RejectLog:
             self._file = None
 
     def close(self) -> None:
-        """Ends the file; refuses where more than the allowed share of lines was left out."""
+        """Closes the file. Refuses the input if more than the allowed share of lines was left out."""
         self.end_file()
         if self.count > self.max_share * max(self.lines, 1):
             reasons = "; ".join(f"{file_name(r.source)} line {r.line}: {r.reason}" for r in self.first)

@@ -52,20 +52,20 @@ class SumSettings(Seeded):
 @stored
 @dataclass(frozen=True, kw_only=True)
 class SumChoices(PartsChoices):
-    """Weights of the parts for queries of the log, and those for queries that it does not hold where they differ: a
-    part that remembers clicks has much to say of the former and little of the latter."""
+    """The weights of the parts for queries of the log and, where they differ, for new queries. A part that remembers
+    clicks is of much use for the former and of little for the latter."""
 
     weights: tuple[float, ...]
     new_weights: tuple[float, ...] | None = None
 
 
 class WeightedSum(Composite):
-    """Parts and their weights through `hold_back`. Subclasses say what column a part gives."""
+    """Learns the parts, and their weights on held-back clicks. Subclasses define the column of scores of a part."""
 
     Settings = SumSettings
 
     def column(self, part: Any, candidates: Candidates) -> Array:
-        """Comparable scores of a part, lists end to end; 0 for what it cannot score."""
+        """Scores of a part on a common scale, the lists one after the other; 0 for documents that it cannot score."""
         raise NotImplementedError
 
     def choose(self, study: Study) -> SumChoices:
@@ -86,8 +86,8 @@ class WeightedSum(Composite):
             weights, note = self._weigh(fitted, usable, "all queries")
             return SumChoices(parts=parts, weights=weights, notes=(note,))
         if held.shown is not None and rankers:
-            # Pages were chosen by an engine that matched words already, so that words tell little apart there; the
-            # weights must also serve a search of the whole collection.
+            # The engine behind the pages has matched words already, so words make little difference there. The
+            # weights must also work for a search of the whole collection.
             lists += held.lists(rankers, pages=False, at_most=MOST_POOLED, seed=s.seed)
         old, new = (labelled(study, own) for own in _by_kind(lists, known))
         weights, note = self._weigh(fitted, old, "queries of the log")
@@ -95,7 +95,7 @@ class WeightedSum(Composite):
         return SumChoices(parts=parts, weights=weights, new_weights=others, notes=(note, said))
 
     def _weigh(self, fitted: Sequence[Fitted], lists: Labelled, kind: str) -> tuple[tuple[float, ...], str]:
-        """The weights that serve these lists best, and what to say of them."""
+        """The weights that rank these lists best, and lines for the user about them."""
         columns = np.stack([self.column(part, lists.candidates) for part in fitted], axis=1)
         equal = np.ones(len(fitted))
         weights, found = coordinate_ascent(equal, WEIGHT_GRID, lambda w: lists.ndcg(columns @ w), scales=())
@@ -125,7 +125,7 @@ class WeightedSum(Composite):
 
 
 def _by_kind(lists: Sequence[ResultList], known: KnownQueries) -> tuple[list[ResultList], list[ResultList]]:
-    """Lists of queries that are known, and those of new ones."""
+    """Splits the lists: those of known queries, and those of new queries."""
     old = [result for result in lists if known.number(result.query) >= 0]
     new = [result for result in lists if known.number(result.query) < 0]
     return old, new
@@ -141,7 +141,7 @@ class FittedWeightedSum(FittedComposite):
 
     @property
     def abilities(self) -> frozenset[str]:
-        """A sum can do what some part can; update only what all can."""
+        """A sum can do what at least one part can. It can be updated only if all parts can."""
         some = frozenset[str]().union(*(part.abilities for part in self.parts))
         every = frozenset.intersection(*(part.abilities for part in self.parts))
         return (some & self.can) - ({"update"} - every) - ({"explain"} - every)
@@ -156,7 +156,7 @@ class FittedWeightedSum(FittedComposite):
         return self.choices.weights if new is None or self.queries.number(query.key) >= 0 else new
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """Every part takes in the same; weights stay."""
+        """Updates every part; the weights stay."""
         parts = self.updated_parts(change, engine)
         queries = parts[0].queries.joined([part.queries for part in parts[1:]])
         return replace(self, catalogue=change.after, parts=parts, queries=queries)
@@ -231,7 +231,7 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
         return bounds.best(k, lambda items: self._summed(mapped, items))
 
     def _mapped(self, query: Query) -> Mapped:
-        """The parts that know something of the query, with its image and the factor of their scores."""
+        """The parts that can map the query, with its image and the factor for their scores."""
         weights = self.weights_for(query)
         found = ((part, part.image(query), weight) for part, weight in zip(self.parts, weights, strict=True))
         return [(part, image, weight / part.normaliser(image)) for part, image, weight in found if is_mapped(image)]
@@ -241,7 +241,7 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
 
     @staticmethod
     def _added(mapped: Mapped, n: int, score: Callable[[FittedSFunction, Image], Array]) -> Array:
-        """The weighted sum of what `score` says of each part; -inf where no part has a score."""
+        """The weighted sum of the parts' scores, which `score` computes; -inf where no part has a score."""
         total, any_score = np.zeros(n), np.zeros(n, dtype=bool)
         for part, image, scale in mapped:
             scores = score(part, image)
@@ -285,15 +285,16 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
 
 
 def _stacked(indexes: Sequence[Index]) -> Index:
-    """What some part finds."""
+    """All documents that at least one part finds."""
     return StackedIndex(indexes, np.ones(indexes[0].n_items, dtype=bool))
 
 
 class Sum(WeightedSum):
     """A weighted sum of S-functions, searched as one model: `Sum([BM25(), PLS()])`, or `BM25() + PLS()`.
 
-    Each part's scores are divided by a number that depends on the query alone. `weights` are learned from held-back
-    clicks unless they are set.
+    A sum of S-functions is an S-function, too, so it searches the whole collection. Each part's scores are first
+    divided by a number that depends on the query only, so that one weight fits all queries. The weights are learned on
+    held-back clicks, unless you set `weights`.
 
     Examples
     --------
@@ -320,7 +321,7 @@ class Sum(WeightedSum):
 
 
 def normalised_scores(part: FittedSFunction, candidates: Candidates) -> Array:
-    """A part's scores over its normaliser, lists end to end; 0 where it has none."""
+    """A part's scores divided by its normaliser, the lists one after the other; 0 where it has none."""
     out = []
     for query, items in candidates.each():
         image = part.image(query)
@@ -334,7 +335,7 @@ Scores = Callable[[str, Sequence[str]], Array]
 
 
 def scaled(model: Any, factor: float) -> Scores:
-    """factor * model (Lemma 2, (1)); what has no score has none at any scale."""
+    """factor * model (Lemma 2, (1)). Documents without a score still have none."""
 
     def score(query: str, doc_ids: Sequence[str]) -> Array:
         scores = model.score(query, doc_ids)

@@ -1,4 +1,4 @@
-"""Choosing numbers by nDCG@5 on held-back lists: coordinate ascent over small grids."""
+"""Chooses weights by nDCG@5 on held-back lists: coordinate ascent over small grids."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def coordinate_ascent(
     tell: Callable[[int, int], None] = lambda number, of: None,
 ) -> tuple[Array, float]:
     """Improves one coordinate at a time over the grid, then the scale of all, until a round gains nothing. `tell` is
-    told which round it is, of how many there are at most."""
+    called with the number of the round and the largest possible number of rounds."""
     best, best_value = start.astype(np.float64), value(start)
     for number in range(rounds):
         tell(number + 1, rounds)
@@ -60,12 +60,12 @@ def coordinate_ascent(
 
 
 def ranker_of(fitted: Fitted) -> Callable[[list[str], int], list[list[str]]]:
-    """How a fitted model fills pooled lists: the ids of its best documents for each query key."""
+    """A function that gives the ids of a fitted model's best documents for each query key, to fill pooled lists."""
     return lambda keys, k: [ranking.doc_ids for ranking in fitted.rank_many(keys, k)]
 
 
 def labelled(study: Study, lists: Sequence[ResultList], most: int | None = None) -> Labelled:
-    """Held-back lists in numbers of the study's catalogue."""
+    """Held-back lists with the document numbers of the study's catalogue."""
     known = study.clicked().queries
     more = {} if most is None else {"most": most}
     return Labelled(lists, study.catalogue, known, **more)
@@ -77,20 +77,20 @@ def labelled(study: Study, lists: Sequence[ResultList], most: int | None = None)
 def learn_field_weights(
     formula: Formula, language: str, stop_words: str, seed: int, study: Study
 ) -> tuple[dict[str, float], str]:
-    """Field weights that maximise nDCG@5 on held-back lists under a formula, and one line that says what was done."""
+    """Field weights that maximise nDCG@5 on held-back lists with a formula, and one line for the user about them."""
     key = ("field weights", formula, language, stop_words, seed)
     return study.once(key, lambda: _field_weights(formula, language, stop_words, seed, study))
 
 
 def bm25_field_weights(language: str, stop_words: str, seed: int, study: Study) -> tuple[dict[str, float], str]:
-    """Those of BM25F with its usual parameters, which models of views and cosines take over."""
+    """The field weights of BM25F with its usual parameters. Models with views and the cosine use them, too."""
     return learn_field_weights(BM25Formula(), language, stop_words, seed, study)
 
 
 def document_field_weights(
     fields: str, language: str, stop_words: str, seed: int, study: Study
 ) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Field weights for views of document text: as given, or as BM25F learns them; and what to say of them."""
+    """Field weights for views of document text, as given or as learned by BM25F, and lines for the user about them."""
     names = study.graph.field_names
     if fields != "auto":
         return parse_fields(fields, names), ()
@@ -110,8 +110,8 @@ def _field_weights(
     start = default_weights(names)
     # More than the usual tenth: a lexical model learns nothing else from the clicks.
     held, _ = study.hold_back(0.25, seed)
-    # Pages were chosen by an engine that matched all fields already, which makes a match in the body look
-    # worthless; so the weights must also serve a search of the whole collection.
+    # The engine behind the pages has matched all fields already, which makes a match in the body look worthless. So
+    # the weights must also work for a search of the whole collection.
     ranker = lookup.ranker(start)
     pooled = held.lists([ranker], POOL_DEPTH, pages=False)
     lists = labelled(study, [*held.lists([ranker]), *pooled] if held.shown is not None else pooled)
@@ -130,7 +130,7 @@ def _field_weights(
 
 
 class _WordLookup:
-    """A formula over counted documents, for any field weights."""
+    """A formula applied to counted documents, for any field weights."""
 
     def __init__(self, formula: Formula, language: str, stop_words: str, study: Study) -> None:
         self.formula, self.catalogue = formula, study.catalogue
@@ -147,7 +147,7 @@ class _WordLookup:
         return lambda keys, k: [[ids[i] for i in items] for items, _ in index.search_many(self.map(keys), k)]
 
     def value(self, lists: Labelled) -> Callable[[Array], float]:
-        """nDCG@5 as a function of the field weights, over only the words that a query and a listed document share."""
+        """nDCG@5 as a function of the field weights. It only uses words that a query and a listed document share."""
         shared, asked = self._shared(lists)
         n_terms, rows = self.counts.pattern.shape[1], shared.rows
         images_of = self.formula.weigher(shared, self.statistics)
@@ -164,8 +164,8 @@ class _WordLookup:
         return value
 
     def _shared(self, lists: Labelled) -> tuple[FieldCounts, _Asked]:
-        """A row for each listed document with the counts of the words that its query asks for, and what the query
-        gives each of those words."""
+        """One row for each listed document with the counts of the words of its query, and the weights that the query
+        gives to these words."""
         queries = self.map(lists.candidates.keys)
         n_terms = self.counts.pattern.shape[1]
         words = sparse.csr_array(queries[:, :n_terms])
@@ -193,7 +193,7 @@ class _WordLookup:
 
 
 class _Asked(NamedTuple):
-    """What queries give: each shared word, and the coordinate beyond the words where a formula has one."""
+    """The query side: the weight of each shared word, and the extra coordinate if the formula has one."""
 
     words: Array
     extra: Array

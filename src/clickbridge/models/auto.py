@@ -1,9 +1,9 @@
-"""`auto`: the best model for a log, found by trying. The default of `fit`.
+"""`auto`: tries several models on a log and takes the best. The default of `fit`.
 
-Candidates go from the cheapest to the most expensive as far as the budget reaches, each learned on the rest of one
-hold_back and judged on what was held back. The best by the mean paired difference is taken, or a simpler one that is
-as good within .001. What was chosen is then fitted on everything, as if it had been asked for by name: a MODEL of its
-own kind, with the record of the choice in its report.
+Candidates are tried from the cheapest to the most expensive, until the budget is used up. Part of the clicks is held
+back; each candidate learns from the rest and is measured on the part held back. The candidate with the best mean paired
+difference is taken, or a simpler one within .001 of it. The chosen model is then fitted on the whole log, as if it had
+been asked for by name. It is saved as a MODEL of its own kind, with a record of the choice in its report.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ def budget_seconds(text: str) -> float:
 
 
 class Auto(Model):
-    """The best model for a log, found by trying: `Auto(budget="5m").fit(graph)`.
+    """Tries several models on your log and takes the best: `Auto(budget="5m").fit(graph)`.
 
-    Candidates are learned on most of the log, from the cheapest to the most expensive, and judged on the rest. The best
-    is then learned from everything. After `fit` it answers as the model that it chose; `chosen_model` is that model,
-    and what is saved.
+    Candidates are fitted on most of the log, from the cheapest to the most expensive, and measured on the rest. The
+    best one is then fitted on the whole log. After `fit`, `rank` and the other methods use the chosen model.
+    `chosen_model` is that model, and `save` saves it.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Auto(Model):
 
     @classmethod
     def abilities(cls) -> frozenset[str]:
-        """What every model has that is chosen for a log with text."""
+        """What every model that `auto` chooses for a log with text can do."""
         return frozenset({"search", "new queries", "update"})
 
     @property
@@ -103,7 +103,7 @@ class Auto(Model):
     # --- choosing --------------------------------------------------------------------------------
 
     def built(self, spec: str, settings: Mapping[str, float] | None = None) -> Model:
-        """A candidate with its own settings, and those that were changed here and that some part of it has."""
+        """A candidate with its own settings, and those settings of `auto` that were changed and that it has."""
         defaults, own = self.declared(), self.get_params()
         changed = {n: v for n, v in own.items() if n not in ("budget", "candidates") and v != defaults[n].default}
         parts = build_components(parse_spec(spec))
@@ -160,14 +160,14 @@ class Auto(Model):
         return fitted.noted(auto=record)
 
     def refit(self, graph: ClickGraph, *, engine: Engine | None = None) -> Self:
-        """Learns from a GRAPH what was chosen before."""
+        """Fits the model chosen before on a GRAPH, without trying the others again."""
         again = self.chosen_model.refit(graph, engine=engine).fitted
         self.fitted_ = again.noted(auto=self.fitted.report.get("auto"))
         return self
 
     @property
     def chosen_model(self) -> Model:
-        """What was chosen, as a model of its own kind: the online learner, say, with its events."""
+        """The chosen model, as an object of its own class, such as `Sum` or `Online`."""
         return model_class(self.fitted.model).from_fitted(self.fitted)
 
 
@@ -189,7 +189,7 @@ class Trial:
 
 
 class Contest:
-    """Candidates tried one after the other on one jury. Simpler ones come first."""
+    """Tries candidates one after the other on the same held-back clicks. Simpler ones come first."""
 
     def __init__(self, auto: Auto, jury: Jury, budget: float) -> None:
         self.auto, self.jury, self.budget = auto, jury, budget
@@ -237,8 +237,8 @@ class Contest:
         self.trials[candidate.name] = Trial(candidate, values, jury.mean(values), searches)
 
     def on_top(self) -> None:
-        """What stands on the best so far: the given order where pages show that it knows something, and the learner
-        from clicks."""
+        """Candidates built on the best so far: its sum with the given order, if result pages show that this order
+        helps, and the online learner around it."""
         if not self.trials:
             return
         best, given = self.best(), self.trials.get("given")
@@ -255,9 +255,9 @@ class Contest:
             self.run([Candidate(f"online:{self.best().spec}", seconds)])
 
     def best(self) -> Trial:
-        """The simplest of those within CLOSE of the best mean; never one that is worse than the given order by more
-        than chance. Without text there is nothing to search by, and the given order stays, as it is or with the learner
-        on top, unless something is better by more than chance."""
+        """The simplest candidate whose mean is within CLOSE of the best; never one that is significantly worse than the
+        given order. Without text nothing can be searched. Then the given order stays, with or without the online
+        learner, unless another candidate is significantly better."""
         if not self.trials:
             raise SettingError(f"auto could try nothing: {'; '.join(f'{s}: {why}' for s, why in self.left.items())}")
         allowed = [trial for trial in self.trials.values() if not self._below_given(trial)]
@@ -280,13 +280,14 @@ class Contest:
     # --- what to say -----------------------------------------------------------------------------
 
     def record(self) -> tuple[dict[str, Any], ...]:
-        """Every candidate: what it reached, or why it was not tried."""
+        """Every candidate with its result, or the reason why it was not tried."""
         reached = [{"spec": t.spec, "ndcg": round(t.mean, 5), "predicted_s": round(t.candidate.seconds, 1)}
                    for t in self.trials.values()]  # fmt: skip
         return (*reached, *({"spec": spec, "left_out": why} for spec, why in self.left.items()))
 
     def lines(self, best: Trial, how: str) -> tuple[str, ...]:
-        """Five at most: on what, what was tried, what was not, what was taken and why, and against what came in."""
+        """At most five lines: the data, what was tried, what was not, what was chosen and why, and its gain over the
+        incoming order."""
         jury, new = self.jury, float(np.average(self.jury.new, weights=self.jury.weights))
         said = [
             f"auto: nDCG@5 {jury.task}: {count_of(len(jury), 'search')} ({how}), {new:.0%} of them of "

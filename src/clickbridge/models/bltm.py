@@ -1,13 +1,13 @@
 """The bilingual topic model (Gao, Toutanova and Yih 2011; a baseline of 13).
 
-A query and the title of a document clicked for it are two texts of one mixture of topics, each side with words
-of its own for a topic. Posterior regularisation draws the two sides' shares of each topic together
+A query and the title of a document clicked for it share one mixture of topics, and each side has its own words for a
+topic. Posterior regularisation draws the two sides' shares of each topic together
 (`numerics/bltm.py`). A document is ranked by the chance that its topics and its own words give the query:
 
     log p(q | d) = sum_{w in q} log( (1 - t) p_unigram(w | d) + t sum_k phi^q_k(w) theta_d,k )
 
 Formally that is an S-function with one coordinate for each word of the vocabulary and no zero among a document's
-coordinates: no map worth writing down. So it scores lists, and searches by scoring every document.
+coordinates, so its maps are too large to store. It scores lists, and searches by scoring every document.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Topics:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedBLTM(Fitted):
-    """Topics, the documents' shares of them, and the unigram model as the one part."""
+    """Topics, each document's share of each topic, and the unigram model as the only part."""
 
     can: ClassVar[frozenset[str]] = frozenset({"search", "new queries"})
 
@@ -173,10 +173,10 @@ class FittedBLTM(Fitted):
 
 
 class BLTM(Model):
-    """A bilingual topic model: a query and the title clicked for it are two texts about the same topics.
+    """The bilingual topic model: a query and the title clicked for it are two texts about the same topics.
 
-    Learned by EM, and mixed with a unigram model of the documents (Gao, Toutanova and Yih 2011). `dim` is the number of
-    topics.
+    The topics are learned by EM, and mixed with a unigram model of the documents (Gao, Toutanova and Yih 2011). `dim`
+    is the number of topics. The model scores every document when it searches, so search is slow on large collections.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class BLTM(Model):
     # --- choosing --------------------------------------------------------------------------------
 
     def choose(self, study: Study) -> BLTMChoices:
-        """The unigram model's choices, and the weight of the topics by nDCG@5 on held-back lists."""
+        """The unigram model's choices, and the weight of the topics that gives the best nDCG@5 on held-back lists."""
         s: BLTMSettings = self.settings
         given = None if s.topic_weight == "auto" else parse_weight(s.topic_weight)
         check_texts(self.name, study.graph)
@@ -260,11 +260,11 @@ def check_texts(name: str, graph: ClickGraph) -> None:
     if not graph.field_names:
         raise MissingPart(f"{name} needs document text: ingest documents with --docs")
     if not any(graph.query_texts):
-        raise MissingPart(f"{name} needs query text: ingest a log that has it, or use lsi-qd")
+        raise MissingPart(f"{name} needs query text: build the GRAPH from a log that has it, or use lsi-qd")
 
 
 def titles_of(study: Study) -> Sequence[str]:
-    """The text that shares topics with queries: title, name or heading; without any, all text."""
+    """The text that shares topics with queries: title, name or heading, or all text if there is none of these."""
     texts = study.corpus.texts
     name = heading_of(texts)
     if name is not None:
@@ -300,7 +300,7 @@ def learn_topics(
 def first_topics(
     queries: sparse.csr_array, titles: sparse.csr_array, weight: Array, doc: Array, s: BLTMSettings
 ) -> tuple[Array, Array]:
-    """Each topic starts from what was said of one clicked document, drawn by its clicks."""
+    """Each topic starts from the words of one clicked document, drawn with a probability in proportion to clicks."""
     rng, n_words = np.random.default_rng(s.seed), queries.shape[1]
     clicks = np.bincount(doc, weight) if len(doc) else np.zeros(0)
     with_clicks = np.flatnonzero(clicks)

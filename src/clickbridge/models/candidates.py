@@ -1,4 +1,4 @@
-"""Lists to score, in numbers: what every model is asked. Ids and texts stay at the edge."""
+"""Lists to score, by document number: the input of every model. Ids and texts stay at the edge."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_LISTS = 20_000
 
 
 class Query(NamedTuple):
-    """A query by its key, and the dense vectors that it brings along."""
+    """A query: its key, and its dense vectors, if any."""
 
     key: str
     vectors: Vectors = NO_VECTORS
@@ -103,9 +103,9 @@ def asked(result: ResultList, known: KnownQueries) -> Query:
 class Labelled:
     """Labelled lists that choices are made on.
 
-    Results are put in an order of no meaning first. Pages come in the order of some engine, and people click
-    what is at the top: left as it is, a model of many ties would look good for keeping that order. Of more than
-    `most` lists so many are drawn, always the same.
+    Results are shuffled first. Pages come in the order of some engine, and people click what is at the top. In that
+    order, a model with many ties would look good just because it keeps the order. If there are more than `most` lists,
+    a sample of that size is drawn, always the same.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Labelled:
 
 
 def at_most(n: int, lists: list[ResultList], seed: int) -> list[ResultList]:
-    """The lists, or of more than `n` so many drawn at random, in the order they came."""
+    """All lists, or a random sample of `n` if there are more, in the order given."""
     if len(lists) <= n:
         return lists
     drawn = np.random.default_rng(seed).choice(len(lists), n, replace=False)
@@ -141,8 +141,8 @@ def at_most(n: int, lists: list[ResultList], seed: int) -> list[ResultList]:
 
 
 def shuffled(result: ResultList) -> ResultList:
-    """The same list in an order that depends on the query and the ids alone; what the order was stays as
-    scores, for a model that goes by it."""
+    """The same list in an order that depends only on the query and the ids. The original order is kept as scores, for
+    models that use it."""
     salt = zlib.crc32(result.query.encode())
     order = sorted(range(len(result.results)), key=lambda i: zlib.crc32(result.results[i].encode(), salt))
     labels = result.labels or []
@@ -158,13 +158,13 @@ def shuffled(result: ResultList) -> ResultList:
 
 
 def without_gaps(scores: Array, fill: float = 0.0) -> Array:
-    """Scores with `fill` where there is none."""
+    """The scores, with `fill` in place of missing ones."""
     return np.where(np.isfinite(scores), scores, fill)
 
 
 def behind(near: Array, first: Array, others: Array) -> Array:
-    """One list's scores where `first` are those of the documents marked in `near`: all else comes after the last of
-    them, by the scores `others` of the whole list. What has no score has none."""
+    """The scores of one list. `first` are the scores of the documents marked in `near`. All others are ranked after
+    those, by the scores `others` of the whole list. Documents without a score still have none."""
     out = np.full(len(near), -np.inf)
     out[near] = first
     rest = ~near & np.isfinite(others)

@@ -1,4 +1,4 @@
-"""Who is who: documents and known queries by number. One catalogue is shared by all parts of a model."""
+"""Numbers of documents and of known queries. All parts of a model share one catalogue."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST_TITLE = 120
 @stored
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """Ids and titles of documents; a document's number is its place."""
+    """Ids and titles of documents. A document's number is its position."""
 
     doc_ids: list[str]
     titles: list[str]
@@ -42,7 +42,7 @@ class Catalogue:
         return {doc_id: number for number, doc_id in enumerate(self.doc_ids)}
 
     def items(self, doc_ids: Sequence[str]) -> Array:
-        """Numbers of documents; -1 for one that is not known."""
+        """Numbers of documents; -1 for an unknown one."""
         number = self.numbers.get
         return np.fromiter((number(doc_id, -1) for doc_id in doc_ids), dtype=np.int64, count=len(doc_ids))
 
@@ -57,12 +57,12 @@ class Catalogue:
         return "" if number is None else self.titles[number]
 
     def named(self, number: int) -> str:
-        """What to call a document: its title, or its id where it has none."""
+        """The name to show for a document: its title, or its id if it has none."""
         return self.titles[number] or self.doc_ids[number]
 
     def changed(self, keep: Array, documents: Iterable[Document]) -> Catalogue:
-        """Without the documents that `keep` leaves out; then those of `documents` that are new, behind the others,
-        and new titles for those that are not."""
+        """A copy without the documents that `keep` leaves out. New ones in `documents` are added at the end; the others
+        get their new titles."""
         ids = [d for d, kept in zip(self.doc_ids, keep, strict=True) if kept]
         titles = [t for t, kept in zip(self.titles, keep, strict=True) if kept]
         place = {doc_id: number for number, doc_id in enumerate(ids)}
@@ -79,7 +79,7 @@ class Catalogue:
 @stored
 @dataclass(frozen=True, eq=False)
 class KnownQueries:
-    """Queries that the log holds, by their keys, and how often each was clicked."""
+    """The queries of the log by their keys, and how many clicks each has."""
 
     keys: list[str]
     clicks: Array
@@ -98,12 +98,12 @@ class KnownQueries:
         return {key: number for number, key in enumerate(self.keys)}
 
     def number(self, key: str) -> int:
-        """A query's number by its key; -1 for one that is not known."""
+        """A query's number by its key; -1 for an unknown one."""
         return self.numbers.get(key, -1)
 
     def key_of(self, query: str) -> str:
-        """A query's key from what was typed: its normalised text or, where no text is like that and it is the id of
-        a query without text, that id. Ids are compared as they are."""
+        """A query's key from what was typed: its normalised text. If no query has that text, but a query without text
+        has it as its id, the key is that id. Ids are compared exactly."""
         if not isinstance(query, str):
             raise InputError(f"a query must be text; got {query!r}")
         if query.startswith(OPAQUE):
@@ -115,7 +115,7 @@ class KnownQueries:
         return by_id if key not in self.numbers and by_id in self.numbers else key
 
     def joined(self, others: Sequence[KnownQueries]) -> KnownQueries:
-        """The queries of all of them; one object where all are the same."""
+        """The queries of all arguments together; the same object if all are equal."""
         if all(other is self or other.keys == self.keys for other in others):
             return self
         clicks: dict[str, float] = {}
@@ -129,23 +129,23 @@ class KnownQueries:
         return np.fromiter(map(looks_personal, self.keys), dtype=bool, count=len(self))
 
     def may_be_shown(self, min_clicks: int = 1) -> Array:
-        """Which queries of the log others may see."""
+        """Which queries of the log may be shown to other people."""
         enough: Array = self.clicks >= min_clicks
         return enough & ~self._personal if self.redact else enough
 
     def shown(self, number: int) -> str:
-        """A query as others may see it."""
+        """A query as it may be shown to other people."""
         name = edge_name(self.keys[number])
         return redacted(name) if self.redact else name
 
     def nearest(self, found: Iterable[tuple[int, float]], k: int, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """The first k of the queries found that may be shown, by name."""
+        """The names of the first k queries found that may be shown."""
         allowed = self.may_be_shown(min_clicks)
         return [(edge_name(self.keys[i]), value) for i, value in islice(((i, v) for i, v in found if allowed[i]), k)]
 
 
 def heading_of(names: Iterable[str]) -> str | None:
-    """The field that is a document's title."""
+    """The name of the field that serves as a document's title."""
     available = set(names)
     return next((name for name in HEADINGS if name in available), None)
 
@@ -155,7 +155,7 @@ def shown(text: str) -> str:
 
 
 def title_of(document: Document) -> str:
-    """What to show of a document next to its id."""
+    """The title to show next to a document's id."""
     return shown(_first_text(document.fields))
 
 
@@ -165,7 +165,7 @@ def _first_text(fields: Mapping[str, str]) -> str:
 
 
 def titles_of(graph: ClickGraph) -> list[str]:
-    """What to show of each document next to its id: its title, name or heading, else its first field."""
+    """The title to show next to each document's id: its title, name or heading, or else its first field."""
     names: list[str] = [name for name in HEADINGS if name in graph.field_names]
     names += [name for name in graph.field_names if name not in names]
     out = [""] * graph.n_docs

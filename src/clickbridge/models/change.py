@@ -1,4 +1,4 @@
-"""What an update brings, worked out once for all parts of a model: clicks, documents that come, change and go."""
+"""What an update changes, computed once for all parts of a model: clicks, and documents added, changed and removed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """`before` and `after` are the catalogues. A document in `after` is one that was kept, in the same order, or a
-    new one behind them. `documents` have new text; `clicks` are by (query key, document id), none on what is gone."""
+    """`before` and `after` are the catalogues. `after` has the documents that were kept, in the same order, and then
+    the new ones. `documents` are those with new text. `clicks` are by (query key, document id); clicks on removed
+    documents are left out."""
 
     before: Catalogue
     after: Catalogue
@@ -48,8 +49,8 @@ class Change:
         docs: Iterable[Document] = (),
         remove: Iterable[str] = (),
     ) -> Change:
-        """What is removed stays away, whatever else names it; of a document given twice the last counts, those in
-        `docs` after those in the log."""
+        """A document in `remove` is removed even if the log or `docs` has it. If a document is given twice, the last
+        one counts; `docs` count as later than the log."""
         check_records(log, docs)
         check_ids("remove", remove)
         gone = {as_id(doc_id) for doc_id in remove}
@@ -68,18 +69,18 @@ class Change:
 
     @cached_property
     def new(self) -> list[Document]:
-        """Documents that were not there."""
+        """Documents that the model did not have."""
         numbers = self.before.numbers
         return [d for d in self.documents if d.doc_id not in numbers]
 
     @cached_property
     def changed(self) -> tuple[Array, list[Document]]:
-        """Documents that were there and have other text now, and their numbers afterwards."""
+        """Documents that the model had and that now have new text: their new numbers, and the documents."""
         found = [d for d in self.documents if d.doc_id in self.before.numbers]
         return self.after.items([d.doc_id for d in found]), found
 
     def merged(self, known: KnownQueries, lost: Array | None = None) -> KnownQueries:
-        """Known queries with the new clicks counted; `lost` are those that went with documents."""
+        """Known queries with the new clicks counted. `lost` are clicks on documents that were removed."""
         clicks = known.clicks if lost is None else np.maximum(known.clicks - lost, 0)
         counts = dict(zip(known.keys, clicks.tolist(), strict=True))
         for (key, _), count in self.clicks.items():
@@ -88,7 +89,7 @@ class Change:
 
 
 def normalised(record: LogRecord, known: KnownQueries) -> LogRecord:
-    """A record made by hand may hold its query as it was typed."""
+    """Normalises the query of a record. `read_log` has done that already, but records made by hand may need it."""
     check_record(record)
     if isinstance(record, Document):
         return record

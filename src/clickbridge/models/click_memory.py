@@ -1,4 +1,4 @@
-"""Models that are the clicks themselves: nothing is learned beyond them, and an update counts the new ones in."""
+"""Models that only count clicks: nothing else is learned, and an update adds the new ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FittedClickMemory(Fitted):
 
 
 class ClickMemory(Model):
-    """Subclasses say which fitted class answers from the clicks."""
+    """Base of models that rank by counted clicks. Subclasses name their fitted class."""
 
     light = True
     Settings: ClassVar[type[Counting]] = Counting

@@ -1,7 +1,7 @@
-"""Models made of models: sums, and the wrappers of a spec.
+"""Models that consist of other models: sums, and the wrappers of a spec.
 
-A spec `wrapper:inner` builds the inner model first and hands it to the wrapper's class as its one part; for
-a class that says `separate`, each summand of `a+b` is a part by itself.
+A spec `wrapper:inner` builds the inner model first and hands it to the wrapper's class as its only part. If the
+class sets `separate`, each summand of `a+b` is a part of its own.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class FittedComposite(Fitted):
 
     @property
     def searching(self) -> list[Any]:
-        """The parts that can search: the others (the given order) re-rank what these find."""
+        """The parts that can search. The others, such as the given order, re-rank what these find."""
         return [part for part in self.parts if "search" in part.abilities]
 
     @property
@@ -60,7 +60,7 @@ class FittedComposite(Fitted):
 
 
 class Composite(Model):
-    """A model that owns others; they stay unfitted, and the fitted ones are in `fitted.parts`."""
+    """A model that consists of other models. These stay unfitted; their fitted values are in `fitted.parts`."""
 
     def __init__(self, parts: Sequence[Model], **params: object) -> None:
         super().__init__(**params)
@@ -136,7 +136,7 @@ class Composite(Model):
 
 
 class Wrapper(Composite):
-    """What stands before the colon of a spec. `name` is what a spec calls it."""
+    """A model around another one: in a spec, what comes before the colon. `name` is its name there."""
 
     separate: ClassVar[bool] = False
     """Whether each summand of the inner spec is a part by itself (`mart:a+b` has two)."""
@@ -153,21 +153,22 @@ class FittedWrapper(FittedComposite):
 
 
 def identity(model: Model) -> tuple[str, str]:
-    """What two models that learn the same have in common."""
+    """A key that is equal for two models that would learn the same."""
     return model.spec, repr(model.get_params())
 
 
 def choose_once(model: Model, study: Study) -> Choices:
-    """What a model chooses; a study that several are tried on asks each but once."""
+    """What a model chooses. If several models are tried on a study, each is asked only once."""
     return study.shared(("chosen", identity(model)), lambda: model.choose(study))
 
 
 def learn_once(model: Model, study: Study, choices: Choices) -> Fitted:
-    """What a model learns under choices, likewise. The choices are kept too: they are known again by who they are."""
+    """What a model learns with these choices, also computed only once. The choices are kept too, since the key uses
+    their `id`."""
     key = ("learned", identity(model), id(choices))
     return study.shared(key, lambda: (choices, model.learned(study, choices)))[1]
 
 
 def joined_notes(parts: Sequence[Fitted], *more: str) -> tuple[str, ...]:
-    """What the parts say, each line once, then more."""
+    """The notes of all parts, each line once, followed by `more`."""
     return tuple(dict.fromkeys([*(note for part in parts for note in part.notes), *more]))

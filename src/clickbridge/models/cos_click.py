@@ -1,7 +1,7 @@
-"""Cosine of clicks: what people chose for exactly the same query before, the baseline Cos_B of 11M.
+"""Cosine of clicks: what people clicked before for exactly the same query. The baseline Cos_B of 11M.
 
-A query's clicks are its memory. For search a document is its own indicator; for similar queries the clicks
-themselves are compared.
+A query is mapped to its clicks, and a document to an indicator vector of itself. Similar queries are found by
+comparing their clicks.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class FittedCosClick(FittedClickMemory, FittedSFunction):
 
     @cached_property
     def _by_document(self) -> sparse.csr_array:
-        """Documents are alike where the same queries led to them."""
+        """Each document as its clicks by query. Documents are similar if they were clicked for the same queries."""
         return unit_images(sparse.csr_array(self.clicks.T))
 
     @cached_property
@@ -93,9 +93,9 @@ class CosClickSettings(Printed, Counting):
 
 
 class CosClick(ClickMemory):
-    """Memory: what people chose when they typed exactly the same query before.
+    """Ranks by what people clicked before when they typed exactly the same query.
 
-    Hard to beat where queries repeat. A query that was never clicked has no score. The baseline Cos_B of 11M.
+    Hard to beat where queries repeat. A query without clicks in the log has no score. The baseline Cos_B of 11M.
 
     Examples
     --------

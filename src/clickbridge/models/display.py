@@ -1,4 +1,4 @@
-"""What a MODEL keeps for those who show its results: a snippet of each document, fields to filter by, and which
+"""What a MODEL stores for showing its results: a snippet of each document, fields to filter by, and which
 queries several people typed. No model learns from it."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TERM = re.compile(r'\s*([^\s:,|"]+)\s*:\s*((?:"[^"]*"|[^,|"]+)(?:\|(?:"[^"]*"|[
 @stored
 @dataclass(frozen=True, eq=False)
 class Display:
-    """Snippets and fields have a place for each document of the catalogue; all may be empty."""
+    """Snippets and fields have one entry for each document of the catalogue. Each may be empty."""
 
     snippets: list[str] = field(default_factory=list)
     fields: dict[str, list[str]] = field(default_factory=dict)
@@ -54,18 +54,18 @@ class Display:
         return cls(snippets, {}, queries, people, has_users(graph))
 
     def with_fields(self, graph: ClickGraph, names: Sequence[str]) -> Display:
-        """With fields of the documents to filter by."""
+        """A copy with fields of the documents to filter by."""
         check_fields(graph, names)
         return replace(self, fields={name: list(graph.field(name)) for name in names})
 
     def check(self, n_docs: int) -> None:
-        """ValueError where it is not one of so many documents."""
+        """Raises ValueError if this does not have exactly so many documents."""
         columns = [self.snippets, *self.fields.values()]
         if any(len(column) not in (0, n_docs) for column in columns) or len(self.queries) != len(self.people):
             raise ValueError("what is shown of documents does not fit their number")
 
     def hides(self, min_users: int) -> Callable[[str], bool]:
-        """Whether a query is one of fewer people; none is where the log does not know people."""
+        """Whether fewer people than required typed a query. Always False if the log has no users."""
         if min_users <= 1 or not self.knows_people:
             return lambda key: False
         people = dict(zip(self.queries, self.people.tolist(), strict=True))
@@ -75,7 +75,7 @@ class Display:
         return self.snippets[number] if number < len(self.snippets) else ""
 
     def changed(self, change: Change) -> Display:
-        """After an update: documents that came, changed and went."""
+        """A copy after an update, with documents added, changed and removed."""
 
         def column(values: list[str], of: Any) -> list[str]:
             if not values:
@@ -93,7 +93,7 @@ class Display:
 
     @cached_property
     def _numbers(self) -> dict[str, dict[str, Array]]:
-        """Documents by field and value."""
+        """The numbers of documents by field and value."""
         out: dict[str, dict[str, Array]] = {}
         for name, values in self.fields.items():
             lists: dict[str, list[int]] = defaultdict(list)
@@ -104,7 +104,7 @@ class Display:
         return out
 
     def matching(self, asked: Filter, n_docs: int) -> Array:
-        """Which documents match, by number."""
+        """Which documents match a filter: a mask with one entry per document."""
         out = np.ones(n_docs, dtype=bool)
         for name, values in asked.items():
             if name not in self._numbers:
@@ -127,14 +127,15 @@ def check_fields(graph: ClickGraph, names: Sequence[str]) -> None:
 
 
 def typed_by(graph: ClickGraph) -> tuple[list[str], Array]:
-    """Queries that several people typed, and how many did; none where the log does not know people."""
+    """Queries that several people typed, and by how many; empty if the log has no users."""
     people = users_by_query(graph)
     several = np.flatnonzero(people >= SEVERAL)
     return [graph.query_keys[i] for i in several.tolist()], people[several]
 
 
 def parse_filter(text: str) -> dict[str, frozenset[str]]:
-    """`category:games|toys,stock:yes`: all of the terms, any of a term's values. Values in quotes may hold anything.
+    """Parses a filter such as `category:games|toys,stock:yes`. A document must match every term, and for each term one
+    of its values. Values in quotes may contain any character.
 
     >>> sorted(parse_filter('category:Games|"board, games"')["category"])
     ['board, games', 'games']
@@ -159,7 +160,7 @@ def values_of(text: str) -> Iterable[str]:
 
 
 def matches(fields: Mapping[str, str], asked: Filter) -> bool:
-    """Whether a document that brings its own fields matches."""
+    """Whether a document matches a filter by the fields given with it."""
     return all(name in fields and not values.isdisjoint(values_of(fields[name])) for name, values in asked.items())
 
 

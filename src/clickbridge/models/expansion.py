@@ -1,7 +1,8 @@
 """Query expansion, a baseline of Wu et al. 2011 (Section 7.2): BM25 with words added to the query.
 
-The words are the title of the document most clicked for the query; for a query without clicks, those of the most
-similar known query (cosine of words and character n-grams). They count `expansion_weight` of a typed word.
+The added words are the title of the document clicked most for the query. For a query without clicks, they are the
+words of the most similar known query (cosine of words and character n-grams). An added word counts
+`expansion_weight` times as much as a typed one.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class ExpansionChoices(LexicalChoices):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedExpansion(FittedLexical):
-    """BM25 over a longer query: the query map is the typed words' plus a share of the added words'."""
+    """BM25 with a longer query: the query map is that of the typed words plus a share of that of the added words."""
 
     choices: ExpansionChoices
     added: list[str]
@@ -87,13 +88,13 @@ class FittedExpansion(FittedLexical):
     # --- maps ------------------------------------------------------------------------------------
 
     def added_words(self, query: Query) -> str:
-        """What expansion adds to a query; empty where nothing is known."""
+        """The words that expansion adds to a query; empty if there are none to add."""
         number = self.queries.number(query.key)
         if number >= 0 and self.added[number]:
             return self.added[number]
         row = self.q_views.row(text_of_key(query.key), {}).unit()
         near = self._known.search(row, 2)[0].tolist() if row else []
-        # The query itself, where it is known but unclicked, is no news.
+        # The query itself may be known but without clicks; it has nothing to add.
         others = [self.queries.keys[other] for other in near if other != number]
         return text_of_key(others[0]) if others else ""
 
@@ -109,7 +110,8 @@ class FittedExpansion(FittedLexical):
     # --- updates and report ----------------------------------------------------------------------
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """As BM25; a query that came later has no title of its own to add, only the words of queries like it."""
+        """Updates BM25. A query that is new in the update gets no words of a clicked title, only those of similar
+        queries."""
         after = super().updated(change, engine)
         fresh = texts_of(after.queries.keys[len(self.added) :])
         rows = unit_rows(self.q_views.transform(Source({"query": fresh}, len(fresh))))
@@ -121,9 +123,9 @@ class FittedExpansion(FittedLexical):
 
 
 class Expansion(BM25):
-    """BM25 with words added to the query: those of similar queries and of titles clicked for it.
+    """BM25 with words added to the query: those of the title clicked most for it, or else of the most similar query.
 
-    Query expansion, the baseline of 11R. How much added words count is chosen on held-back clicks.
+    Query expansion, the baseline of 11R. How much the added words count is chosen on held-back clicks.
 
     Examples
     --------
@@ -153,6 +155,7 @@ class Expansion(BM25):
 
     def _choose_weight(self, study: Study, choices: ExpansionChoices) -> tuple[float, str]:
         """nDCG@5 on held-back lists, with titles that were clicked in the rest."""
+        study.watch(f"{self.name}: choosing the weight of added words on held-back clicks")
         held, rest = study.hold_back(seed=self.settings.seed)
         fitted = self._learn(study, choices, rest.graph)
         lists = labelled(study, held.lists([ranker_of(fitted)]))
@@ -171,7 +174,7 @@ class Expansion(BM25):
         return self._learn(study, choices, study.graph)
 
     def _learn(self, study: Study, choices: ExpansionChoices, clicks: ClickGraph) -> FittedExpansion:
-        """`clicks` is the study's GRAPH, or the rest of it: the same queries with fewer clicks."""
+        """`clicks` is the study's GRAPH, or the part that was not held back: the same queries with fewer clicks."""
         lexical, s = super().learn(study, choices), self.settings
         known = study.clicked()
         counted = clicks.matrix(rows="queries")
@@ -201,7 +204,7 @@ def parse_weight(text: str) -> float:
 
 
 def most_clicked(clicks: sparse.csr_array) -> Array:
-    """The column of each row's largest entry, of equal ones the first; -1 for an empty row."""
+    """The column of each row's largest entry, the first one if several are equal; -1 for an empty row."""
     lengths = np.diff(clicks.indptr)
     order = np.lexsort((-clicks.data, np.repeat(np.arange(len(lengths)), lengths)))
     out = np.full(len(lengths), -1, dtype=np.int64)

@@ -1,6 +1,7 @@
-"""A score as a sum over pairs of features: the strongest ones, their shares, and what taught them.
+"""A score as a sum over pairs of features: the strongest ones, their shares, and the clicks they were learned from.
 
-Features are named as the model has them: stems, letters, clicks. `models/explained_words.py` says them in words.
+Features have the names that the model uses: stems, character n-grams, clicks. `models/explained_words.py` puts them
+into words.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ class Feature(NamedTuple):
 
     @property
     def of_clicks(self) -> bool:
-        """Whether it is what was clicked, or who clicked: counted, or by its response."""
+        """Whether the feature counts clicks: on a document, or after a query."""
         return self.view in ("click", "response")
 
 
@@ -26,7 +27,7 @@ NO_FEATURE = Feature("", "")
 
 
 class Part(NamedTuple):
-    """What a pair of features put into a score, and the clicks that taught it."""
+    """What a pair of features contributes to a score, and the clicks it was learned from."""
 
     query: Feature
     document: Feature
@@ -38,7 +39,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Contributions:
-    """A score in parts: the largest ones, what all others are together, and the sum of all sizes."""
+    """A score in parts: the largest ones, the sum of all others, and the sum of all absolute values."""
 
     score: float
     parts: tuple[Part, ...]
@@ -46,12 +47,12 @@ class Contributions:
     size: float
 
     def share(self, part: Part) -> float:
-        """Between 0 and 1, also where contributions of both signs cancel."""
+        """The share of one part, between 0 and 1 even if contributions of both signs cancel."""
         return abs(part.value) / self.size
 
 
 def contributions(parts: Iterable[Part], k: int, rest: float = 0.0) -> Contributions:
-    """The k parts of largest size."""
+    """The k parts with the largest absolute value."""
     ordered = sorted(parts, key=lambda part: -abs(part.value))
     score = float(sum(part.value for part in ordered) + rest)
     size = float(sum(abs(part.value) for part in ordered) + abs(rest)) or 1.0
@@ -60,7 +61,7 @@ def contributions(parts: Iterable[Part], k: int, rest: float = 0.0) -> Contribut
 
 
 def merge(found: Sequence[tuple[str, float, Contributions]], k: int) -> Contributions:
-    """Those of a weighted sum from those of its parts; each keeps the name of its model."""
+    """The contributions of a weighted sum from those of its parts. Each keeps the name of its model."""
     parts: list[Part] = []
     rest = 0.0
     for name, weight, own in found:

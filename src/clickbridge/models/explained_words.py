@@ -24,7 +24,7 @@ _SAID: Mapping[str, Callable[[str], str]] = {
 
 
 class Wording:
-    """Words of one query and one document as people wrote them."""
+    """The words of one query and one document, as they were written."""
 
     def __init__(self, fitted: Fitted, query: str, doc_id: str) -> None:
         number = fitted.catalogue.number(doc_id)
@@ -39,11 +39,12 @@ class Wording:
         return {term: word.lower() for word in tokens_of(text) for term in self.analyzer.terms(word)}
 
     def typed(self, stems: str) -> str:
-        """A stem of the query, or several, as typed."""
+        """One or more stems of the query, as the words that were typed."""
         return self._written(stems, self._typed)
 
     def shown(self, stems: str) -> str:
-        """A stem of the document, or several, as the document has it or, where that is not known, the collection."""
+        """One or more stems of the document, as words of the document or, if they are not found there, of the
+        collection."""
         return self._written(stems, self._shown)
 
     def _written(self, stems: str, forms: Mapping[str, str]) -> str:
@@ -51,14 +52,14 @@ class Wording:
         return " ".join(next((words[s] for words in places if s in words), s) for s in stems.split())
 
     def typed_with(self, letters: str) -> str:
-        """The typed word that has these letters in a row; empty where none has."""
+        """The typed word that contains these letters in a row; empty if there is none."""
         return _with_letters(letters, self.query)
 
     def shown_with(self, letters: str) -> str:
         return _with_letters(letters, self.title)
 
     def same_word(self, one: str, two: str) -> bool:
-        """Whether two words differ in their ending at most."""
+        """Whether two words are equal except for their ending."""
         return self.analyzer.terms(one) == self.analyzer.terms(two)
 
     def of_query(self, feature: Feature) -> str:
@@ -102,7 +103,7 @@ def explained(fitted: Fitted, query: str, doc_id: str, found: Contributions) -> 
 
 
 def letters_shown(letters: str) -> str:
-    """Letters in a row with the rest of their word hinted at.
+    """A character n-gram as text, with "…" for the rest of the word.
 
     >>> letters_shown("#piz"), letters_shown("izz"), letters_shown("#ny#")
     ('piz…', '…izz…', 'ny')

@@ -1,7 +1,7 @@
-"""Descent on bilinear factors: from a log and its features to samples, passes over them, and how good a pass was.
+"""Gradient descent on bilinear factors: samples from a log and its features, passes over them, and their quality.
 
 score(q, d) = sum over views v of w_v x_v' y_v  +  x' U V' y  +  b_y' y. The first sum matches equal features of both
-sides; for a loss without biases its weights are 1, and it is an offset of the score that descent leaves alone.
+sides. For a loss without biases its weights are 1: it is an offset of the score, which descent does not change.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BLOCK = 1 << 16
 
 @dataclass(frozen=True)
 class Objective:
-    """What is minimised, over how many dimensions, and by which steps."""
+    """The loss to minimise, the number of dimensions, and the size of the steps."""
 
     loss: str
     pairwise: bool
@@ -57,7 +57,7 @@ class Objective:
 
 
 class Training:
-    """One run of descent over the clicks of a GRAPH."""
+    """One run of gradient descent over the clicks of a GRAPH."""
 
     def __init__(
         self, graph: ClickGraph, known: Known, features: Features, objective: Objective, engine: Engine
@@ -80,21 +80,21 @@ class Training:
 
     @property
     def epochs(self) -> int:
-        """Passes so far."""
+        """The number of passes so far."""
         return self._descent.epochs
 
     @property
     def factors(self) -> Factors:
-        """The mean of the factors after each pass; before the first, where they start from."""
+        """The mean of the factors over all passes so far; before the first pass, their initial values."""
         return self._descent.mean
 
     @property
     def match_weights(self) -> Array:
-        """One for each pair of matching views."""
+        """One weight for each pair of matching views."""
         return self.factors.b_g if self.objective.biases else np.ones(len(self.matches))
 
     def epoch(self) -> None:
-        """One more pass, over newly drawn negatives."""
+        """Runs one more pass, with newly drawn negative samples."""
         now = self.epochs
         samples = self._drawn.pop(now, None) or self.samples(now)
         if self._descent.threads < self.engine.threads:
@@ -105,7 +105,7 @@ class Training:
             raise SettingError(f"learning_rate {self.objective.rate:g} is too large, the factors overflow: lower it")
 
     def _meanwhile(self, descend: Callable[[], None], epoch: int) -> None:
-        """Draws the samples of the pass `epoch` by a thread that descent leaves idle. They follow from its number."""
+        """Draws the samples of the pass `epoch` in another thread while descent runs. They depend only on `epoch`."""
 
         def draw() -> None:
             self._drawn[epoch] = self.samples(epoch)
@@ -116,7 +116,7 @@ class Training:
     # --- samples ---------------------------------------------------------------------------------
 
     def samples(self, epoch: int) -> Samples:
-        """For each click some documents that were shown with it and not clicked; where the log has no pages,
+        """For each click, some documents that were shown with it and not clicked. If the log has no result pages,
         documents drawn at random."""
         rng = np.random.default_rng([self.objective.seed, epoch])
         query, positive, negative = self._pairs(rng)
@@ -132,7 +132,7 @@ class Training:
         return self._as_samples(query, docs, np.full(len(docs), -1), target, match)
 
     def _pairs(self, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-        """(query, preferred, not preferred), numbers of the GRAPH, in random order."""
+        """Rows of (query, preferred document, other document), by number in the GRAPH, in random order."""
         if self.objective.pairs == "drawn":
             return self._negatives.draw(self.objective.negatives, rng)
         found = self._preferences
@@ -150,11 +150,11 @@ class Training:
         return found.only(self._counts(found.query, found.better))
 
     def _counts(self, query: Array, doc: Array) -> Array:
-        """Whether a click is learned from under the settings of counting."""
+        """Whether the settings that count clicks keep a click."""
         return self._worth(self._rows[query], doc) > 0
 
     def _worth(self, query: Array, doc: Array) -> Array:
-        """The response of each pair; 0 for one that the settings of counting leave out."""
+        """The response of each pair; 0 for one that the settings that count clicks leave out."""
         out, known = np.zeros(len(query)), query >= 0
         out[known] = entries(self._responses, query[known], doc[known])
         return out
@@ -167,7 +167,7 @@ class Training:
     def _as_samples(
         self, query: Array, positive: Array, negative: Array, target: Array, match: Array | None
     ) -> Samples:
-        """With biases, what matches is for them to weigh; without, it is an offset."""
+        """Matches of equal features: with biases, their weights are learned; without, they are an offset."""
         nothing, zero = np.zeros((len(query), 0)), np.zeros(len(query))
         if match is None:
             return Samples(query, positive, negative, target, nothing, zero)
@@ -176,10 +176,10 @@ class Training:
 
 
 class Judge:
-    """nDCG@5 on held-back lists of what is being learned, from the features that the lists need and no more."""
+    """Measures nDCG@5 on held-back lists during training. Only the features of those lists are kept."""
 
     def __init__(self, training: Training, lists: Labelled, queries: sparse.csr_array) -> None:
-        """`queries` are the features of each list's query."""
+        """`queries` has the features of each list's query."""
         features, candidates = training.features, lists.candidates
         self.training, self.lists = training, lists
         docs, self._items = np.unique(candidates.items, return_inverse=True)
@@ -212,7 +212,7 @@ def matched(
 
 
 def matching(queries: ViewStack, docs: ViewStack) -> list[sparse.csr_array]:
-    """For each pair of views that speak of the same features, which columns are the same one."""
+    """For each pair of views with the same kind of feature, which columns are equal."""
     out = []
     shape = queries.width, docs.width
     for q_view, (q_start, _) in zip(queries.views, queries.spans, strict=True):
@@ -225,7 +225,7 @@ def matching(queries: ViewStack, docs: ViewStack) -> list[sparse.csr_array]:
 
 
 def _same_features(q_view: View, d_view: View) -> tuple[Array, Array]:
-    """Columns of both views for the same term, or the same number of the same vectors."""
+    """The columns of both views for the same term, or for the same coordinate of the same dense vectors."""
     if q_view.kind == d_view.kind and isinstance(q_view, TermView) and isinstance(d_view, TermView) and q_view.of_text:
         numbers = d_view.vocabulary
         shared = [(number, numbers[term]) for term, number in q_view.vocabulary.items() if term in numbers]

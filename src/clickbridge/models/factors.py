@@ -66,7 +66,7 @@ def _side_by_side(fitted: FittedFactors) -> Images:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedFactors(FittedLatent):
-    """Images follow from the factors, sparse and dense ones at once, and are not stored."""
+    """Factors of both sides. Images are computed from them, sparse and dense parts together, and are not stored."""
 
     can: ClassVar[frozenset[str]] = S_FUNCTION - {"update"}
 
@@ -87,7 +87,7 @@ class FittedFactors(FittedLatent):
         super().__post_init__()
 
     def _check_images(self) -> None:
-        """They were made of these."""
+        """Checks the arrays that images are computed from. The images themselves are not stored."""
         if self.match.shape != (self.q_views.width, self.d_views.width):
             raise ValueError("features that match of other views")
         expect("biases of documents", self.doc_bias, (self.d_views.width,))
@@ -102,7 +102,7 @@ class FittedFactors(FittedLatent):
     # --- maps ------------------------------------------------------------------------------------
 
     def row_image(self, row: Row) -> Image:
-        """Matching coordinates, and latent ones with a 1 for the document's bias."""
+        """The matching coordinates, and the latent ones with a 1 for the document's bias."""
         there = np.float32(1.0 if row else 0.0)
         return [self._matching_row(row), np.append(times(row, self.spaces[0].l_x), there)]
 
@@ -150,7 +150,7 @@ class FittedFactors(FittedLatent):
     # --- explain ---------------------------------------------------------------------------------
 
     def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
-        """Equal features that met, pairs of different ones, and the document's bias."""
+        """Equal features of both sides, pairs of different ones, and the document's bias."""
         x = self._matching_row(self.query_row(self.query(query)))
         y = row_of(self.doc_features, self.catalogue.number(doc_id))
         shared, one, two = np.intersect1d(x.columns, y.columns, return_indices=True)
@@ -166,7 +166,7 @@ class FittedFactors(FittedLatent):
 
 
 class FactorModel(LatentModel):
-    """Subclasses say what descent minimises."""
+    """Base of models learned by gradient descent. Subclasses define the loss."""
 
     Settings: ClassVar[type[FactorSettings]] = FactorSettings
     fitted_type: ClassVar[type[Fitted]] = FittedFactors
@@ -177,7 +177,7 @@ class FactorModel(LatentModel):
     # --- choosing --------------------------------------------------------------------------------
 
     def choose(self, study: Study) -> FactorChoices:
-        """Field weights, then the number of passes after which nDCG@5 on held-back lists was best."""
+        """Chooses field weights, then the number of passes with the best nDCG@5 on held-back lists."""
         s: FactorSettings = self.settings
         study = self.on(study)
         held, rest = study.hold_back(seed=s.seed)
@@ -227,7 +227,7 @@ class FactorModel(LatentModel):
         return known, Training(study.graph, known, features, self.objective(), study.engine)
 
     def _finish(self, study: Study, choices: FactorChoices, known: Known, training: Training) -> FittedFactors:
-        """The fitted model of the factors as they now are."""
+        """The fitted model from the current factors."""
         s: FactorSettings = self.settings
         features, factors = training.features, training.factors
         n_x, n_y = features.q_views.width, features.d_views.width

@@ -1,4 +1,4 @@
-"""What learning a model cost and what came of it: `fit --json`, and the manifest of a MODEL."""
+"""The report of a fit, with its time, memory and results: `fit --json`, and the manifest of a MODEL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from clickbridge.models.fitted import Fitted
 
 
 def fit_report(fitted: Fitted, seconds: float) -> dict[str, object]:
-    """The same entries for every model; None for what a kind of model does not have."""
+    """The same entries for every model; None for entries that this kind of model does not have."""
     return {
         "spec": fitted.spec,
         "dim": None,

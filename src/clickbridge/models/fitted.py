@@ -1,7 +1,7 @@
 """A fitted model is a value: it is complete, it never changes, and any number of threads may use it.
 
-Everything a user may ask is here, from texts and ids to numbers and back. A kind of model says how it scores one list
-(`score_items`) and, where it can, how it searches (`search`), and what else it can do is data (`can`).
+The methods that users call are here; they translate texts and ids to numbers and back. A kind of model defines how it
+scores one list (`score_items`) and, if it can, how it searches (`search`). `can` lists what else it can do.
 """
 
 from __future__ import annotations
@@ -47,19 +47,20 @@ ABILITIES = {
 @stored
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What was chosen through `hold_back` before learning, with the lines that say so. Each kind of model has its
-    own record; it is saved with the model."""
+    """What was chosen on held-back clicks before learning, and lines for the user about it. Each kind of model has a
+    class of its own for this; it is saved with the model."""
 
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted:
-    """What a model learned: a value that answers and never changes. `model.fitted` is one.
+    """What a model learned, as an object that never changes: `model.fitted`.
 
-    `model` is the name of the model that made it, under `settings` and `choices`; `notes` are lines for the user, and
-    `report` says what fitting cost. Any number of threads may use it, and it can be pickled. It answers what the model
-    answers: `rank`, `rerank`, `score`, `similar_queries`, `explain`.
+    It has the methods of the model that need no learning: `rank`, `rerank`, `score`, `similar_queries`, `explain`. Any
+    number of threads may use it at once, and it can be pickled. `model` is the name of the model that was fitted,
+    `settings` are its settings, and `choices` what was chosen on held-back clicks. `notes` are lines for the user.
+    `report` says how long the fit took and how much memory it used.
 
     Examples
     --------
@@ -79,11 +80,11 @@ class Fitted:
     notes: tuple[str, ...] = ()
     report: dict[str, object] = field(default_factory=dict)
     display: Display = field(default_factory=Display)
-    """For those who show results; only the whole model has it, not its parts."""
+    """Snippets and fields for showing results. Only the whole model has them, not its parts."""
     applied: tuple[str, ...] = ()
-    """SHA-256 of the logs that updates took in."""
+    """SHA-256 checksums of the logs that were added by `update`."""
     log: KeptLog | None = field(default=None, repr=False)
-    """What it was learned from, where an update must learn again; only the whole model has it, not its parts."""
+    """The log of the fit, kept if `update` has to learn again from it. Only the whole model has it, not its parts."""
 
     def _derive(self, **values: Any) -> None:
         """Sets what follows from the fields, while the value is being made."""
@@ -98,34 +99,34 @@ class Fitted:
 
     @property
     def spec(self) -> str:
-        """How the command line names the model."""
+        """The model as the command line writes it, such as `bm25+pls`."""
         return self.model
 
     @property
     def doc_ids(self) -> list[str]:
-        """The documents that it knows, by number."""
+        """The ids of all documents that the model knows. A document's position in this list is its number."""
         return self.catalogue.doc_ids
 
     @property
     def abilities(self) -> frozenset[str]:
-        """What this model can do. For a model made of others it depends on its parts."""
+        """What this model can do, such as search or explain. For a sum or a wrapper it depends on the parts."""
         return self.can
 
     def noted(self, **more: object) -> Self:
-        """The same model with more in its report."""
+        """A copy with more entries in its report."""
         return self._with(report={**self.report, **more})
 
     def with_notes(self, *lines: str) -> Self:
-        """The same model with more lines for the user, said first."""
+        """A copy with more lines for the user. They come before the others."""
         notes = tuple(dict.fromkeys((*lines, *self.notes)))
         return self._with(notes=notes, report={**self.report, "notes": list(notes)})
 
     def describe(self) -> dict[str, object]:
-        """What is worth reporting beyond seconds and memory."""
+        """Entries of the report that only this kind of model has."""
         return {}
 
     def check_stored(self) -> None:
-        """Raises ValueError where stored arrays do not fit together: compiled loops do not check what they read."""
+        """Raises ValueError if arrays read from disk do not fit together. Compiled loops do not check bounds."""
         expect("clicks of queries", self.queries.clicks, (len(self.queries.keys),), "iuf")
 
     def warm(self) -> None:
@@ -135,29 +136,29 @@ class Fitted:
     # --- what a kind of model gives --------------------------------------------------------------
 
     def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
-        """Scores of one list, -inf where there is none. Items may be -1: documents that are not known."""
+        """Scores one list of documents, given by number (-1 for an unknown one); -inf where there is no score."""
         raise NotImplementedError
 
     def score_new(self, query: Query, documents: Sequence[Document]) -> Array:
-        """Scores of documents that the model does not know, by their text; -inf where it cannot score them."""
+        """Scores documents that the model does not know by their text; -inf where it cannot."""
         return np.full(len(documents), -np.inf)
 
     def scores(self, candidates: Candidates) -> Array:
-        """Scores of many lists, end to end."""
+        """Scores many lists. Returns one array, the lists one after the other."""
         given = candidates.incoming or [None] * len(candidates)
         parts = [self.score_items(q, items, own) for (q, items), own in zip(candidates.each(), given, strict=True)]
         return np.concatenate(parts) if parts else np.empty(0)
 
     def search(self, query: Query, k: int) -> Found:
-        """The k best documents of the collection, by number."""
+        """Finds the k best documents of the collection: their numbers and scores."""
         raise NotSupported(f"{self.spec} re-ranks given lists; it cannot search the collection by itself")
 
     def search_each(self, queries: Sequence[Query], k: int) -> list[Found]:
-        """As `search`, for many queries, here and one after the other."""
+        """Like `search`, for many queries, in this process."""
         return [self.search(query, k) for query in queries]
 
     def search_many(self, queries: Sequence[Query], k: int, engine: Engine | None = None) -> list[Found]:
-        """As `search`, for many queries. Each worker of an engine has the whole model and some of the queries."""
+        """Like `search`, for many queries. Each worker of an engine has the whole model and some of the queries."""
         if engine is None:
             return self.search_each(queries, k)
         return [found for part in engine.by_rows(_searched, len(queries), self, queries, k) for found in part]
@@ -167,30 +168,32 @@ class Fitted:
         return False
 
     def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
-        """The k pairs of features that carried most of a score, and what taught them."""
+        """The k pairs of features that contribute most to a score, and the clicks they were learned from."""
         raise NotSupported(f"{self.spec} cannot explain its scores")
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """A new model that has taken in a change. This one stays as it is."""
+        """A new fitted value that includes a change of clicks and documents. This one stays as it is."""
         raise NotSupported(f"{self.spec} cannot be updated: fit it again")
 
     # --- what users ask --------------------------------------------------------------------------
 
     def query(self, text: str) -> Query:
-        """A query by its key, as the code inside uses it."""
+        """The query as an object that the internal methods take."""
         return Query(self.queries.key_of(text))
 
     def items(self, doc_ids: Sequence[str]) -> Array:
-        """Numbers of the documents of a list; -1 for one that is not known."""
+        """The numbers of these documents; -1 for an unknown one."""
         return self.catalogue.items(as_ids(doc_ids))
 
     def score(self, query: str, doc_ids: Sequence[str]) -> Array:
-        """Scores in the same order; -inf for what has none."""
+        """Scores documents for a query, in the order given; -inf for documents without a score."""
         return self.score_items(self.query(query), self.items(doc_ids))
 
     def score_documents(self, query: str, documents: Sequence[Document | str]) -> Array:
-        """Scores of ids and of documents with text, in the same order. A known document is scored as the model knows
-        it, a new one by its text where the model can; -inf for what has no score."""
+        """Scores documents, given as ids or as `Document` objects, in the order given.
+
+        A known document is scored as the model knows it, a new one by its text, if the model can do that. Documents
+        without a score get -inf."""
         asked, items = self.query(query), self.items([d if isinstance(d, str) else d.doc_id for d in documents])
         return self._score_mixed(asked, items, documents)
 
@@ -203,23 +206,23 @@ class Fitted:
 
     @property
     def text_fields(self) -> frozenset[str]:
-        """The most informative fields of documents, to which text without a field name is added."""
+        """The most informative fields of documents. Text that comes without a field name is treated as theirs."""
         return frozenset()
 
     def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
-        """Scores of many lists at once."""
+        """Scores many lists at once: one array of scores for each."""
         candidates = Candidates.of(lists, self.catalogue, self.queries)
         return candidates.split(self.scores(candidates))
 
     def rerank(self, query: str, doc_ids: Sequence[str], scores: Sequence[float] | None = None) -> Ranking:
-        """Every given id exactly once, by falling score. Ties keep their order, and so do ids without a score, last."""
+        """Sorts the given documents by their score. Equal scores keep their order; documents without one come last."""
         ids = as_ids(doc_ids)
         if scores is not None and len(scores) != len(ids):
             raise InputError(f"a list has one score for each result; got {len(scores)} for {len(ids)}")
         return order(ids, self.score_items(self.query(query), self.items(ids), scores), self.title)
 
     def rerank_lists(self, lists: Sequence[ResultList], *, engine: Engine | None = None) -> list[Ranking]:
-        """As `rerank`, for many lists at once. Each worker of an engine has the whole model and some of the lists."""
+        """Like `rerank`, for many lists at once. Each worker of an engine has the whole model and some of the lists."""
         if engine is None:
             found = self.score_lists(lists)
         else:
@@ -227,47 +230,49 @@ class Fitted:
         return [order(result.results, scores, self.title) for result, scores in zip(lists, found, strict=True)]
 
     def rank(self, query: str, k: int = 10) -> Ranking:
-        """The k best documents of the whole collection; may be empty."""
+        """Searches the whole collection: the k best documents; empty if the model has no score for this query."""
         check_k(k)
         return self.ranking(self.search(self.query(query), k))
 
     def rank_many(self, queries: Sequence[str], k: int = 10, *, engine: Engine | None = None) -> list[Ranking]:
-        """As `rank`, for many queries at once, on an engine if one is given."""
+        """Like `rank`, for many queries at once, on an engine if one is given."""
         if isinstance(queries, str):
             raise InputError(f"queries must be a list of texts, such as [{queries!r}]; got the text {queries!r}")
         check_k(k)
         return [self.ranking(found) for found in self.search_many([self.query(q) for q in queries], k, engine)]
 
     def ranking(self, found: Found) -> Ranking:
-        """What a search found, by id and with titles."""
+        """Turns the numbers and scores of a search into a `Ranking` with ids and titles."""
         ids = self.catalogue.doc_ids
         hits = tuple(Hit(ids[i], s) for i, s in zip(found[0].tolist(), found[1].tolist(), strict=True))
         return Ranking(hits, self.title)
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """Known queries that are most similar to this one, with their similarity, without itself."""
+        """Finds the queries of the log that are most similar to this one, with their similarity."""
         raise NotSupported(f"{self.spec} has no similarity of queries")
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
-        """Documents that are most similar to this one, without itself."""
+        """Finds the documents that are most similar to this one."""
         raise NotSupported(f"{self.spec} has no similarity of documents")
 
     def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
-        """Which words of the query met which words of the document, and what taught it."""
+        """Explains a score: which words or other features it comes from, and which clicks they were learned from."""
         from clickbridge.models.explained_words import explained
 
         return explained(self, query, doc_id, self.contributions(query, doc_id, k))
 
     def map_queries(self, queries: Sequence[str]) -> Mapped:
-        """The S-function's query map: one row per query."""
+        """Maps queries into the space of the S-function: one row per query."""
         raise NotSupported(f"{self.spec} is not an S-function: it has no maps")
 
     def map_documents(self, documents: Sequence[Document | str]) -> Mapped:
-        """The S-function's document map: one row per document, which is a known id or a new `Document` with text."""
+        """Maps documents into the space of the S-function: one row per document.
+
+        Each is the id of a known document, or a new `Document` with text."""
         raise NotSupported(f"{self.spec} is not an S-function: it has no maps")
 
     def title(self, doc_id: str) -> str:
-        """What to show of a document next to its id; empty where nothing is known."""
+        """The title to show next to a document's id; empty if the model has none."""
         return self.catalogue.title(doc_id)
 
 
@@ -280,7 +285,7 @@ def _scored(engine: Engine, start: int, stop: int, fitted: Fitted, lists: Sequen
 
 
 def as_ids(doc_ids: Sequence[Any]) -> list[str]:
-    """Ids as text: whole numbers are taken as digits."""
+    """Ids as text. Integers become their digits."""
     check_ids("doc_ids", doc_ids)
     return [doc_id if isinstance(doc_id, str) else _as_id(doc_id) for doc_id in doc_ids]
 
@@ -297,7 +302,7 @@ def check_k(k: int) -> None:
 
 
 def order(doc_ids: Sequence[str], scores: Array, title: Callable[[str], str] | None = None) -> Ranking:
-    """By falling score; ties, and what has none (-inf, last), keep their incoming order."""
+    """Sorts by score, highest first. Equal scores keep their order; documents without one (-inf) come last."""
     places = np.argsort(-scores, kind="stable").tolist()
     values = scores.tolist()
     return Ranking(tuple(Hit(doc_ids[i], values[i]) for i in places), title)

@@ -1,4 +1,4 @@
-"""The formulas of lexical models, as pure functions of counts: from counted words to the images of both sides."""
+"""The formulas of lexical models, as pure functions of word counts. They give the images of both sides."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 @stored
 @dataclass(frozen=True, eq=False)
 class TermStatistics:
-    """What both maps need of the collection."""
+    """The statistics of the collection that both maps need."""
 
     idf: Array
     average_lengths: Array
@@ -37,7 +37,7 @@ class TermStatistics:
         return cls(idf, average, np.empty(0)).weighed(counts, np.ones(len(counts.names)))
 
     def weighed(self, counts: FieldCounts, weights: Array) -> TermStatistics:
-        """The same with the shares of texts whose fields are weighted."""
+        """The same statistics, with word shares computed from weighted fields."""
         mass = np.bincount(counts.pattern.indices, counts.values @ weights, minlength=counts.pattern.shape[1])
         return replace(self, shares=mass / max(mass.sum(), 1e-300))
 
@@ -59,12 +59,12 @@ class Formula(Protocol):
         ...
 
     def weigher(self, counts: FieldCounts, statistics: TermStatistics) -> Callable[[Array], sparse.csr_array]:
-        """The images as a function of the field weights, for those who try many."""
+        """The document images as a function of the field weights, for trying many weights."""
         ...
 
 
 class _Rows:
-    """Queries of many rows through the formula of one."""
+    """Maps many queries with the formula for one."""
 
     extra_columns = 0
 
@@ -132,14 +132,14 @@ class BM25Formula(_Rows):
             return np.log(n_docs / np.maximum(frequency, 1))
         if self.idf == "lucene":
             return bm25.idf_of(frequency, n_docs)
-        # Robertson's would turn negative for words in over half of the documents; like bm25s, it stops at 0.
+        # Robertson's idf is negative for words in over half of the documents. Here, as in bm25s, it is at least 0.
         return np.log(np.maximum((n_docs - frequency + 0.5) / (frequency + 0.5), 1))
 
     def query_values(self, columns: Array, counts: Array, statistics: TermStatistics) -> Array:
         return (self.k3 + 1) * counts / (self.k3 + counts)
 
     def weigher(self, counts: FieldCounts, statistics: TermStatistics) -> Callable[[Array], sparse.csr_array]:
-        """Only the sum over fields and what follows depend on the weights."""
+        """Computes once what does not depend on the field weights: everything before the sum over fields."""
         norms = 1 - self.b + self.b * counts.lengths / np.maximum(statistics.average_lengths, 1e-9)
         normalised = counts.values / np.maximum(norms, 1e-9)[counts.rows]
         idf = statistics.idf[counts.pattern.indices]

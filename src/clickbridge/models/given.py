@@ -1,4 +1,4 @@
-"""The order that came in: the default baseline."""
+"""The order of the list as it was given: the default baseline."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class FittedGiven(Fitted):
 
 
 class Given(Model):
-    """The order that came in: the baseline that every other model has to beat.
+    """Keeps the order in which a list was given: the baseline that every other model has to beat.
 
-    Where a list brings scores of its own, it is sorted by those. It re-ranks lists and cannot search.
+    If a list has scores of its own, it is sorted by them. This model re-ranks lists; it cannot search.
 
     Examples
     --------

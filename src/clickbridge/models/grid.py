@@ -1,8 +1,8 @@
-"""`fit --tune`: settings of a spec's components, searched over documented grids through `hold_back`.
+"""`fit --tune`: searches documented grids for the best settings of a spec's components, on held-back clicks.
 
-One setting at a time, as the papers did (13, Section 6.2), starting from what was given: each value of its grid
-is tried on the rest of one hold-back and judged by nDCG@5 on its lists; the best stays. Every trial is written
-down as soon as it is done, so that a search that was stopped goes on where it was.
+One setting is tuned at a time, as in the papers (13, Section 6.2), starting from the given settings. Each value of its
+grid is fitted on the part of the log that was not held back and measured by nDCG@5 on the held-back lists; the best
+value is kept. Every trial is written to a file as soon as it is done, so that a search that was stopped can continue.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def tune(
     *,
     engine: Engine | None = None,
 ) -> tuple[dict[str, Any], list[Trial]]:
-    """The settings with what was found, and all trials, best last. `trace` keeps them as JSON lines."""
+    """Returns the best settings, and all trials, the best one last. `trace` is a file of trials as JSON lines."""
     space = grid_of(spec, settings)
     if not space:
         known = ", ".join(GRIDS)
@@ -74,7 +74,8 @@ def tune(
 
 
 def grid_of(spec: str, settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Settings to try, addressed to their component as `pls.dim`; what was given by hand is left alone."""
+    """The settings to try, with the name of their component as in `pls.dim`. Settings given by the user are not
+    tuned."""
     out = {}
     for component in build_components(parse_spec(spec)):
         for name, values in GRIDS.get(component.name, {}).items():
@@ -84,7 +85,7 @@ def grid_of(spec: str, settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]
 
 
 class _Search:
-    """Trials on one hold-back. They share its rest as a study, so that what several need is counted once."""
+    """Trials on one hold-back. They share one study, so that what several trials need is computed only once."""
 
     def __init__(
         self, spec: str, given: Mapping[str, Any], study: Study, trace: Path, seed: int, tell: Callable[[str], None],
@@ -130,7 +131,7 @@ class _Search:
     def _try(self, settings: Mapping[str, Any]) -> float:
         fitted = self._fitted(settings)
         if self.lists is None:
-            # Without pages the lists are what the model as given finds: the same ones after a stop.
+            # Without pages the lists hold what the model finds with the given settings: the same ones after a restart.
             pooled = self.held.shown is None and "search" in fitted.abilities
             finder = self._fitted(self.given) if pooled and settings != self.given else fitted
             self.lists = labelled(self.study, self.held.lists([ranker_of(finder)] if pooled else []))
@@ -146,7 +147,7 @@ def _key(settings: Mapping[str, Any]) -> str:
 
 
 def fingerprint(graph: ClickGraph) -> str:
-    """Tells GRAPHs apart by their sizes and their clicks."""
+    """A hash of a GRAPH's sizes and clicks, to tell GRAPHs apart."""
     pairs = graph.pairs
     digest = 0
     for column in (pairs.query, pairs.doc, pairs.clicks):

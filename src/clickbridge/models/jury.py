@@ -1,8 +1,8 @@
-"""How well fitted models serve what was held back, search by search: what `auto` decides on.
+"""Measures fitted models on held-back searches, one by one: the numbers on which `auto` decides.
 
-Where the log has result pages, a model re-ranks the held-back ones. Where it has clicks alone, a model searches the
-whole collection, as it will in use: what it does not find counts for nothing, whoever else would have found it. A query
-counts as often as it was clicked, so that known and new queries have the shares that they have in the log's future.
+If the log has result pages, a model re-ranks those that were held back. If it has only clicks, a model searches the
+whole collection, as it will in use, and gains nothing for a document that it does not find. A query counts as often as
+it was clicked, so that known and new queries have the same shares as in the held-back part of the log.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Gain:
 
 
 class Jury:
-    """`values` of two models can be compared search by search."""
+    """Held-back searches to measure models on. The `values` of two models can be compared search by search."""
 
     def __init__(self, study: Study, seed: int = 0, most: int = MOST_SEARCHES) -> None:
         self.held: HoldBack
@@ -71,7 +71,7 @@ class Jury:
 
     @property
     def task(self) -> str:
-        """What a model has to do here."""
+        """What models are measured on, in words."""
         return "re-ranking held-back pages" if self.pages else "searching the collection for held-back clicks"
 
     def can_judge(self, fitted: Fitted) -> bool:
@@ -88,7 +88,7 @@ class Jury:
         return float(np.average(values, weights=self.weights))
 
     def gain(self, values: Array, over: Array) -> Gain:
-        """Of one model over another."""
+        """The gain of one model over another."""
         total = self.weights.sum()
         differences = values - over
         mean = float(self.weights @ differences / total)
@@ -96,7 +96,7 @@ class Jury:
 
 
 def _ndcg(found: Array, grades: dict[int, float]) -> float:
-    """nDCG@5 of found documents where `grades` has the gain of each wanted one."""
+    """nDCG@5 of the documents found. `grades` has the gain of each relevant document."""
     gains = np.array([grades.get(item, 0.0) for item in found[:MEASURED_AT].tolist()])
     ideal = np.sort(np.fromiter(grades.values(), dtype=np.float64))[::-1][:MEASURED_AT]
     best = float(ideal @ DISCOUNTS[: len(ideal)])

@@ -1,7 +1,7 @@
-"""The log that a MODEL keeps where it cannot take in an update by itself, so that it can learn again.
+"""The log that a MODEL keeps if it cannot learn single clicks, so that `update` can learn again.
 
-Trees, kernels and descent have no step for one more click. Such a model is saved with what it was learned from, and an
-update learns its parts again from that log and the new one, under the choices of the first fit. No users are kept.
+Trees, kernels and gradient descent cannot add one more click. Such a model is saved with the log of its fit. An update
+learns its parts again from that log and the new one, with the choices of the first fit. Users are not kept.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ PARTS: dict[str, type[Any]] = {"pairs": Pairs, "impressions": Impressions, "clic
 
 @stored
 class KeptLog:
-    """A GRAPH without its users. One that was read from a MODEL is put together when it is first asked for: who only
-    ranks never needs it."""
+    """A GRAPH without its users. If it comes from a MODEL, it is only loaded when an update needs it."""
 
     def __init__(self, kept: Mapping[str, Any]) -> None:
         self._kept = kept
@@ -75,7 +74,7 @@ class KeptLog:
         return {"_kept": self.to_stored()}
 
     def changed(self, change: Change) -> KeptLog:
-        """With what an update brings; documents that are gone are gone from every page."""
+        """The log with the changes of an update. Removed documents are removed from every page."""
         graph = self.graph
         if change.records or change.documents:
             more = ClickGraph.build(change.records, change.documents, redact=graph.redact)
@@ -95,7 +94,7 @@ def without_users(graph: ClickGraph) -> ClickGraph:
 
 
 def packed(texts: Iterable[str]) -> dict[str, Array]:
-    """Texts end to end as two arrays, which stay on disk until they are read."""
+    """Texts joined into two arrays, which stay on disk until they are read."""
     coded = [text.encode() for text in texts]
     ends = np.concatenate([[0], np.cumsum([len(text) for text in coded], dtype=np.int64)])
     return {"ends": ends, "bytes": np.frombuffer(b"".join(coded), dtype=np.uint8)}

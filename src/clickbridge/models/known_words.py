@@ -1,5 +1,5 @@
-"""The words that a fitted model knows, as stems and as they are written, and those of new documents that it does
-not."""
+"""The words that a fitted model knows, as stems and as written, and the words of new documents that it does not
+know."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clickbridge.views.word import Vocabulary
 
 
 def parts_of(fitted: Fitted) -> Iterator[Fitted]:
-    """The model, then what it is made of."""
+    """The model, then its parts."""
     yield fitted
     inner = getattr(fitted, "inner", None)
     for part in ([inner] if isinstance(inner, Fitted) else []) + list(getattr(fitted, "parts", ())):
@@ -26,7 +26,7 @@ def language_of(fitted: Fitted) -> str:
 
 
 def vocabularies(fitted: Fitted) -> Iterator[tuple[str, Vocabulary]]:
-    """The words that the model and its parts read documents by, with the stemmer's language."""
+    """The vocabularies of the model and its parts for documents, with the stemmer's language."""
     for part in parts_of(fitted):
         vocabulary = getattr(part, "vocabulary", None)
         if isinstance(vocabulary, Vocabulary):
@@ -37,7 +37,7 @@ def vocabularies(fitted: Fitted) -> Iterator[tuple[str, Vocabulary]]:
 
 
 def unknown_words(fitted: Fitted, documents: Iterable[Document]) -> set[str]:
-    """Words of documents that no part of the model knows: they count for nothing until the next fit."""
+    """Words of documents that no part of the model knows. They have no effect until the next fit."""
     known = list(vocabularies(fitted))
     if not known:
         return set()

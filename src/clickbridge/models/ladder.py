@@ -1,8 +1,8 @@
-"""What `auto` tries on a GRAPH, from the cheapest to the most expensive, and what each candidate will cost.
+"""The candidates that `auto` tries on a GRAPH, from the cheapest to the most expensive, and the cost of each.
 
-Costs are predicted from sizes alone: characters of text, results on pages, distinct queries. No stop-watch takes part,
-so the same log and budget give the same candidates on every machine. The rates are those of a core of 2024, within a
-factor of two or three; on another machine seconds are off by a factor that is about the same for all candidates.
+Costs are predicted from sizes only: characters of text, results on pages, distinct queries. Nothing is timed, so the
+same log and budget give the same candidates on every machine. The rates are those of a core of 2024, within a factor of
+two or three. On another machine the seconds are off by about the same factor for all candidates.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LATENT_DIM, SPARSE_DIM = 600, 1000
 
 @dataclass(frozen=True)
 class Candidate:
-    """A spec, its predicted seconds of processor time, and settings that make it another model. It is not tried where
+    """A spec, its predicted seconds of processor time, and settings that differ from the defaults. It is skipped if
     `unless[0]` gained nothing over `unless[1]`."""
 
     spec: str
@@ -69,29 +69,29 @@ class Sizes:
 
 
 def bm25_seconds(s: Sizes) -> float:
-    """Words are counted once; each weight of a field is tried on a quarter of the lists."""
+    """Words are counted once. Each field weight is tried on a quarter of the lists."""
     return 1e-6 * (s.doc_chars + s.query_chars) + 2e-6 * max(s.n_fields - 1, 0) * s.rows + 0.4
 
 
 def latent_seconds(s: Sizes, dim: int) -> float:
-    """A decomposition: passes over the features for each dimension, and orthogonal columns."""
+    """A decomposition: passes over the features for each dimension, and orthogonalisation of the columns."""
     features = (s.doc_chars + 4 * s.query_chars) / 6
     return 4 * PASSES * dim * (features / 1.5e10 + min(features, 1e5) * dim / 6e11) + 1.0
 
 
 def mart_seconds(s: Sizes, folds: int, parts: float) -> float:
-    """Parts in every fold; features of the lists; trees."""
+    """Fitting the parts in every fold, computing the features of the lists, and growing the trees."""
     lists = min(s.rows, 20_000 * s.rows / max(s.lists, 1))
     return folds * parts + 3e-4 * lists + 20
 
 
 def robust_seconds(s: Sizes) -> float:
-    """Some sixty trials on 300 lists, whatever the log; base scores of all preferences."""
+    """About sixty trials on 300 lists, whatever the log, and the base scores of all preferences."""
     return 24 + 2e-6 * s.rows
 
 
 def candidates(graph: ClickGraph) -> list[Candidate]:
-    """What there is to try, cheapest first; a tie goes to the simpler one."""
+    """All candidates, cheapest first; if two cost the same, the simpler one first."""
     s = Sizes.of(graph)
     texts = any(graph.query_texts)
     if graph.field_names and texts:
@@ -104,7 +104,8 @@ def candidates(graph: ClickGraph) -> list[Candidate]:
 
 
 def _with_text(s: Sizes, repeated: float, times: bool) -> list[Candidate]:
-    """Parts are learned twice, to weigh them and to judge the sum; what an earlier candidate has learned is there."""
+    """Candidates for a log with text. Parts are learned twice: to weigh them, and to measure the sum. What an earlier
+    candidate has learned is reused."""
     lexical, latent = bm25_seconds(s), latent_seconds(s, LATENT_DIM)
     sparse = 4 * latent_seconds(s, SPARSE_DIM)
     parts = lexical / 4 + latent
@@ -121,13 +122,13 @@ def _with_text(s: Sizes, repeated: float, times: bool) -> list[Candidate]:
         spec, seconds = "bm25+pls+cos-click", 2 * latent + lexical + 0.1
         out.append(Candidate(spec, seconds))
         if times:
-            # What is known of pls without half-lives is there already; only the memory of clicks is counted again.
+            # pls without half-lives was learned already; only the counts of clicks are computed again.
             out += [Candidate(spec, seconds, settings=(("cos-click.half_life", days),)) for days in HALF_LIVES]
     return out
 
 
 def _without_text(s: Sizes, texts: bool) -> list[Candidate]:
-    """Documents are known by their clicks alone."""
+    """Candidates for a log without text, where only clicks are known about documents."""
     latent = latent_seconds(s, LATENT_DIM) + 1e-5 * s.n_queries
     out = [Candidate("cos-click", 0.1), Candidate("walk", 1.0), Candidate("pls", latent)]
     return out if not texts else [*out, Candidate("pls+cos-click", 2 * latent)]
@@ -141,7 +142,7 @@ def usual(graph: ClickGraph) -> str:
 
 
 def split_words(graph: ClickGraph) -> str:
-    """How the log is held back from."""
+    """How part of the log is held back, in words."""
     return {"time": "the last tenth by time", "query": "a tenth of the queries", "click": "a tenth of the clicks"}[
         choose(graph)
     ]

@@ -1,8 +1,8 @@
 """What latent models share: features of both sides, linear maps into one or more spaces, dense images.
 
-A space has its own features and its own maps: PLS has one, M-PLS one for each type of feature. The image of
-a query is the images of all spaces side by side; weights are in the maps already, as the square root on both
-sides, so that query-query similarity has them too.
+A space has its own features and its own maps: PLS has one, M-PLS one for each type of feature. The image of a query
+is the images of all spaces side by side. The weights are part of the maps: each side has the square root, so that the
+similarity of two queries is weighted, too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ stored(SparseRows)  # here: numerics know nothing of files
 @stored
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Linear maps of some views: columns `q_columns` of the query features times `l_x`, and likewise."""
+    """Linear maps of some views: columns `q_columns` of the query features times `l_x`, and the same for documents."""
 
     q_columns: Array
     d_columns: Array
@@ -68,9 +68,9 @@ class Space:
 @stored
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Both sides as features. Known queries and all documents have a row each; `responses` has a row for each known
-    query and a column for each document. The slots say which column of the other side's click view stands for each
-    item, -1 for one that came after `fit`."""
+    """The features of both sides. Known queries and all documents have a row each. `responses` has a row for each known
+    query and a column for each document. The slots give the column of the other side's click view for each item; -1 for
+    an item that was added after `fit`."""
 
     q_views: ViewStack
     d_views: ViewStack
@@ -93,7 +93,7 @@ class Features:
 @stored
 @dataclass(frozen=True, kw_only=True)
 class LatentChoices(Choices):
-    """Weights of the documents' fields, empty where no view reads them, and the views that make a space each."""
+    """The weights of the documents' fields, empty if no view uses text, and the groups of views, one for each space."""
 
     field_weights: dict[str, float]
     groups: tuple[str, ...]
@@ -102,7 +102,7 @@ class LatentChoices(Choices):
 @stored
 @dataclass(frozen=True, eq=False)
 class SearchCells:
-    """Cells of approximate search over documents and over known queries; None where search is exact."""
+    """The cells of approximate search, for documents and for known queries; None if search is exact."""
 
     documents: Cells | None = None
     queries: Cells | None = None
@@ -132,7 +132,7 @@ class FittedLatent(FittedImages):
         if self.images.shape[1] != sum(space.dim for space in self.spaces):
             raise ValueError("images of other dimensions")
 
-    # What tests and tools look at, by its old place.
+    # Shortcuts to attributes of `features` and `choices`.
     @property
     def q_views(self) -> ViewStack:
         return self.features.q_views
@@ -143,7 +143,7 @@ class FittedLatent(FittedImages):
 
     @property
     def vector_names(self) -> set[str]:
-        """Which dense vectors the views read."""
+        """The names of the dense vectors that the views use."""
         return {*self.q_views.vector_names, *self.d_views.vector_names}
 
     @property
@@ -181,13 +181,13 @@ class FittedLatent(FittedImages):
     # --- maps ------------------------------------------------------------------------------------
 
     def warm(self) -> None:
-        """A known query has its features; a new one has its words read."""
+        """Answers a known query and a new one: the first has stored features, the second is read from its words."""
         super().warm()
         self.q_views.row("a", {})
 
     def query_row(self, query: Query) -> Row:
-        """Features of one query. A known one has all its views, the click view among them; a new one what its text
-        and its vectors allow."""
+        """The features of one query. A known query has all views, including clicks. A new one has those that follow
+        from its text and its vectors."""
         number = self.queries.number(query.key)
         if number >= 0:
             return row_of(self.query_features, number)
@@ -219,7 +219,7 @@ class FittedLatent(FittedImages):
         return mapped(features, self.spaces, "q_columns", "l_x", sparse.issparse(self.images))
 
     def new_features(self, documents: Sequence[Document]) -> sparse.csr_array:
-        """Features of new documents, as far as their text and their vectors give them."""
+        """Features of new documents, as far as they follow from their text and vectors."""
         return new_document_features(self.d_views, documents, self.field_weights, self.encode)
 
     def map_new(self, documents: Sequence[Document]) -> Images:
@@ -266,7 +266,7 @@ class FittedLatent(FittedImages):
         return sparse.csr_array(self.query_features.T), sparse.csr_array(self.doc_features.T)
 
     def _teachers(self, u: int, v: int) -> tuple[str, ...]:
-        """The clicked pairs that put most into W_uv = sum over pairs of x_qu r_qd y_dv."""
+        """The clicked pairs that contribute most to W_uv = sum over pairs of x_qu r_qd y_dv."""
         x, y = self._by_column
         queries, documents = row_of(x, u), row_of(y, v)
         if not queries or not documents:
@@ -333,7 +333,7 @@ def mapped(
 
 
 def document_images(features: sparse.csr_array, spaces: Sequence[Space]) -> tuple[Images, Array]:
-    """Images of all documents, and which have one. Sums of a few sparse rows stay sparse where that is smaller."""
+    """The images of all documents, and which documents have one. Sparse images stay sparse if that is smaller."""
     images = mapped(features, spaces, "d_columns", "l_y", as_sparse=True)
     scorable = np.diff(features.indptr) > 0
     if sparse.issparse(images):
@@ -357,7 +357,7 @@ def times(row: Row, maps: Maps) -> Array:
 
 
 def within(row: Row, columns: Array) -> Row:
-    """The entries of a row that stand in `columns`, by their places there."""
+    """The entries of a row whose column is in `columns`, by their position in `columns`."""
     if not len(columns) or not row:
         return EMPTY
     place = np.minimum(np.searchsorted(columns, row.columns), len(columns) - 1)
@@ -366,7 +366,7 @@ def within(row: Row, columns: Array) -> Row:
 
 
 def brought_vectors(items: Sequence[Document], names: Sequence[str]) -> dict[str, Array]:
-    """The dense vectors that documents bring along, NaN where one has none."""
+    """The dense vectors given with documents; NaN for a document without one."""
     out = {}
     for name in names:
         given = [None if item.vectors is None else item.vectors.get(name) for item in items]

@@ -1,8 +1,8 @@
 """Features of both sides, learned from a GRAPH and carried through updates with their columns frozen.
 
-Words, idf, field weights, click columns and view weights stay as `fit` left them; responses and the click features of
-touched rows change. Sums over clicks are additive only for raw counts: where a response is a logarithm, the clicks are
-taken from it first.
+Vocabulary, idf, field weights, click columns and view weights stay as `fit` learned them. Responses and the click
+features of changed rows are updated. Only raw counts of clicks can be added up: if a response is a logarithm, the
+clicks are computed back from it first.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def learn_features(
     name: str, study: Study, known: Known, groups: Sequence[str], weights: Mapping[str, float],
     language: str, stop_words: str,
 ) -> tuple[Features, list[tuple[Array, Array]]]:  # fmt: skip
-    """Fits the views named by `groups`, and each group's columns on both sides. Only queries with a counted click are
-    known; documents all are."""
+    """Fits the views named by `groups`, and the columns of each group on both sides. Only queries with a counted click
+    get a row; all documents do."""
     terms = [parse_views(group.replace("&", ",")) for group in groups]
     graph, clicked, catalogue = study.graph, known.clicked, study.catalogue
     query_texts = {"query": texts_of(clicked.keys)}
@@ -92,7 +92,7 @@ def columns_of(stack: ViewStack, terms: Sequence[str]) -> Array:
 
 
 def check_updatable(name: str, settings: Any, change: Change) -> None:
-    """Refuses new clicks where what one is worth depends on the others."""
+    """Refuses new clicks if the value of a click depends on the other clicks."""
     for setting, neutral in NEUTRAL.items():
         value = getattr(settings, setting, neutral[0])
         if change.clicks and value not in neutral:
@@ -102,8 +102,8 @@ def check_updatable(name: str, settings: Any, change: Change) -> None:
 def updated_responses(
     responses: sparse.csr_array, queries: KnownQueries, change: Change, settings: Counting | None
 ) -> tuple[sparse.csr_array, KnownQueries, Array]:
-    """Responses and known queries after a change, and which of the old queries are still there: one whose clicks all
-    went with their documents goes too."""
+    """Responses and known queries after a change, and which of the old queries remain. A query is removed if all
+    documents clicked for it were removed."""
     log = getattr(settings, "response", "clicks") == "log"
     fading = bool(getattr(settings, "half_life", 0.0))
     counts = clicks_behind(responses, log, fading)
@@ -125,7 +125,7 @@ def updated_responses(
 
 
 def clicks_behind(responses: sparse.csr_array, log: bool, fading: bool) -> sparse.csr_array:
-    """Clicks from what they are worth."""
+    """Computes clicks back from responses."""
     out = responses.astype(np.float64)
     if log:
         out.data = np.expm1(out.data)
@@ -142,7 +142,7 @@ def updated_features(
     weights: Mapping[str, float],
     encode: Mapping[str, Encoder],
 ) -> tuple[Features, KnownQueries]:
-    """Rows after a change, the columns as they were; new click features."""
+    """The features after a change: new rows and new click features, with the same columns."""
     responses, after, stay = updated_responses(features.responses, queries, change, settings)
     doc_features = sparse.csr_array(features.doc_features[change.kept])
     doc_features = below(doc_features, new_document_features(features.d_views, change.new, weights, encode))
@@ -169,7 +169,7 @@ def updated_features(
 
 
 def _new_query_features(views: ViewStack, keys: Sequence[str], encode: Mapping[str, Encoder]) -> sparse.csr_array:
-    """Features of new queries, as far as their text, and functions of it, give them."""
+    """Features of new queries, as far as they follow from their text and from encoders of text."""
     texts = texts_of(keys)
     made = {name: fill_vectors(name, encode[name], texts) for name in views.vector_names if name in encode}
     vectors = {name: rows for name, rows in made.items() if rows is not None}
@@ -179,7 +179,8 @@ def _new_query_features(views: ViewStack, keys: Sequence[str], encode: Mapping[s
 def _with_text(
     views: ViewStack, features: sparse.csr_array, places: Array, fresh: sparse.csr_array
 ) -> sparse.csr_array:
-    """New text means new text features. What text does not give (a vector that nobody sent along) stays."""
+    """Computes text features again for documents with new text. Other features, such as a vector that was not given
+    again, stay."""
     old, blocks = features[places], []
     for view, (start, stop) in zip(views.views, views.spans, strict=True):
         block = sparse.csr_array(fresh[:, start:stop])
@@ -196,8 +197,8 @@ def _with_text(
 def with_clicks(
     stack: ViewStack, features: sparse.csr_array, clicks: sparse.csr_array, slots: Array, other_texts: Mapping[str, Any]
 ) -> sparse.csr_array:
-    """The click and clicktext columns made again. `slots` says which click column stands for each item of the
-    other side, -1 for one that came later. Clicktext of queries stays: it needs texts a model does not keep."""
+    """Computes the click and clicktext columns again. `slots` gives the click column of each item of the other side; -1
+    for one that was added later. The clicktext of queries stays, since it needs texts that a model does not keep."""
     blocks = []
     for view, (start, stop) in zip(stack.views, stack.spans, strict=True):
         block = features[:, start:stop]
@@ -213,7 +214,7 @@ def with_clicks(
 
 
 def in_order(matrix: sparse.csr_array) -> sparse.csr_array:
-    """Rows by rising columns, as a saved model has them: sums of rows then are the same to the bit."""
+    """Sorts the columns within each row, as in a saved model, so that sums of rows are equal to the last bit."""
     matrix.sort_indices()
     return matrix
 
@@ -223,7 +224,7 @@ def below(matrix: sparse.csr_array, rows: sparse.csr_array) -> sparse.csr_array:
 
 
 def resized(matrix: sparse.csr_array, n_rows: int, n_columns: int) -> sparse.csr_array:
-    """The same entries with empty rows and columns behind them."""
+    """The same entries, with empty rows and columns added at the end."""
     indptr = np.append(matrix.indptr, np.full(n_rows - matrix.shape[0], matrix.indptr[-1]))
     parts: tuple[Any, Any, Any] = (matrix.data, matrix.indices, indptr)
     return sparse.csr_array(parts, shape=(n_rows, n_columns))

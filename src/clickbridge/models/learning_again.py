@@ -1,4 +1,4 @@
-"""An update of a model that has no step for one more click: it learns again, with what it chose at first."""
+"""Updates of models that cannot learn single clicks: they learn again, with the choices of the first fit."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from clickbridge.models.study import Study
 
 
 def learned_again(fitted: Fitted, log: KeptLog, change: Change, engine: Engine) -> Fitted:
-    """What a model learns from the log that it kept and from what is new."""
+    """Fits a model again on the log that it kept and the new one."""
     log, shown = log.changed(change), fitted.display.changed(change)
     graph = log.graph
     after = model_class(fitted.model).from_fitted(fitted).learned(Study(graph, engine), fitted.choices)
-    # Who typed a query is not in the log that is kept; the counts of the first fit stay.
+    # The log that is kept has no users, so the counts of people per query stay those of the first fit.
     display = Display.of(graph).with_fields(graph, list(shown.fields))
     display = replace(display, queries=shown.queries, people=shown.people, knows_people=shown.knows_people)
     return after._with(display=display, log=log)

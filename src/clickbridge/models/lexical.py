@@ -1,7 +1,7 @@
 """VSM, BM25F, LMIR and the cosine of words as S-functions: two explicit sparse maps each (11R, Section 3.3).
 
-All read documents of several weighted fields. With one field of weight 1 each equals its textbook formula. Weights
-are given (`fields=title:3,overview`) or learned through `hold_back` (`auto`).
+All support documents with several weighted fields. With one field of weight 1, each equals its textbook formula. The
+weights are given (`fields=title:3,overview`) or learned on held-back clicks (`auto`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class LexicalChoices(Choices):
 @stored
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedLexical(FittedImages):
-    """Words, statistics of the collection, and one sparse image a document."""
+    """The vocabulary, statistics of the collection, and one sparse image per document."""
 
     settings: LexicalSettings
     choices: LexicalChoices
@@ -92,7 +92,7 @@ class FittedLexical(FittedImages):
         return self.formula.query(words, self.statistics) if words else EMPTY
 
     def _words(self, text: str) -> Row:
-        """The known words of a text; of a text that has none, those that stand for what was typed."""
+        """The known words of a text. If it has none, the known words that are most like what was typed."""
         words = counted(self._counter.columns(text))
         if words or not text or self.settings.unknown_words == "drop":
             return words
@@ -114,12 +114,12 @@ class FittedLexical(FittedImages):
         return np.array(list(self.field_weights.values()))
 
     def normaliser(self, image: Row) -> float:
-        """The query's summed idf: the most a document of saturated matches could get."""
+        """The sum of the idf of the query's words: the scale of this query's scores."""
         words = image.columns[image.columns < len(self.vocabulary)]
         return float(self.statistics.idf[words].sum()) or 1.0
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """New, changed and removed documents; words, idf and field weights stay. Clicks make queries known."""
+        """Adds, changes and removes documents. Vocabulary, idf and field weights stay. Clicked queries become known."""
         places, changed = change.changed
         rows = stack_rows([sparse.csr_array(self.images[change.kept]), self.map_new([*change.new, *changed])])
         n_after = len(change.after)
@@ -153,7 +153,7 @@ class FittedLexical(FittedImages):
 
 
 class LexicalModel(Model):
-    """What lexical models share; each has a formula."""
+    """Base of lexical models. Each has a formula of its own."""
 
     light = True
     Settings = LexicalSettings
@@ -184,7 +184,7 @@ class LexicalModel(Model):
             raise MissingPart(f"{self.name} needs document text: the fields {', '.join(names)} hold no word")
         weights = np.array(list(choices.field_weights.values()))
         statistics = TermStatistics.of(counts, formula).weighed(counts, weights)
-        # A copy: the pattern of the counts is shared. Words of a field of weight 0 must not make a document findable.
+        # A copy, since the counts are shared. Words in a field of weight 0 must not make a document match.
         images = formula.documents(counts, statistics, weights).copy()
         images.eliminate_zeros()
         return FittedLexical(
@@ -195,9 +195,10 @@ class LexicalModel(Model):
 
 
 class VSM(LexicalModel):
-    """The vector space model: tf-idf vectors of query and document, multiplied as they are.
+    """The vector space model: the dot product of the tf-idf vectors of query and document.
 
-    No length is normalised, so long documents score higher (11R, Section 3.3.1). `CosWord` normalises.
+    Vectors are not normalised by their length, so long documents score higher (11R, Section 3.3.1). `CosWord`
+    normalises them.
 
     Examples
     --------
@@ -234,7 +235,8 @@ class BM25(LexicalModel):
     """BM25 over weighted fields: `BM25(fields={"title": 3, "text": 1}).fit(graph)`.
 
     BM25F (11R, equation (1), with Robertson's simple extension to weighted fields). With `fields="auto"` the weights of
-    the fields are learned from clicks; nothing else is. Queries and documents need a word in common.
+    the fields are learned from clicks; clicks are used for nothing else. A document is found only if it shares a word
+    with the query.
 
     Examples
     --------
@@ -266,9 +268,9 @@ class LMIRSettings(LexicalSettings):
 
 
 class LMIR(LexicalModel):
-    """A language model for retrieval: how likely is the query, if words are drawn from the document?
+    """A language model for retrieval: documents are ranked by the probability that they generate the query.
 
-    The document's word probabilities are smoothed by those of the collection (11R, Section 3.3.3; Zhai and Lafferty
+    The document's word probabilities are smoothed with those of the collection (11R, Section 3.3.3; Zhai and Lafferty
     2004). With `fields="auto"` the weights of the fields are learned from clicks.
 
     Examples
@@ -308,6 +310,7 @@ class CosWord(LexicalModel):
         return CosineFormula()
 
     def learn_weights(self, study: Study) -> tuple[dict[str, float], str]:
-        """BM25F's: the length of a document is not known from the few words that tuning looks at."""
+        """Uses the field weights of BM25F. Tuning the cosine itself would need the lengths of documents, and tuning
+        looks only at a few of their words."""
         s: LexicalSettings = self.settings
         return bm25_field_weights(s.language, s.stop_words, s.seed, study)[0], "field weights as bm25 learned them"

@@ -1,6 +1,6 @@
 """Latent semantic indexing, on the document-term matrix and on the query-document click matrix (13, 6.1.1).
 
-A = U S V'. Documents by words: the query is folded in by its words, score q' U S^p V'_d. Queries by
+A = U S V'. On documents and words: the query is folded in by its words, score q' U S^p V'_d. On queries and
 documents: score U_q S^p V'_d, for known queries only. p = `sv_power`: 0 in the papers, 1 in textbooks.
 """
 
@@ -57,8 +57,8 @@ class LSIQueryDocSettings(LSISettings, Counting):
 def decompose(
     matrix: sparse.csr_array, s: LSISettings, engine: Engine, start: Array | None = None, within: Study | None = None
 ) -> SVD:
-    """`start`: right vectors of an earlier decomposition to begin from. A study is told of the steps, and may keep
-    them."""
+    """Decomposes a matrix. `start` are right singular vectors of an earlier decomposition to start from. A study
+    reports the steps, and can keep them as checkpoints."""
     fitting_plan([Factors.of_matrix(matrix, s.dim)], s.precision, engine, "the decomposition")
     dtype = np.dtype(s.precision)
     keeper = kept_steps(within, "svd", matrix, s.dim, s.precision, s.seed, engine.name)
@@ -68,14 +68,14 @@ def decompose(
 
 
 class LSI(LatentModel):
-    """What both kinds share: one matrix is decomposed."""
+    """Base of both kinds of LSI: one matrix is decomposed."""
 
     def matrix(self, study: Study) -> sparse.csr_array:
-        """What is decomposed."""
+        """The matrix to decompose."""
         raise NotImplementedError
 
     def plans_on(self, study: Study) -> list[dict[str, object]]:
-        """What learning would cost, without doing it; refused where it does not fit in memory."""
+        """Estimates the time and memory of a fit. Refused if it does not fit in memory."""
         s: LSISettings = self.settings
         return [
             asdict(fitting_plan([Factors.of_matrix(self.matrix(study), s.dim)], s.precision, study.engine, self.name))
@@ -98,7 +98,8 @@ class FittedLSIDocTerm(FittedLatent):
     settings: LSIDocTermSettings
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """Documents by the words of `fit`; clicks only add known queries. V = A' U / S: where V stood before."""
+        """Decomposes again, with the vocabulary of `fit`; clicks only add known queries. The decomposition starts from
+        V = A' U / S, the old V where nothing has changed."""
         features, queries = updated_features(self.features, self.queries, change, None, self.field_weights, self.encode)
         start = engine.times(features.doc_features, self.spaces[0].l_x)
         return with_spaces(self, change, queries, features, [doc_term_space(features, self.settings, engine, start)])
@@ -107,7 +108,8 @@ class FittedLSIDocTerm(FittedLatent):
 class LSIDocTerm(LSI):
     """Latent semantic indexing of documents by their words: `LSIDocTerm(dim=300).fit(graph)`.
 
-    The singular vectors of the document-word matrix. Clicks are not used. Any query is mapped by its words.
+    It uses the singular vectors of the document-word matrix, and no clicks. A query is mapped by its words, so new
+    queries can be ranked, too.
 
     Examples
     --------
@@ -134,7 +136,7 @@ class LSIDocTerm(LSI):
         assert isinstance(choices, LatentChoices)
         s: LSIDocTermSettings = self.settings
         known, source = study.clicked(), study.documents(field_weights=choices.field_weights)
-        # The query is a short document: the same words, the same idf.
+        # The query is treated as a short document, with the same words and the same idf.
         views, documents = self._words(source)
         queries = views.transform(Source({"query": texts_of(known.queries.keys)}, len(known.queries)))
         slots = [np.arange(n) for n in known.clicked.matrix.shape]
@@ -174,7 +176,8 @@ class FittedLSIQueryDoc(FittedLatent):
     settings: LSIQueryDocSettings
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """Nothing is frozen where an item is its own only feature. V = R' U / S: where V stood before."""
+        """Decomposes again; new items add rows and columns, since each item is its own only feature. The decomposition
+        starts from V = R' U / S, the old V where nothing has changed."""
         check_updatable(self.model, self.settings, change)
         responses, queries, stay = updated_responses(self.responses, self.queries, change, self.settings)
         left = np.ascontiguousarray(self.spaces[0].l_x[stay])
@@ -187,7 +190,7 @@ class FittedLSIQueryDoc(FittedLatent):
 class LSIQueryDoc(LSI):
     """Latent semantic indexing of the click graph: `LSIQueryDoc(dim=300).fit(graph)`.
 
-    The singular vectors of the query-document matrix of clicks. No word is looked at, so only queries of the log have a
+    It uses the singular vectors of the query-document matrix of clicks, and no words. So only queries of the log have a
     score.
 
     Examples
@@ -222,8 +225,8 @@ class LSIQueryDoc(LSI):
 
 
 def indicators(responses: sparse.csr_array) -> Features:
-    """Every item is its own only feature: what 11M, 4.2 calls no features at all. A document without clicks has not
-    even that."""
+    """Indicator features: every item is its own only feature, which 11M, 4.2, calls no features. A document without
+    clicks has no feature at all."""
     n_queries, n_docs = responses.shape
     q_views, queries = ViewStack.fit(["id"], Source({}, n_queries), "none")
     d_views, documents = ViewStack.fit(["id"], Source({}, n_docs), "none")

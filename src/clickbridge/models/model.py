@@ -28,19 +28,22 @@ from clickbridge.models.learning_again import learned_again
 from clickbridge.models.parameters import Parameters
 from clickbridge.models.study import Study, logged
 from clickbridge.settings import AUTO_LANGUAGE
-from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, as_id
+from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, SimilarQueries, as_id
+from clickbridge.wording import count_of
 
 Array = np.ndarray[Any, Any]
 
 
 class Model(Parameters):
-    """What every model can do: `PLS(dim=100).fit(graph).rank("ny pizza", k=10)`.
+    """The base class of all models: `PLS(dim=100).fit(graph).rank("ny pizza", k=10)`.
 
-    The constructor takes settings by keyword and only stores them. `fit` learns and returns the model. What was learned
-    is `fitted`, a value that never changes; its parts are also `model.NAME_`. Models add up: `BM25() + PLS()`.
+    The constructor takes settings as keyword arguments and only stores them. `fit` learns from a GRAPH and returns the
+    model itself. What it learned is in `fitted`, an object that never changes. Its attributes can also be read from the
+    model with an underscore at the end, as in scikit-learn: `model.weights_`. `BM25() + PLS()` is a model, too: the
+    weighted sum of both.
 
-    To write one of your own, give `name`, `about`, `paper`, `Settings`, `fitted_type`, `choose` and `learn`, and
-    `register` it.
+    To write a model of your own, define `name`, `about`, `paper`, `Settings`, `fitted_type`, `choose` and `learn` in a
+    subclass and pass the class to `register`.
 
     Examples
     --------
@@ -54,17 +57,17 @@ class Model(Parameters):
     about: ClassVar[str]
     paper: ClassVar[str]
     fitted_type: ClassVar[type[Fitted]]
-    """The class of what it learns; `load` makes one."""
+    """The class of the fitted value. `load` creates an object of this class."""
     light: ClassVar[bool] = False
-    """Whether learning it costs little more than to go through the clicks or the texts once."""
+    """Whether learning it costs little more than reading the clicks or the texts once."""
 
     @property
     def spec(self) -> str:
-        """How the command line names it."""
+        """The model as the command line writes it, such as `bm25+pls`."""
         return self.name
 
     def __add__(self, other: Model) -> Model:
-        """`BM25() + PLS()`: a weighted sum of both, not fitted yet; its weights are learned from clicks."""
+        """`BM25() + PLS()`: the weighted sum of both models, not fitted yet. `fit` learns the weights from clicks."""
         if not isinstance(other, Model):
             return NotImplemented
         from clickbridge.models.specs import added
@@ -74,16 +77,17 @@ class Model(Parameters):
     # --- learning --------------------------------------------------------------------------------
 
     def choose(self, study: Study) -> Choices:
-        """Decides, through hold_back, what the settings leave open."""
+        """Chooses on held-back clicks what the settings leave open."""
         self.settings  # noqa: B018 - refused here, before any work, where a setting is out of its range
         return Choices()
 
     def learn(self, study: Study, choices: Choices) -> Fitted:
         """Learns from a GRAPH what settings and choices say: a complete value, or an error."""
-        raise NotImplementedError
+        kind = type(self).__name__
+        raise NotImplementedError(f"{kind} has no learn(study, choices) that gives a Fitted: write one to fit it")
 
     def learned(self, study: Study, choices: Choices) -> Fitted:
-        """What `learn` gives, with a report of it."""
+        """Calls `learn`, and adds a report of time and memory to the result."""
         start = time.perf_counter()
         fitted = self.learn(study, choices)
         return fitted._with(report=fit_report(fitted, time.perf_counter() - start))
@@ -98,21 +102,21 @@ class Model(Parameters):
     ) -> Self:
         """Learns from a GRAPH.
 
-        A fit that is refused or fails leaves the model as it was.
+        If the fit fails, the model stays as it was.
 
         Parameters
         ----------
         graph : ClickGraph
-            What to learn from.
+            The clicks and documents to learn from.
         engine : Engine, optional
-            Where, and with how much of the machine, as `Local(threads=2)`.
+            Where to compute and with how many threads and how much memory, such as `Local(threads=2)`.
         watch : function of a str, optional
-            Told what is being done, as `print`. Without one, the lines go to the standard logger "clickbridge" as
-            INFO.
+            Called with one line of text for each step, for example `print`. By default the lines go to the standard
+            logger "clickbridge" at level INFO.
         checkpoint : str or Path, optional
-            A folder for what long work has learned so far: RMLS after each pass, a decomposition after each step. The
-            same fit, started again after a kill, goes on from there and gives the same model. It may be removed once
-            the model is saved.
+            A folder for intermediate results: RMLS writes to it after each pass, a decomposition after each step. If
+            the process is killed, run the same fit with the same folder: it continues from the last step and gives the
+            same model. Once the model is saved, the folder can be deleted.
 
         Returns
         -------
@@ -120,10 +124,12 @@ class Model(Parameters):
             The model itself.
         """
         checkpoints = None if checkpoint is None else Checkpoints(Path(checkpoint))
+        sizes = f"{count_of(graph.n_queries, 'query')} and {count_of(graph.n_docs, 'document')}"
+        watch(f"fitting {self.spec} on {sizes}")
         return self.fit_on(Study(graph, engine, watch, checkpoints=checkpoints))
 
     def fit_on(self, study: Study, choices: Choices | None = None) -> Self:
-        """Fits on a study, which other models may share; with `choices`, without choosing again."""
+        """Fits on a study, which several models can share. If `choices` are given, nothing is chosen again."""
         start = time.perf_counter()
         study = study.of_several(self.least_users)
         model = self.in_language_of(study)
@@ -139,7 +145,7 @@ class Model(Parameters):
         return self
 
     def in_language_of(self, study: Study) -> Self:
-        """A copy with the stemmer for the language of the documents, where `language` is auto."""
+        """A copy that uses the stemmer for the language of the documents, if the setting `language` is auto."""
         if getattr(self, "language", None) != AUTO_LANGUAGE:
             return self
         out = copy.copy(self)
@@ -147,26 +153,27 @@ class Model(Parameters):
         return out
 
     def keep_fields(self, graph: ClickGraph, names: Sequence[str]) -> Self:
-        """Keeps fields of the documents with the model, so that searches can be filtered by them."""
+        """Stores these fields of the documents with the model, so that searches can be filtered by them."""
         self.fitted_ = self.fitted._with(display=self.fitted.display.with_fields(graph, names))
         return self
 
     @property
     def least_users(self) -> int:
-        """Queries and pairs of fewer users are not learned. For a model made of others, the largest of its parts."""
+        """The setting `min_users`: queries and pairs of fewer users are not learned. For a model that consists of
+        several parts, the largest value of any part."""
         return int(self.settings.min_users)
 
     def refit(self, graph: ClickGraph, *, engine: Engine | None = None) -> Self:
-        """Learns from a GRAPH with what was chosen before."""
+        """Learns from a GRAPH again with the choices of the last fit, without tuning again."""
         return self.fit_on(Study(graph, engine), self.fitted.choices)
 
     def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
-        """What learning would cost, for each way to do it. Nothing is learned."""
+        """Estimates the time and memory of a fit, for each way to compute it. Nothing is learned."""
         study = Study(graph, engine)
         return self.in_language_of(study).plans_on(study)
 
     def plans_on(self, study: Study) -> list[dict[str, object]]:
-        """The plans of a kind of model that has some."""
+        """Like `plans`, for a study. Models without such an estimate raise `NotSupported`."""
         cost = f"{self.spec} costs little: it has no plan" if self.light else f"{self.spec} has no plan of its cost"
         raise NotSupported(f"{cost}; rmls, pls, mpls, lsi-dt and lsi-qd, and what is made of them, have one")
 
@@ -184,10 +191,11 @@ class Model(Parameters):
         engine: Engine | None = None,
         applied: Sequence[str] = (),
     ) -> Self:
-        """Takes in new clicks and documents.
+        """Adds new clicks and documents to a fitted model.
 
-        Words, weights and settings stay; a model without a step for one more click learns again from the log it keeps
-        and the new one. Threads that rank meanwhile get the answer of the old model or of the new one.
+        Vocabulary, weights and settings stay as they are. Models that cannot learn single clicks keep their log, and
+        learn again from it and the new one. While an update runs, other threads may go on ranking: they get the answer
+        of the model before the update, or after it.
 
         Parameters
         ----------
@@ -196,11 +204,11 @@ class Model(Parameters):
         docs : iterable of Document
             New or changed documents.
         remove : iterable of str
-            Ids of documents that are gone.
+            Ids of documents to remove.
         engine : Engine, optional
             As in `fit`.
         applied : sequence of str
-            Checksums of the logs, which the model keeps.
+            Checksums of the logs. They are stored with the model, as a record of what it has learned.
 
         Returns
         -------
@@ -229,7 +237,9 @@ class Model(Parameters):
 
     @property
     def fitted(self) -> Fitted:
-        """The fitted value. Keep it to use this state further while the model is fitted or updated again."""
+        """What was learned, as an object that never changes.
+
+        Keep a reference to it to go on using this state while the model is fitted or updated again."""
         found = self.__dict__.get("fitted_")
         if found is None:
             raise self._not_fitted()
@@ -248,12 +258,12 @@ class Model(Parameters):
 
     @classmethod
     def abilities(cls) -> frozenset[str]:
-        """What fitted models of this kind can do."""
+        """What fitted models of this kind can do, such as search or explain."""
         return cls.fitted_type.can
 
     @classmethod
     def from_fitted(cls, fitted: Fitted) -> Self:
-        """A model around a fitted value, with the settings that it was fitted under."""
+        """Makes a model from a fitted value, with the settings of its fit."""
         model = cls(**asdict(fitted.settings))
         model.fitted_ = fitted
         return model
@@ -261,47 +271,48 @@ class Model(Parameters):
     # --- using -----------------------------------------------------------------------------------
 
     def score(self, query: str, doc_ids: Sequence[str]) -> Array:
-        """Scores of some documents for a query.
+        """Scores documents for a query.
 
         Parameters
         ----------
         query : str
             What was typed.
         doc_ids : sequence of str
-            Ids of documents; whole numbers are taken as digits.
+            Ids of the documents. Integers are accepted, too.
 
         Returns
         -------
         array of float
-            In the same order; -inf for a document, or for all, that the model cannot score.
+            One score per document, in the same order; -inf for documents that the model cannot score.
         """
         return self.fitted.score(query, doc_ids)
 
     def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
-        """Scores of many lists at once."""
+        """Scores many lists at once: one array of scores for each."""
         return self.fitted.score_lists(lists)
 
     def rerank(self, query: str, doc_ids: Sequence[str], scores: Sequence[float] | None = None) -> Ranking:
-        """Puts given documents into a better order.
+        """Sorts the given documents by their score for a query.
 
         Parameters
         ----------
         query : str
             What was typed.
         doc_ids : sequence of str
-            The documents, as your engine ordered them.
+            Ids of the documents, in the order of your search engine.
         scores : sequence of float, optional
-            Your engine's scores, for models that use them.
+            The scores of your search engine, for models that use them.
 
         Returns
         -------
         Ranking
-            Every given id exactly once: by falling score; ties, and the unscored at the end, as they came.
+            Every given id exactly once, highest score first. Documents with equal scores keep their order. Those
+            without a score come last, also in the order given.
         """
         return self.fitted.rerank(query, doc_ids, scores)
 
     def rerank_lists(self, lists: Sequence[ResultList], *, engine: Engine | None = None) -> list[Ranking]:
-        """As `rerank`, for many lists at once, on an engine if one is given."""
+        """Like `rerank`, for many lists at once, on an engine if one is given."""
         return self.fitted.rerank_lists(lists, engine=engine)
 
     def rank(self, query: str, k: int = 10) -> Ranking:
@@ -312,17 +323,17 @@ class Model(Parameters):
         query : str
             What was typed. It need not be in the log.
         k : int
-            How many documents at most.
+            The largest number of documents to return.
 
         Returns
         -------
         Ranking
-            The best documents; empty where the model has nothing to say.
+            The best documents, best first. Empty if the model has no score for this query.
         """
         return self.fitted.rank(query, k)
 
     def rank_many(self, queries: Sequence[str], k: int = 10, *, engine: Engine | None = None) -> list[Ranking]:
-        """As `rank`, for many queries at once, on an engine if one is given."""
+        """Like `rank`, for many queries at once, on an engine if one is given."""
         return self.fitted.rank_many(queries, k, engine=engine)
 
     def falls_back(self, query: str) -> bool:
@@ -330,50 +341,53 @@ class Model(Parameters):
         return self.fitted.falls_back(query)
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """Queries of the log that are most similar to this one, without itself.
+        """Finds the queries of the log that are most similar to this one. The query itself is left out.
 
         Parameters
         ----------
         query : str
             What was typed. It need not be in the log.
         k : int
-            How many.
+            The largest number of queries to return.
         min_clicks : int
-            Queries with fewer clicks are never shown.
+            Queries with fewer clicks are left out.
 
         Returns
         -------
         list of (str, float)
-            Queries and their similarity, most similar first.
+            Queries and their similarity, most similar first; a table in a notebook.
         """
-        return self.fitted.similar_queries(query, k, min_clicks)
+        return SimilarQueries(self.fitted.similar_queries(query, k, min_clicks))
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
-        """The k documents that are most similar to this one, without itself."""
+        """Finds the k documents that are most similar to this one. The document itself is left out."""
         return self.fitted.similar_documents(as_id(doc_id), k)
 
     def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
-        """Why a document has its score: which features carried it, and which clicks taught them.
+        """Explains a score: which words or other features it comes from, and which clicks they were learned from.
 
-        `k` is the number of feature pairs. Only S-functions can explain; others raise NotSupported.
+        `k` is the number of pairs of features to list. Models that are not S-functions raise `NotSupported`.
         """
         return self.fitted.explain(query, as_id(doc_id), k)
 
     def map_queries(self, queries: Sequence[str]) -> Mapped:
-        """The S-function's query map: one row per query, dense or sparse."""
+        """Maps queries into the space of the S-function: one row per query, dense or sparse."""
         return self.fitted.map_queries(queries)
 
     def map_documents(self, documents: Sequence[Document | str]) -> Mapped:
-        """The S-function's document map: one row per document, which is a known id or a new `Document` with text."""
+        """Maps documents into the space of the S-function: one row per document.
+
+        Each is the id of a known document, or a new `Document` with text."""
         return self.fitted.map_documents(documents)
 
     def title(self, doc_id: str) -> str:
-        """What to show of a document next to its id; empty where nothing is known."""
+        """The title to show next to a document's id; empty if the model has none."""
         return self.fitted.title(doc_id)
 
     def save(self, path: str | Path) -> None:
-        """Writes the fitted model as a folder, which `load` opens. A MODEL that is there is replaced, whole or not
-        at all; anything else is refused."""
+        """Writes the fitted model to a folder, which `load` opens.
+
+        If a MODEL is there already, it is replaced in one step. A folder with anything else in it is refused."""
         from clickbridge.models.model_folder import save
 
         save(self.fitted, path)

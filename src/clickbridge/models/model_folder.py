@@ -1,5 +1,5 @@
-"""A fitted model as a folder, and back. Parts of a composite lie complete under `parts/0`, `parts/1`, …; they share
-the catalogue of the whole when they are read."""
+"""Saves a fitted model as a folder and loads it. Parts of a composite are complete models under `parts/0`, `parts/1`,
+…; after loading they share the catalogue of the whole."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ def _write(fitted: Fitted, writer: PartWriter) -> dict[str, Any]:
 
 
 def load(path: str | Path, *, encode: Mapping[str, Encoder] | None = None) -> Model:
-    """Opens a saved model, memory-mapped and ready to answer.
+    """Opens a saved model. Its arrays are memory-mapped, so that opening is fast.
 
     Parameters
     ----------
     path : str or Path
         A MODEL folder, from `save` or `clickbridge fit`.
     encode : mapping of str to function, optional
-        Functions of texts that make vectors for `dense:NAME` views. They are not saved, and are given here to every
-        part that has the view.
+        Functions from a list of texts to vectors, by the NAME of their `dense:NAME` view. They are not saved with the
+        model, so give them again here.
 
     Returns
     -------
     Model
-        Fitted, of the class that was saved.
+        A fitted model, of the class that was saved.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def load(path: str | Path, *, encode: Mapping[str, Encoder] | None = None) -> Mo
 
 
 def vector_names(fitted: Fitted) -> set[str]:
-    """The dense vectors that a model, or some part of it, reads."""
+    """The names of the dense vectors that a model or one of its parts uses."""
     own = set(getattr(fitted, "vector_names", ()))
     return own.union(*(vector_names(part) for part in getattr(fitted, "parts", ())))
 
@@ -91,7 +91,7 @@ def vector_names(fitted: Fitted) -> set[str]:
 def _read(
     artifact: Artifact, catalogue: Catalogue | None, encode: Mapping[str, Encoder], n_docs: int | None = None
 ) -> Fitted:
-    """Of a part, `n_docs` is how many documents of the catalogue it knows, its first ones."""
+    """Reads one model. For a part, `n_docs` is the number of documents it knows: the first ones of the catalogue."""
     manifest = artifact.manifest
     name = str(manifest.get("model"))
     if model_home(name) is None:
@@ -132,7 +132,7 @@ def _read(
 
 
 def _check_sizes(values: dict[str, Any], n_docs: int) -> None:
-    """What has a row for each document, or a number for each query, must have as many: compiled loops do not ask."""
+    """Checks that arrays have one row per document, or one entry per query. Compiled loops do not check bounds."""
     catalogue, queries = values["catalogue"], values.get("queries")
     if not 0 <= n_docs <= len(catalogue):
         raise ValueError(f"{n_docs} documents of {len(catalogue)}")

@@ -1,8 +1,8 @@
 """Multi-view partial least squares (Wu, Li, Xu 2011): one space for each type of feature, combined.
 
-f(q, d) = sum_i a_i q_i' L_Qi L_Di' d_i. The mappings are the singular vectors of each M_i; the weights are
-the closed form (5), a_i = Lambda_i / sqrt(sum Lambda^2), Lambda_i = the sum of the kept singular values, or
-tuned through `hold_back`.
+f(q, d) = sum_i a_i q_i' L_Qi L_Di' d_i. The mappings are the singular vectors of each M_i. The weights follow from the
+closed form (5), a_i = Lambda_i / sqrt(sum Lambda^2), Lambda_i = the sum of the kept singular values, or are tuned on
+held-back clicks.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MPLSSettings(PLSSettings):
 @stored
 @dataclass(frozen=True, kw_only=True)
 class MPLSChoices(LatentChoices):
-    """`weights` are those of the groups; None is eq. (5), which follows from what is learned."""
+    """`weights` are those of the groups. None means eq. (5), which is computed from what is learned."""
 
     weights: tuple[float, ...] | None = None
 
@@ -76,9 +76,9 @@ class FittedMPLS(FittedPLS):
 
 
 class MPLS(PLS):
-    """PLS with a space for each view, and weights of the views: `MPLS(views="word,click")`.
+    """PLS with one latent space for each view, and a weight for each: `MPLS(views="word,click")`.
 
-    Views are separated by commas; views joined by & share a space. The weights are chosen on held-back clicks.
+    Views are separated by commas. Views joined by & share a space. The weights are chosen on held-back clicks.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class MPLS(PLS):
         views = default_views(graph)
         text = [v for v in views if v.startswith(("word", "char"))]
         if len(text) < 2:
-            # Views of one side alone make a space together.
+            # Views that exist on one side only are put into one space together.
             sided = [v for v in views if v.startswith(("q.", "d."))]
             return [*(["&".join(sided)] if sided else []), *(v for v in views if v not in sided)]
         bigram = text[1].replace("char", "bigram")
@@ -117,7 +117,7 @@ class MPLS(PLS):
         return MPLSChoices(field_weights=weights, groups=groups, notes=notes)
 
     def _tuned(self, study: Study, groups: tuple[str, ...]) -> MPLSChoices:
-        """Weights by nDCG@5 on held-back lists, the spaces learned from the rest."""
+        """The weights with the best nDCG@5 on held-back lists, with spaces learned from the rest of the log."""
         s: MPLSSettings = self.settings
         held, rest = study.hold_back(seed=s.seed)
         fields, said = self.choose_fields(rest)
@@ -154,7 +154,7 @@ class MPLS(PLS):
         return groups, dims_of(self.settings, len(groups))
 
     def _learn_spaces(self, study: Study, choices: MPLSChoices) -> tuple[Known, Features, list[Space]]:
-        """Unscaled spaces of all groups."""
+        """Learns the spaces of all groups, before they are scaled by weights."""
         s: MPLSSettings = self.settings
         known, features, columns = self.learn_features(study, choices.groups, choices)
         dims = dims_of(s, len(columns))
@@ -173,7 +173,7 @@ class MPLS(PLS):
 
 
 def dims_of(s: MPLSSettings, n_groups: int) -> list[int]:
-    """Dimensions of each space: `dims`, or `dim` for each."""
+    """The number of dimensions of each space: `dims`, or `dim` for all."""
     return parse_dims(s.dims, n_groups) if s.dims else [s.dim] * n_groups
 
 

@@ -1,8 +1,8 @@
 """Negative samples for gradient descent: for a clicked document, others that were not clicked.
 
-Where the log has pages, a negative is an unclicked document of the same page, drawn at random whatever its place: a
-rule that looks at places (13 took skip-above) needs an order that means something, and 13 found half of its pairs at
-odds with judgments. Without pages it is any document of the collection that the query never led to.
+If the log has result pages, a negative is an unclicked document of the same page, drawn at random regardless of its
+rank. A rule that uses ranks (13 used skip-above) needs a meaningful order, and in 13 half of its pairs contradicted
+the judgments. Without pages, a negative is any document of the collection that was never clicked for the query.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ MOST = 1_000_000
 
 
 class NegativeSamples:
-    """Clicks of a GRAPH, found once, and others drawn for them, as often as asked."""
+    """Draws negative samples for the clicks of a GRAPH. The clicks are found once; samples can be drawn repeatedly."""
 
     def __init__(self, graph: ClickGraph, counts: Callable[[Array, Array], Array]) -> None:
-        """`counts(query, doc)` says which clicks are learned from."""
+        """`counts(query, doc)` tells which clicks to learn from."""
         pages = graph.impressions
         if pages is not None and pages.clicked.any():
             self._of_pages(pages)
@@ -49,14 +49,14 @@ class NegativeSamples:
         page = np.repeat(np.arange(len(pages)), np.diff(pages.indptr))
         self._query, self._doc = pages.query[page[on]], pages.doc[on]
         others = np.flatnonzero(~on)
-        # Unclicked places stand page by page in `others`: those of page p are first[p]:first[p + 1].
+        # `others` has the unclicked results page by page: those of page p are first[p]:first[p + 1].
         first = np.searchsorted(page[others], np.arange(len(pages) + 1))
         self._others, self._first, self._room = pages.doc[others], first[page[on]], np.diff(first)[page[on]]
         self._draw = self._of_the_page
 
     def draw(self, n: int, rng: np.random.Generator) -> Triples:
-        """`n` for each clicked document of each page; for clicks without pages `n` for each pair. About `MOST` at most,
-        of clicks drawn at random. They come in random order."""
+        """Draws `n` samples for each clicked document of each page; for clicks without pages, `n` for each pair. If
+        that is more than about `MOST`, a random part of the clicks is used. The samples are in random order."""
         most = max(MOST // n, 1)
         click = self._click if len(self._click) <= most else rng.choice(self._click, most, replace=False)
         return self._draw(rng.permutation(np.repeat(click, n)), rng)

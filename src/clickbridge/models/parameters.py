@@ -10,7 +10,7 @@ from clickbridge.settings import Setting, Settings, declared_in, grouped
 
 
 class Parameters:
-    """Takes the settings of its `Settings` by keyword and only stores them; `settings` checks them."""
+    """Takes settings as keyword arguments and only stores them. The property `settings` checks them."""
 
     name: ClassVar[str]
     about: ClassVar[str]
@@ -26,7 +26,7 @@ class Parameters:
 
     @classmethod
     def _help(cls) -> str:
-        """What `help` shows: the class's own text, its name in a spec, and every setting under its heading."""
+        """The docstring that `help` shows: the class's own text, its name in a spec, and all settings by group."""
         own = inspect.cleandoc(str(cls.__dict__.get("__doc__") or getattr(cls, "about", "")))
         named = f"In a spec: `{cls.name}`, {cls.about}." if hasattr(cls, "about") else ""
         return "\n\n".join(part for part in (own, named, *grouped(cls.declared().values())) if part)
@@ -43,6 +43,19 @@ class Parameters:
             raise TypeError(f"{type(self).__name__} has no setting {', '.join(unknown)}; it has {', '.join(declared)}")
         for name, setting in declared.items():
             setattr(self, name, params.get(name, setting.default))
+        self._given = frozenset(params)
+        self._follow_the_paper()
+
+    def _follow_the_paper(self) -> None:
+        """With `as_printed`, what nobody has given is as the paper has it; without, it is our default."""
+        declared = self.declared()
+        if "as_printed" in declared:
+            for name in self.Settings.printed.keys() - self._given:
+                setattr(self, name, self._unless_given(declared[name]))
+
+    def _unless_given(self, setting: Setting) -> Any:
+        printed = str(getattr(self, "as_printed", False)).lower() in ("true", "1")
+        return self.Settings.printed.get(setting.name, setting.default) if printed else setting.default
 
     @classmethod
     def declared(cls) -> dict[str, Setting]:
@@ -51,29 +64,34 @@ class Parameters:
 
     @classmethod
     def setting_names(cls) -> list[str]:
-        """The names of its settings."""
+        """The names of this model's settings."""
         return list(cls.declared())
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """The settings by name, as scikit-learn has them."""
+        """The settings by name, as in scikit-learn."""
         return {name: getattr(self, name) for name in self.declared()}
 
     def set_params(self, **params: object) -> Self:
-        """Checks and stores; what is fitted already stays as it is."""
+        """Checks and stores settings. They apply to the next fit; what is fitted already stays as it is."""
         declared = self.declared()
         for name, value in params.items():
             if name not in declared:
                 raise SettingError(f"{self.name} has no setting {name!r}; it has {', '.join(declared)}")
             setattr(self, name, declared[name].check(value))
+        self._given |= params.keys()
+        if "as_printed" in params:
+            self._follow_the_paper()
         return self
 
     @property
     def settings(self) -> Any:
-        """The settings as they now are, checked and frozen."""
+        """The current settings, checked, as an object that cannot be changed."""
         return self.Settings(**{name: getattr(self, name) for name in self.declared()})
 
     def __repr__(self) -> str:
         declared = self.declared()
         given = self.get_params(deep=False).items()
-        changed = {name: value for name, value in given if name not in declared or value != declared[name].default}
+        changed = {
+            name: value for name, value in given if name not in declared or value != self._unless_given(declared[name])
+        }
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"

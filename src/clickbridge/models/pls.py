@@ -1,7 +1,7 @@
 """Partial least squares on a click graph (Wu et al. 2013, Section 3; Wu et al. 2011 M-PLS with one view).
 
-W = (1/n^x) sum_i (1/n_i^y) sum_j r_ij x_i y_ij' = X' R Y, never formed unless that is cheaper; its first
-singular vectors are the maps: score = x' U S^p V' y, p = `sv_power` (the papers: 0).
+W = (1/n^x) sum_i (1/n_i^y) sum_j r_ij x_i y_ij' = X' R Y. It is only formed if that is cheaper. Its first singular
+vectors are the maps: score = x' U S^p V' y, p = `sv_power` (the papers: 0).
 """
 
 from __future__ import annotations
@@ -92,11 +92,11 @@ class FittedPLS(FittedLatent):
         return [self.settings.dim] * len(self.spaces)
 
     def relearned(self, features: Features, space: Space, dim: int, engine: Engine, start: Any = None) -> Space:
-        """A space learned from other rows of the same features, maps unscaled; `start` is an L_y to begin from."""
+        """Learns a space from other rows of the same features, before scaling. `start` is an L_y to start from."""
         return learn_space(features, space.q_columns, space.d_columns, dim, self.settings, engine, start)
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """New click features, then every space from its old subspace; the weights of the views stay."""
+        """Computes click features again, then every space, starting from its old one. The weights of the views stay."""
         s = self.settings
         check_updatable(self.model, s, change)
         features, queries = updated_features(self.features, self.queries, change, s, self.field_weights, self.encode)
@@ -108,7 +108,7 @@ class FittedPLS(FittedLatent):
 
 
 class LatentModel(Model):
-    """A model of views on both sides. `encode` are functions of texts that make the vectors of `dense:NAME` views."""
+    """Base of models with views on both sides. `encode` has functions from texts to vectors, for `dense:NAME` views."""
 
     def __init__(self, *, encode: Mapping[str, Encoder] | None = None, **params: object) -> None:
         super().__init__(**params)
@@ -147,16 +147,16 @@ class LatentModel(Model):
         return s
 
     def groups(self, graph: ClickGraph) -> list[str]:
-        """Views that make a space each; those joined by & make one together."""
+        """The groups of views, one for each space. Views joined by & share a space."""
         views = self.settings.views
         return default_views(graph) if views == "auto" else [v.strip() for v in views.split(",")]
 
     def on(self, study: Study) -> Study:
-        """The study with the vectors that `encode` makes."""
+        """The study with the vectors that `encode` computes."""
         return study.encoded(self.encode or {})
 
     def choose_fields(self, study: Study) -> tuple[dict[str, float], tuple[str, ...]]:
-        """Field weights where some view reads document text."""
+        """Chooses field weights, if a view uses the text of documents."""
         s = self.settings
         if not study.graph.field_names or not reads_text(self.groups(study.whole)):
             return {}, ()
@@ -181,7 +181,8 @@ class LatentModel(Model):
         self, study: Study, choices: LatentChoices, known: Known, features: Features, spaces: Sequence[Space],
         notes: Sequence[str], exact: bool = False, **more: Any,
     ) -> FittedLatent:  # fmt: skip
-        """The fitted model from its maps. `exact` is for one that only serves to choose: cells would not pay."""
+        """The fitted model from its maps. `exact` is for a model that is only used for tuning: cells for approximate
+        search would not be worth their cost."""
         images, scorable = document_images(features.doc_features, spaces)
         nothing: tuple[SearchCells, tuple[str, ...]] = SearchCells(), ()
         cells, said = nothing if exact else learn_cells(self.settings, images, scorable, features, spaces)
@@ -196,11 +197,11 @@ class LatentModel(Model):
 
 
 class PLS(LatentModel):
-    """Queries and documents in one space, where what was clicked together is near: `PLS(dim=300).fit(graph)`.
+    """Maps queries and documents into one latent space, where a query is near what was clicked for it.
 
-    Partial least squares: the singular vectors of the clicks between features of queries and of documents. All views
-    are side by side in one space (the paper's concatenated setting). It ranks queries that nobody typed before, by
-    their words; `similar_queries`, `explain` and `update` work.
+    Partial least squares: the maps are the singular vectors of the matrix of clicks between features of queries and
+    features of documents. All views share one space (the paper's concatenated setting). New queries are mapped by their
+    words, so PLS can rank queries that nobody typed before. It supports `similar_queries`, `explain` and `update`.
 
     Examples
     --------
@@ -228,11 +229,11 @@ class PLS(LatentModel):
         return self.finish(study, choices, known, features, [space], (note,))
 
     def spaces_to_learn(self, graph: ClickGraph) -> tuple[list[str], list[int]]:
-        """Which views make a space each, and its dimensions."""
+        """The views of each space, and its number of dimensions."""
         return ["&".join(self.groups(graph))], [self.settings.dim]
 
     def plans_on(self, study: Study) -> list[dict[str, object]]:
-        """What learning would cost, without doing it; refused where it does not fit in memory."""
+        """Estimates the time and memory of a fit. Refused if it does not fit in memory."""
         s: PLSSettings = self.settings
         study = self.on(study)
         groups, dims = self.spaces_to_learn(study.whole)
@@ -249,7 +250,7 @@ def learn_space(
     features: Features, q_columns: Array, d_columns: Array, dim: int, s: PLSSettings, engine: Engine, start: Any = None,
     within: Study | None = None,
 ) -> Space:  # fmt: skip
-    """Unscaled maps: the singular vectors themselves. A study is told of the steps, and may keep them."""
+    """The maps before scaling: the singular vectors themselves. A study reports the steps, and can keep them."""
     x = sparse.csr_array(features.query_features[:, q_columns])
     y = sparse.csr_array(features.doc_features[:, d_columns])
     r = weighted_responses(features.responses, s.mean)
@@ -264,13 +265,13 @@ def learn_space(
 
 
 def kept_steps(study: Study | None, *work: Any) -> Checkpoint | None:
-    """Where a decomposition keeps its steps, if it is asked to; `work` is all that it depends on."""
+    """Where a decomposition keeps its steps, if there is a checkpoint folder. `work` is all that it depends on."""
     return None if study is None or study.checkpoints is None else study.checkpoints.of(*work)
 
 
 def fitting_plan(sizes: Sequence[Factors], precision: str, engine: Engine, name: str) -> Plan:
-    """What decompositions cost; refused where they do not fit in memory. A cluster has its own, and a card of any size
-    takes them by tiles."""
+    """Estimates the cost of decompositions. Refused if they do not fit in this machine's memory; a cluster has memory
+    of its own, and a GPU of any size takes them by tiles."""
     room = engine.memory if engine.name == "local" else getattr(engine, "card_memory", inf)
     plan = svd_plan(sizes, np.dtype(precision).itemsize, room)
     return checked(plan, room, name) if engine.name == "local" else plan
@@ -286,7 +287,7 @@ def _operator(
     x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, centre: str, dtype: Any, engine: Engine
 ) -> Operator:
     if centre != "none":
-        # X'RY - left right' is a product again, of factors with a few rows more.
+        # X'RY - left right' is again a product, of factors with a few more rows.
         left, right = (sparse.csr_array(side.T) for side in centring(x, r, y, centre))
         middle = sparse.block_diag((r, -sparse.eye_array(left.shape[0])), format="csr")
         return ProductOperator(sparse.vstack([x, left]), middle, sparse.vstack([y, right]), dtype, engine)
@@ -299,7 +300,7 @@ def _operator(
 
 
 def scaled_space(space: Space, sv_power: float, weight: float = 1.0, in_place: bool = False) -> Space:
-    """S^(p/2) and the square root of the weight into both maps; `in_place` where nobody needs the old ones."""
+    """Multiplies both maps by S^(p/2) and the square root of the weight; `in_place` if the old maps are not needed."""
     relative = space.singular_values / max(float(space.singular_values[0]) if space.dim else 1.0, 1e-30)
     scale = (np.sqrt(weight) * relative ** (sv_power / 2)).astype(np.float32)
     maps = (space.l_x, space.l_y)
@@ -318,7 +319,7 @@ def dim_note(space: Space, asked: int) -> str:
 def with_spaces(
     fitted: Latent, change: Change, queries: KnownQueries, features: Features, spaces: Sequence[Space], **more: Any
 ) -> Latent:
-    """A model after a change, from its features and maps as they now are."""
+    """The fitted model after a change, from its new features and maps."""
     images, scorable = document_images(features.doc_features, spaces)
     cells, _ = learn_cells(fitted.settings, images, scorable, features, spaces)
     return replace(
@@ -330,7 +331,7 @@ def with_spaces(
 def learn_cells(
     s: Any, images: Any, scorable: Array, features: Features, spaces: Sequence[Space]
 ) -> tuple[SearchCells, tuple[str, ...]]:
-    """With `search=ann`, cells of the documents and of the known queries, where there are enough of them."""
+    """With `search=ann`, the cells of the documents and of the known queries, if there are enough of them."""
     if s.search == "exact" or sparse.issparse(images):
         return SearchCells(), ()
     n_docs, n_queries = int(scorable.sum()), features.query_features.shape[0]
@@ -351,7 +352,7 @@ def learn_cells(
 
 
 def default_views(graph: ClickGraph) -> list[str]:
-    """All that the GRAPH supports: words and characters where there is text, clicks where queries repeat."""
+    """All views that the GRAPH supports: words and character n-grams if there is text, clicks if queries repeat."""
     views = []
     has_text = any(graph.query_texts)
     if graph.field_names and has_text:
@@ -365,7 +366,7 @@ def default_views(graph: ClickGraph) -> list[str]:
 
 
 def repeated_share(graph: ClickGraph) -> float:
-    """Share of searches (or clicks, where the log has no pages) whose query is searched more than once."""
+    """The share of searches (or of clicks, if the log has no pages) whose query occurs more than once."""
     if graph.impressions is not None:
         times = np.bincount(graph.impressions.query, minlength=graph.n_queries)
     else:
@@ -374,7 +375,7 @@ def repeated_share(graph: ClickGraph) -> float:
 
 
 def centring(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, how: str) -> tuple[Array, Array]:
-    """Left and right factors of what centring takes away from X' R Y.
+    """The left and right factors of what centring subtracts from X' R Y.
 
     `pairs`: x and y'_i = sum_j r_ij y_ij are centred over queries: X'(I - 11'/n)(R Y), rank one.
     `sides`: X over queries and Y over documents, each by its own mean: (X - 1 m_x')' R (Y - 1 m_y'), rank two.

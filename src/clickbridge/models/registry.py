@@ -1,7 +1,7 @@
-"""Every model that a spec can name. Packages add themselves from above: nothing here names one.
+"""The registry of models that a spec can name. Packages register their models here; this module imports none of them.
 
-A model is added by its class, or by where its class lives (`package.module:Class`), which is then imported when the
-model is first asked for.
+A model is registered by its class, or by the path of its class (`package.module:Class`), which is imported when the
+model is first needed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def register(model: Kind, kind: str = "model") -> Kind:
     model : type of Model
         The class. It needs a `name` of letters, digits and hyphens.
     kind : str
-        "model", "sum" or "wrapper".
+        "model", "sum" for a model of several summands, or "wrapper" for a model around another one.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def _same(known: type[Model] | str, model: type[Model]) -> bool:
 
 
 def provide(kind: str, homes: dict[str, str]) -> None:
-    """Adds models by where they live."""
+    """Registers models by the paths of their classes."""
     TABLES[kind].update(homes)
 
 

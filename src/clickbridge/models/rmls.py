@@ -1,16 +1,15 @@
 """Regularised mapping to latent structures (Wu et al. 2013, Section 4; Wu et al. 2012): sparse maps of bounded
 row length, learned by alternating over the two sides.
 
-As printed, the objective's optimum is a useless point: with iterations all rows turn to one direction and the
-score becomes mere feature mass. So the default decorrelates the latent dimensions before each threshold
-(`numerics/rmls.py`); `docs/models/rmls.md` shows the experiment and the settings that give the printed
-algorithm.
+As printed, the objective has a useless optimum: over the iterations all rows turn to one direction, and the score
+only depends on how heavy the features are. So by default the latent dimensions are decorrelated before each threshold
+(`numerics/rmls.py`). `docs/models/rmls.md` shows the experiment and the settings for the printed algorithm.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,8 +25,9 @@ from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Space, mapped
 from clickbridge.models.latent_features import check_updatable, updated_features
 from clickbridge.models.pls import LatentModel, dim_note, with_spaces
-from clickbridge.models.rmls_passes import Pass, Problem, RMLSSettings, map_density, passes
+from clickbridge.models.rmls_passes import AUTO, Pass, Problem, RMLSSettings, map_density, passes
 from clickbridge.models.rmls_plan import choose, plans
+from clickbridge.models.rmls_tuning import TooFewLists, tune
 from clickbridge.models.study import Known, Study, silent
 from clickbridge.numerics.row import as_matrix
 from clickbridge.numerics.topk import paired_dots
@@ -41,6 +41,20 @@ Trace = list[dict[str, float]]
 @dataclass(frozen=True, kw_only=True)
 class RMLSChoices(LatentChoices):
     iterations: int
+    beta: float | None = None
+    gamma: float | None = None
+    """Thresholds, where they were chosen."""
+
+    def at(self, threshold: float | None, s: RMLSSettings) -> Self:
+        """With a threshold for each side that leaves it open."""
+        return replace(self, beta=threshold if s.beta == AUTO else None, gamma=threshold if s.gamma == AUTO else None)
+
+    def settled(self, s: RMLSSettings) -> RMLSSettings:
+        """The settings with what was chosen."""
+        beta, gamma = (
+            given if chosen is None else str(chosen) for given, chosen in ((s.beta, self.beta), (s.gamma, self.gamma))
+        )
+        return replace(s, beta=beta, gamma=gamma)
 
 
 @stored
@@ -54,20 +68,20 @@ class FittedRMLS(FittedLatent):
 
     @property
     def map_density(self) -> float:
-        """Share of non-zeros in both maps."""
+        """The share of non-zero numbers in both maps."""
         return map_density(*(m for space in self.spaces for m in (space.l_x, space.l_y)))
 
     def relearned(self, features: Features, space: Space, dim: int, engine: Engine, start: Any = None) -> Space:
-        """A space learned from other rows of the same features, with as many passes as were chosen; `start` is an
-        L_y to begin from."""
+        """Learns a space from other rows of the same features, with the chosen number of passes. `start` is an L_y to
+        start from."""
         return last_of(self._passes(features, space, dim, engine, start)).space
 
     def _passes(self, features: Features, space: Space, dim: int, engine: Engine, start: Any) -> Iterator[Pass]:
-        s, steps = self.settings, self.choices.iterations
+        s, steps = self.choices.settled(self.settings), self.choices.iterations
         return passes(features, space.q_columns, space.d_columns, dim, s, steps, engine, start)
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """New click features, then passes from the old maps."""
+        """Computes click features again, then more passes, starting from the old maps."""
         s = self.settings
         check_updatable(self.model, s, change)
         features, queries = updated_features(self.features, self.queries, change, s, self.field_weights, self.encode)
@@ -82,7 +96,8 @@ class FittedRMLS(FittedLatent):
 class RMLS(LatentModel):
     """PLS for large logs, with sparse maps: `RMLS(dim=300).fit(graph)`.
 
-    Of each row of a map only a small share of the numbers is kept, `density`. All views are side by side in one space.
+    Regularised mapping to latent structures: each row of a map keeps only a small share of its numbers, the setting
+    `density`. All views share one space. Use it if PLS takes too much memory or time.
 
     Examples
     --------
@@ -102,46 +117,59 @@ class RMLS(LatentModel):
         s: RMLSSettings = self.settings
         study = self.on(study)
         groups = tuple(self.groups(study.whole))
-        if s.early_stop:
-            return self._stopped(study, groups)
+        if s.tunes:
+            return self._tuned(study, groups)
         weights, notes = self.choose_fields(study)
         return RMLSChoices(field_weights=weights, groups=groups, iterations=s.iterations, notes=notes)
 
-    def _stopped(self, study: Study, groups: tuple[str, ...]) -> RMLSChoices:
-        """The number of iterations with the best nDCG@5 on held-back lists, up to `iterations`."""
+    def _tuned(self, study: Study, groups: tuple[str, ...]) -> RMLSChoices:
+        """The number of passes and the thresholds with the best nDCG@5 on held-back lists."""
         s: RMLSSettings = self.settings
         held, rest = study.hold_back(seed=s.seed)
         weights, said = self.choose_fields(rest)
-        choices = RMLSChoices(field_weights=weights, groups=groups, iterations=s.iterations)
+        choices = RMLSChoices(field_weights=weights, groups=groups, iterations=s.iterations, notes=said)
+        features = self.learn_features(rest, ["&".join(groups)], choices)
         lists: Labelled | None = None
         rows: sparse.csr_array | None = None
-        found: list[float] = []
-        for fitted in self.each_pass(rest, choices):
-            if lists is None or rows is None:
-                lists = labelled(study, held.lists([ranker_of(fitted)]))
-                rows = as_matrix([fitted.query_row(q) for q in lists.candidates.queries], fitted.q_views.width)
-            if len(lists) < MIN_USABLE:
-                few = f"{few_held(len(lists))} to stop early"
-                return RMLSChoices(
-                    field_weights=weights, groups=groups, iterations=s.iterations, notes=(*said, f"{self.name}: {few}")
-                )
-            found.append(lists.ndcg(without_gaps(scores_of_rows(fitted, rows, lists.candidates, study.engine))))
-        best = int(np.argmax(found)) + 1
-        values = ", ".join(f"{value:.3f}" for value in found)
-        note = f"{self.name}: stops after {best} of {s.iterations} iterations (held-back nDCG@5 {values})"
-        return RMLSChoices(field_weights=weights, groups=groups, iterations=best, notes=(*said, note))
 
-    def each_pass(self, study: Study, choices: RMLSChoices) -> Iterator[FittedLatent]:
+        def judged(threshold: float | None) -> Iterator[float]:
+            nonlocal lists, rows
+            for fitted in self._each(rest, choices.at(threshold, s), *features):
+                if not fitted.map_density:
+                    return
+                if lists is None or rows is None:
+                    lists = labelled(study, held.lists([ranker_of(fitted)]))
+                    rows = as_matrix([fitted.query_row(q) for q in lists.candidates.queries], fitted.q_views.width)
+                if len(lists) < MIN_USABLE:
+                    raise TooFewLists(few_held(len(lists)))
+                yield lists.ndcg(without_gaps(scores_of_rows(fitted, rows, lists.candidates, study.engine)))
+
+        found = tune(judged, s)
+        notes = (*said, f"{self.name}: {found.note}")
+        return replace(choices.at(found.threshold, s), iterations=found.passes, notes=notes)
+
+    def each_pass(self, study: Study, choices: RMLSChoices) -> Iterator[FittedRMLS]:
         """The model as it is after each of the chosen number of passes."""
-        s: RMLSSettings = self.settings
         study = self.on(study)
-        known, features, (columns,) = self.learn_features(study, ["&".join(choices.groups)], choices)
-        for now in passes(features, *columns, s.dim, s, choices.iterations, study.engine):
-            yield self._fitted(study, choices, known, features, now, (), exact=True)
+        return self._each(study, choices, *self.learn_features(study, ["&".join(choices.groups)], choices))
+
+    def _each(
+        self,
+        study: Study,
+        choices: RMLSChoices,
+        known: Known,
+        features: Features,
+        columns: Sequence[tuple[Array, Array]],
+    ) -> Iterator[FittedRMLS]:
+        s, (of_queries, of_docs) = choices.settled(self.settings), columns[0]
+        for now in passes(features, of_queries, of_docs, s.dim, s, choices.iterations, study.engine):
+            fitted = self._fitted(study, choices, known, features, now, (), exact=True)
+            assert isinstance(fitted, FittedRMLS)
+            yield fitted
 
     def learn(self, study: Study, choices: Choices) -> FittedLatent:
         assert isinstance(choices, RMLSChoices)
-        s: RMLSSettings = self.settings
+        s = choices.settled(self.settings)
         study = self.on(study)
         group = "&".join(choices.groups)
         known, features, (columns,) = self.learn_features(study, [group], choices)
@@ -170,7 +198,7 @@ class RMLS(LatentModel):
         )
 
     def plans_on(self, study: Study) -> list[dict[str, object]]:
-        """What each plan would cost, without running it; the one `fit` would take is first."""
+        """Estimates the cost of each plan without running it. The first one is the plan that `fit` would use."""
         s: RMLSSettings = self.settings
         graph, study = study.graph, self.on(study)
         _, features, (columns,) = self.learn_features(study, ["&".join(self.groups(graph))], super().choose(study))
@@ -182,7 +210,7 @@ class RMLS(LatentModel):
 
 
 def scores_of_rows(fitted: FittedLatent, rows: sparse.csr_array, candidates: Candidates, engine: Engine) -> Array:
-    """As `fitted.scores`, up to rounding, for lists whose queries' features are known: the same lists are scored after
+    """Like `fitted.scores`, up to rounding, for lists whose query features are known. The same lists are scored after
     every pass, and one product for all of them takes a tenth of the time."""
     images, items = mapped(rows, fitted.spaces, "q_columns", "l_x", sparse.issparse(fitted.images)), candidates.items
     known = items >= 0
@@ -195,7 +223,7 @@ def scores_of_rows(fitted: FittedLatent, rows: sparse.csr_array, candidates: Can
 
 
 def last_of(made: Iterable[Pass], watch: Callable[[str], None] = silent) -> Pass:
-    """The last pass; the maps of the others are let go."""
+    """The last pass. The maps of the other passes are freed."""
     for now in made:
         watch(now.line)
     return now

@@ -1,6 +1,7 @@
-"""The passes of RMLS over both sides (13, Algorithm 2), by whichever plan costs least, with a line of report for each.
+"""The passes of RMLS over both sides (13, Algorithm 2), with the cheapest plan and one line of report for each pass.
 
-From features and settings to maps, nothing kept: `fit`, early stopping, updates and the bounds all iterate here.
+These functions take features and settings, return maps and keep no state. `fit`, early stopping, updates and `bounds`
+all use them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.engines.base import Engine
+from clickbridge.errors import SettingError
 from clickbridge.io.checkpoint import Checkpoint, Checkpoints
 from clickbridge.models.fitted import Array
 from clickbridge.models.latent import Features, Space
@@ -41,6 +43,7 @@ MODES = {"absolute": ABSOLUTE, "relative": RELATIVE, "density": DENSITY}
 
 
 PAPER = "12, 13"
+AUTO = "auto"
 
 
 @settings
@@ -50,9 +53,9 @@ class RMLSSettings(Printed, LatentSettings):
         "fields": "equal",
         "stop_words": "drop",
         "shrink": "absolute",
-        # The least of the papers' grid: the .1 that they chose is on the scale of their log, and empties other maps.
-        "beta": 0.001,
-        "gamma": 0.001,
+        # They were tuned on validation data (13, Section 6.2). The .1 that 12 chose is on the scale of its log.
+        "beta": "auto",
+        "gamma": "auto",
         "decorrelate": 0.0,
         "norm_power": 0.0,
         "start": "ball",
@@ -73,14 +76,13 @@ class RMLSSettings(Printed, LatentSettings):
         group=PAPER,
     )
     density: float = setting(0.02, "share of each row of the maps that is kept (shrink=density)", 1e-6, 1)
-    beta: float = setting(
-        0.1,
-        "threshold of query rows (shrink=absolute), or multiple of the row's root mean square (relative)",
-        0,
-        1e9,
+    beta: str = setting(
+        "0.1",
+        "threshold of query rows (shrink=absolute), or multiple of the row's root mean square (relative); auto "
+        "chooses on held-back clicks",
         group=PAPER,
     )
-    gamma: float = setting(0.1, "as beta, for document rows", 0, 1e9, group=PAPER)
+    gamma: str = setting("0.1", "as beta, for document rows; where both are auto, both have one value", group=PAPER)
     theta_x: float = setting(1.0, "length of the longest query row", 1e-6, 1e6, group=PAPER)
     theta_y: float = setting(1.0, "length of the longest document row", 1e-6, 1e6, group=PAPER)
     balance: float = setting(
@@ -113,11 +115,35 @@ class RMLSSettings(Printed, LatentSettings):
         group=ADVANCED,
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("beta", "gamma"):
+            value = getattr(self, name)
+            if value != AUTO and not _is_threshold(value):
+                raise SettingError(f"{name} must be a number, at least 0, or {AUTO}; got {value!r}")
+
+    @property
+    def thresholds(self) -> tuple[float, float]:
+        """Of query rows and of document rows, once both are numbers; shrink=density has none."""
+        return (0.0, 0.0) if self.shrink == "density" else (float(self.beta), float(self.gamma))
+
+    @property
+    def tunes(self) -> bool:
+        """Whether something is chosen on held-back clicks."""
+        return self.early_stop or (self.shrink != "density" and AUTO in (self.beta, self.gamma))
+
+
+def _is_threshold(text: str) -> bool:
+    try:
+        return 0 <= float(text) <= 1e9
+    except ValueError:
+        return False
+
 
 @dataclass(frozen=True)
 class Pass:
-    """The maps after a pass, held by the engine; the objective and its relative change; the plan; and every pass so far
-    in numbers."""
+    """The maps after a pass, held by the engine; the objective and its relative change; the plan; and the numbers of
+    every pass so far."""
 
     columns: tuple[Array, Array]
     held: tuple[Any, Any]
@@ -130,18 +156,18 @@ class Pass:
 
     @property
     def report(self) -> dict[str, float]:
-        """This pass in numbers."""
+        """The numbers of this pass."""
         return self.trace[-1]
 
     @cached_property
     def space(self) -> Space:
-        """The maps in this process: fetched when they are asked for."""
+        """The maps in this process. They are fetched from the engine only when needed."""
         maps = [m if isinstance(m, SparseRows) else sparse_rows(m) for m in map(self.engine.fetch, self.held)]
         return Space(*self.columns, maps[0], maps[1], self.alignment.astype(np.float32), self.change)
 
     @property
     def line(self) -> str:
-        """For who watches."""
+        """One line of progress."""
         now = self.report
         return (
             f"rmls iteration {now['iteration']}: effective rank {now['effective_rank']:.0f} in {len(self.alignment)} "
@@ -151,7 +177,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Problem:
-    """W = X' R Y by its factors, and how many latent dimensions are looked for."""
+    """W = X' R Y, given by its factors, and the number of latent dimensions to learn."""
 
     x: sparse.csr_array
     r: sparse.csr_array
@@ -166,7 +192,7 @@ class Problem:
             for f, c in ((features.query_features, q_columns), (features.doc_features, d_columns))
         )
         r = sparse.csr_array(weighted_responses(features.responses, s.mean), dtype=np.float32)
-        # W of unit scale: thresholds do not depend on how many queries there are.
+        # W is scaled to unit size, so that thresholds do not depend on the number of queries.
         if s.shrink != "absolute" and r.nnz:
             r = sparse.csr_array(r / np.float32(r.data.mean()))
         if s.balance:
@@ -186,7 +212,7 @@ class Problem:
         )  # fmt: skip
 
     def rows(self, plan: Plan) -> tuple[ProductRows, ProductRows]:
-        """The rows of W (for queries) and of W' (for documents) as a plan wants them."""
+        """The rows of W (for queries) and of W' (for documents) in the form that a plan needs."""
         x, r, y = self.x, self.r, self.y
         if plan.name == "factors":
             x_t, y_t, r_t = (sparse.csr_array(m.T) for m in (x, y, r))
@@ -212,7 +238,7 @@ class Problem:
             return _in_ball(rng, n, dim, s.theta_y)
         if s.shrink != "density":
             return rng.standard_normal((n, dim), dtype=np.float32)
-        # As sparse as what follows: each row has its few numbers in random places.
+        # As sparse as the maps of later passes: each row has a few numbers at random positions.
         k = kept(s.density, dim)
         columns = np.sort(rng.integers(0, dim, (n, k)), axis=1)
         values = rng.standard_normal((n, k), dtype=np.float32)
@@ -223,7 +249,7 @@ class Problem:
 
 
 def _in_ball(rng: np.random.Generator, n: int, dim: int, radius: float) -> Array:
-    """Rows drawn evenly from the ball of the constraint |l_u| <= theta."""
+    """Rows drawn uniformly from the ball of the constraint |l_u| <= theta."""
     rows = rng.standard_normal((n, dim), dtype=np.float32)
     lengths = radius * rng.random(n) ** (1.0 / max(dim, 1)) / np.maximum(np.linalg.norm(rows, axis=1), 1e-30)
     return rows * lengths.astype(np.float32)[:, None]
@@ -233,8 +259,8 @@ def passes(
     features: Features, q_columns: Array, d_columns: Array, dim: int, s: RMLSSettings, iterations: int, engine: Engine,
     start: Maps | None = None, checkpoints: Checkpoints | None = None,
 ) -> Iterator[Pass]:  # fmt: skip
-    """At most `iterations` passes, until the objective hardly changes; `start` is an L_y to begin from. With
-    `checkpoints` each pass is kept, and the first to come is the last one that was kept."""
+    """Runs at most `iterations` passes, until the objective hardly changes. `start` is an L_y to start from. With
+    `checkpoints` each pass is saved, and a restarted run continues after the last one saved."""
     problem = Problem.of(features, q_columns, d_columns, dim, s)
     plan = choose(problem.sizes(s, iterations), engine.memory, s.plan, engine.name == "local")
     columns, dense = (q_columns, d_columns), plan.name == "w-dense"
@@ -254,9 +280,10 @@ def passes(
         if _done(now, iterations, s.tolerance):
             return
     query_rows, doc_rows = problem.rows(plan)
+    beta, gamma = s.thresholds
     while now is None or not _done(now, iterations, s.tolerance):
-        queries, of_x = _half(query_rows, held, s.beta, s.theta_x, width, s, dense, engine)
-        docs, of_y = _half(doc_rows, queries.maps, s.gamma, s.theta_y, width, s, dense, engine, with_gram=True)
+        queries, of_x = _half(query_rows, held, beta, s.theta_x, width, s, dense, engine)
+        docs, of_y = _half(doc_rows, queries.maps, gamma, s.theta_y, width, s, dense, engine, with_gram=True)
         held = docs.maps
         objective = float(docs.alignment.sum()) - _penalty(s, of_x, of_y)
         before, trace = (0.0, ()) if now is None else (now.objective, now.trace)
@@ -289,7 +316,7 @@ def _keep(checkpoint: Checkpoint, now: Pass) -> None:
 
 
 def _restored(checkpoint: Checkpoint, columns: tuple[Array, Array], plan: str, engine: Engine) -> Pass | None:
-    """The pass that was kept, to the bit."""
+    """The pass that was saved, equal to the last bit."""
     state = checkpoint.read()
     if state is None:
         return None
@@ -302,7 +329,7 @@ def _half(
     rows: ProductRows, other: Any, threshold: float, theta: float, dim: int, s: RMLSSettings, dense: bool,
     engine: Engine, with_gram: bool = False,
 ) -> tuple[Half, Survey]:  # fmt: skip
-    """New rows of a side, and a survey of them."""
+    """The new rows of one side, and statistics of them."""
     mode = MODES[s.shrink]
     value = kept(s.density, dim) if mode == DENSITY else threshold
     how = Shrinkage(mode, float(value), theta, s.norm_power, s.decorrelate)
@@ -317,9 +344,10 @@ def _half(
 
 def _penalty(s: RMLSSettings, of_x: Survey, of_y: Survey) -> float:
     """beta |L_x| + gamma |L_y| of the objective (4), where thresholds are the paper's."""
-    return s.beta * of_x.size + s.gamma * of_y.size if s.shrink == "absolute" else 0.0
+    beta, gamma = s.thresholds
+    return beta * of_x.size + gamma * of_y.size if s.shrink == "absolute" else 0.0
 
 
 def map_density(*maps: SparseRows) -> float:
-    """Share of non-zeros."""
+    """The share of non-zero numbers."""
     return sum(m.nnz for m in maps) / max(sum(m.shape[0] * m.width for m in maps), 1)

@@ -1,14 +1,14 @@
-"""How RMLS can do its products, and what each way costs: a small model of operations, bytes and memory.
+"""The ways in which RMLS can compute its products, and the cost of each: operations, bytes and memory.
 
-    w-sparse   W formed; maps as sparse rows; a row of W accumulates into one buffer that stays in the cache
-    w-dense    W formed; maps as dense arrays: no index to follow, but every number is read
-    w-blocks   as w-sparse, but a few rows of W at a time, formed whenever they are needed: for a W that memory does
-               not hold; on this machine only
-    factors    X'(R(Y L)): W never formed, dense products, as many columns at a time as memory allows
+    w-sparse   W is formed; maps are sparse rows; a row of W accumulates into one buffer that stays in the cache
+    w-dense    W is formed; maps are dense arrays: no index to follow, but every number is read
+    w-blocks   like w-sparse, but a few rows of W at a time, formed whenever they are needed, if W does not fit in
+               memory; on this machine only
+    factors    X'(R(Y L)): W is never formed; dense products, as many columns at a time as memory allows
 
-The plan follows from sizes, settings and the engine's memory alone, never from a stop-watch: plans differ in the last
-bits of a model, and the same seed must give the same model whatever the machine was doing. Seconds are estimates from
-two nominal rates; on another machine they are off by a factor that is about the same for all plans.
+The plan depends only on sizes, settings and the engine's memory. Nothing is timed: plans differ in the last bits of a
+model, and the same seed must give the same model no matter how busy the machine was. Seconds are estimates from two
+nominal rates. On another machine they are off by about the same factor for all plans.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SCAN = 6.0
 
 @dataclass(frozen=True)
 class Sizes:
-    """What decides the cost. `nnz_w` is exact where W is small and estimated from sampled rows elsewhere; `nnz_half`,
-    of R Y and R' X together, is an upper bound."""
+    """The sizes that determine the cost. `nnz_w` is exact if W is small, and otherwise estimated from sampled rows.
+    `nnz_half`, for R Y and R' X together, is an upper bound."""
 
     n_queries: int
     n_docs: int
@@ -54,7 +54,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Plan:
-    """Totals over all iterations; `memory` is the peak in bytes."""
+    """The cost over all iterations. `memory` is the peak in bytes."""
 
     name: str
     operations: float
@@ -66,7 +66,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Rates:
-    """Bytes and float32 operations a second."""
+    """Bytes and float32 operations per second."""
 
     bandwidth: float
     arithmetic: float
@@ -92,8 +92,8 @@ def sizes_of(
 
 
 def plans(sizes: Sizes, budget: float, blockwise: bool = True, rates: Rates = NOMINAL) -> list[Plan]:
-    """Every plan with its cost, cheapest first; those over the budget, in bytes, last. `blockwise` says whether the
-    engine can form rows of W as it goes."""
+    """All plans with their cost, cheapest first; those over the memory budget, in bytes, come last. `blockwise` tells
+    whether the engine can form rows of W as they are needed."""
     made = [*(_w_plan(sizes, rates, budget, dense=dense) for dense in (False, True)), _factors(sizes, rates, budget)]
     if blockwise:
         made.append(_w_blocks(sizes, rates))
@@ -139,7 +139,7 @@ def _w_plan(s: Sizes, rates: Rates, budget: float, *, dense: bool) -> Plan:
 
 
 def _w_blocks(s: Sizes, rates: Rates) -> Plan:
-    """As often as rows are asked for, twice with decorrelation, the rows of W are formed anew."""
+    """The rows of W are formed again each time they are needed: twice per pass with decorrelation."""
     rows, times = s.n_x + s.n_y, 2 if s.decorrelate else 1
     forming = 2.0 * s.products * GATHER * 4
     operations = times * (2 * 2.0 * s.nnz_w * s.kept * GATHER + forming)
@@ -166,7 +166,7 @@ def _factors(s: Sizes, rates: Rates, budget: float) -> Plan:
 
 
 def _turning(s: Sizes) -> tuple[float, float]:
-    """Operations and memory of decorrelation: a Gram matrix, its power, and a product, for each side."""
+    """Operations and memory of decorrelation: for each side a Gram matrix, its power, and a product."""
     if not s.decorrelate:
         return 0.0, 0.0
     return 4.0 * (s.n_x + s.n_y) * s.dim**2 + 2 * 20.0 * s.dim**3, 6.0 * s.dim**2 * 8

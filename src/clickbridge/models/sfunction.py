@@ -1,6 +1,6 @@
 """S-functions (Wu et al. 2011, Definition 1): one map for queries, one for documents, and a dot product.
 
-Everything else follows from the two maps: scores, exact search, similar queries and documents, sums.
+Scores, exact search, similar queries and documents, and sums all follow from the two maps.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ S_FUNCTION = frozenset({"search", "maps", "new queries", "similar queries", "sim
 
 
 class FittedSFunction(Fitted):
-    """Subclasses give `image` of one query, `map_keys` of many, `map_new` of documents by their text, and have
-    `images`, one row per document, `scorable`, which documents have an image at all, and `index` over them."""
+    """A fitted S-function. Subclasses define `image` of one query, `map_keys` of many, and `map_new` of documents by
+    their text. They have `images`, one row per document; `scorable`, which documents have an image; and `index`, to
+    search the images."""
 
     can: ClassVar[frozenset[str]] = S_FUNCTION
 
@@ -51,7 +52,7 @@ class FittedSFunction(Fitted):
     # --- maps ------------------------------------------------------------------------------------
 
     def image(self, query: Query) -> Image:
-        """The query's image; an empty one for a query the model cannot map."""
+        """The query's image; empty if the model cannot map the query."""
         raise NotImplementedError
 
     def map_keys(self, queries: Sequence[Query]) -> Images:
@@ -59,11 +60,11 @@ class FittedSFunction(Fitted):
         raise NotImplementedError
 
     def map_new(self, documents: Sequence[Document]) -> Images:
-        """Images of documents the model has not seen, by their text."""
+        """Images of documents that the model has not seen, by their text."""
         raise NotImplementedError
 
     def normaliser(self, image: Image) -> float:
-        """What `a+b` divides a query's map by, so that weights mean the same for all queries."""
+        """The number by which a sum `a+b` divides the query's image, so that one weight fits all queries."""
         return image_norm(image) or 1.0
 
     def map_queries(self, queries: Sequence[str]) -> Images:
@@ -73,7 +74,7 @@ class FittedSFunction(Fitted):
         known = np.array([self.catalogue.number(d) for d in documents if isinstance(d, str)], dtype=np.int64)
         new = self.map_new([d for d in documents if isinstance(d, Document)])
         rows = stack_rows([self.images[known], new])
-        # Known rows come first in the stack: say where each asked-for document went.
+        # Known rows come first in the stack; find the row of each document that was asked for.
         is_known = np.array([isinstance(d, str) for d in documents], dtype=bool)
         place = np.where(is_known, np.cumsum(is_known) - 1, len(known) + np.cumsum(~is_known) - 1)
         return rows[place]
@@ -128,24 +129,25 @@ class FittedSFunction(Fitted):
 
     @property
     def by_dot(self) -> bool:
-        """Whether two queries, or two documents, are compared by the dot product of their images: g of 11M. Else by
+        """Whether two queries, or two documents, are compared by the dot product of their images (g of 11M), and not by
         the cosine."""
         return getattr(self.settings, "similarity", "cosine") == "dot"
 
     def compared(self, images: Images) -> Images:
-        """Images of many as they are compared."""
+        """Images in the form in which they are compared: as they are, or of length 1."""
         return images if self.by_dot else unit_images(images)
 
     def compared_image(self, image: Image) -> Image:
         return image if self.by_dot else unit_image(image)
 
     def compared_index(self, images: Any) -> Index:
-        """An index to look for similar images in."""
+        """An index for finding similar images."""
         return whole_index(images) if self.by_dot else unit_index(images)
 
     @cached_property
     def _query_index(self) -> Index:
-        """Images of the known queries, made when first asked for. Memory: their number times the dimensions."""
+        """An index of the images of the known queries, built at first use. Its size is their number times the
+        dimensions."""
         return self.compared_index(self.map_keys([Query(key) for key in self.queries.keys]))
 
     @cached_property
@@ -153,15 +155,15 @@ class FittedSFunction(Fitted):
         return make_index(self.compared(self.images), self.scorable)
 
     def similar_image(self, image: Image) -> Image:
-        """A query's image as the query index takes it."""
+        """A query's image in the form that the index of queries needs."""
         return self.compared_image(image)
 
     def document_image(self, number: int) -> Image:
-        """A document's image as the document index takes it."""
+        """A document's image in the form that the index of documents needs."""
         return self.compared_image(row_image(self.images, number))
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """By cosine of query images, or by their dot product."""
+        """Compares queries by the cosine of their images, or by the dot product."""
         asked = self.query(query)
         image = self.image(asked)
         if not is_mapped(image):
@@ -176,7 +178,7 @@ class FittedSFunction(Fitted):
             depth *= 8  # some of those found may not be shown
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
-        """By cosine of document images, or by their dot product."""
+        """Compares documents by the cosine of their images, or by the dot product."""
         number = self.catalogue.number(doc_id)
         ranking = self.ranking(self._doc_index.search(self.document_image(number), k + 1))
         return Ranking(tuple(hit for hit in ranking if hit.doc_id != doc_id and hit.score > NOISE)[:k], self.title)
@@ -184,7 +186,7 @@ class FittedSFunction(Fitted):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedImages(FittedSFunction):
-    """An S-function whose document images are kept."""
+    """An S-function whose document images are stored."""
 
     images: Images
     scorable: Array
@@ -201,7 +203,7 @@ class FittedImages(FittedSFunction):
 
 
 def is_mapped(image: Image) -> bool:
-    """Whether the query has an image at all. A weight of 0 leaves it mapped."""
+    """Whether the query has an image. An image multiplied by a weight of 0 still counts as one."""
     if isinstance(image, list):
         return any(is_mapped(block) for block in image)
     return bool(image) if isinstance(image, Row) else bool(image.any())
@@ -277,15 +279,15 @@ def row_norms(images: Images) -> Array:
 
 
 def unit_images(images: Images) -> Images:
-    """Rows of length 1; rows of length 0 stay. A dense row of rounding errors alone (an item outside the kept
-    dimensions) counts as one of length 0: at full length it would look like some arbitrary other."""
+    """Rows scaled to length 1; rows of length 0 stay. A dense row that consists only of rounding errors (an item
+    outside the kept dimensions) counts as length 0: scaled up, it would look similar to some arbitrary item."""
     norms = row_norms(images)
     long = norms > (0.0 if sparse.issparse(images) else NOISE)
     return scaled_rows(images, np.where(long, 1 / np.where(long, norms, 1.0), 0.0).astype(np.float32))
 
 
 def whole_index(images: Any) -> Index:
-    """An index of images at the length they have."""
+    """An index of images, with their lengths as they are."""
     blocks = blocks_of(images)
     there = np.any([row_norms(block) > 0 for block in blocks], axis=0)
     indexes = [make_index(block, there) for block in blocks]
@@ -293,7 +295,7 @@ def whole_index(images: Any) -> Index:
 
 
 def unit_index(images: Any) -> Index:
-    """An index of images at length 1. Several blocks of one map have a length together."""
+    """An index of images scaled to length 1. The blocks of one map share one length."""
     if not isinstance(images, list):
         units = unit_images(images)
         return make_index(units, row_norms(units) > 0)

@@ -3,7 +3,7 @@
     spec    = wrapper ":" spec | name { "+" name }
     wrapper = "mart" | "rrf" | "robust" | "online"
 
-The colon takes all to its right. A few names are short for longer specs.
+A wrapper applies to everything on the right of its colon. A few names are short for longer specs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def parse_spec(text: str) -> Spec:
 
 
 def added(one: Model, two: Model) -> Model:
-    """one + two. Sums with weights still to be learned are taken apart: a + b + c is one sum of three."""
+    """one + two. Sums whose weights are not set are flattened: a + b + c is one sum of three."""
     return _sum_of([part for model in (one, two) for part in _summands(model)])
 
 
@@ -58,23 +58,23 @@ def _summands(model: Model) -> list[Model]:
 
 
 def _sum_of(parts: Sequence[Model]) -> Model:
-    """S-functions are added by their maps, others list by list."""
+    """A sum of maps if all parts are S-functions, and otherwise a sum of list scores."""
     kind = model_class("sum" if all("maps" in part.abilities() for part in parts) else "linear")
     assert issubclass(kind, Composite)
     return kind(parts)
 
 
 def build_model(spec: str | Spec, settings: Mapping[str, object] | None = None, **more: object) -> Model:
-    """An unfitted model from a spec such as "bm25+pls" or "robust:bm25".
+    """Makes an unfitted model from a spec such as "bm25+pls" or "robust:bm25".
 
     Parameters
     ----------
     spec : str
         Names of models joined by `+`, or `wrapper:spec`; `clickbridge models` lists them.
     settings : mapping, optional
-        Settings by name. They reach every part that has them; `bm25.k1` addresses one.
+        Settings by name. A setting goes to every part that has it; `bm25.k1` is for bm25 only.
     **more
-        The same as keywords.
+        Settings as keyword arguments.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def build_model(spec: str | Spec, settings: Mapping[str, object] | None = None, 
 
 
 def build_components(spec: Spec) -> list[Model]:
-    """Every model that a spec is made of, unfitted; the last one holds the others."""
+    """All models in a spec, unfitted. The last one contains the others."""
     if spec.wrapper is None:
         parts = [model_class(name)() for name in spec.names]
         return parts if len(parts) == 1 else [*parts, _sum_of(parts)]

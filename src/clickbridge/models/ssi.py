@@ -1,7 +1,7 @@
 """Supervised semantic indexing (Bai et al. 2009; a baseline of 13): f(q, d) = q' (U' V + I) d.
 
-The identity matches equal words, as the vector space model does; the low-rank part learns which different ones
-belong together, from clicked and unclicked documents and a margin: sum of max(0, 1 - f(q, d+) + f(q, d-)).
+The identity matches equal words, like the vector space model. The low-rank part learns which different words belong
+together, from clicked and unclicked documents, with a margin loss: sum of max(0, 1 - f(q, d+) + f(q, d-)).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class SSISettings(FactorSettings):
 
 
 class SSI(FactorModel):
-    """Supervised semantic indexing: words that match, corrected by learned relations between different ones.
+    """Supervised semantic indexing: matching words, plus learned relations between different words.
 
-    A low-rank matrix plus the identity, learned by gradient descent on clicked and unclicked documents (Bai and others
-    2009).
+    The score uses a low-rank matrix plus the identity. It is learned by gradient descent on clicked and unclicked
+    documents (Bai and others 2009).
 
     Examples
     --------

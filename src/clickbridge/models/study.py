@@ -1,8 +1,8 @@
-"""One GRAPH under study: what choosing and learning on it share, each question answered once.
+"""A study: a GRAPH, and everything that choosing and learning on it can share, computed only once.
 
-A study hands out hold-backs; the rest of a hold-back is a study of its own, over the same documents. What a choice
-needs (counts of text, field weights, lists) is kept here under a key for as long as the study lives, so the parts of
-a sum, and several models fitted on one GRAPH, never ask twice.
+A study holds back clicks; the rest of the log is a study of its own, over the same documents. What a choice needs
+(counts of words, field weights, lists) is cached here under a key for as long as the study exists. So the parts of a
+sum, and several models fitted on one GRAPH, never compute the same thing twice.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ LANGUAGE_DOCS = 2000
 
 
 def silent(line: str) -> None:
-    """Nobody watches."""
+    """Ignores progress."""
 
 
 def logged(line: str) -> None:
-    """What nobody watches goes to the standard logger, which says nothing unless it is asked to."""
+    """Sends progress to the standard logger "clickbridge", which shows nothing unless it is configured to."""
     logging.getLogger("clickbridge").info(line)
 
 
 @dataclass(frozen=True)
 class Known:
-    """The queries with a response under some settings of counting: who they are, their rows, and lines to say."""
+    """The queries that have a response under some settings of counting, their rows, and lines for the user."""
 
     queries: KnownQueries
     clicked: ClickedQueries
@@ -52,7 +52,7 @@ class Known:
 
 
 class Corpus:
-    """What depends on the documents alone, shared by a study and all its rests."""
+    """What depends only on the documents. A study shares it with the studies of its hold-backs."""
 
     def __init__(self, graph: ClickGraph) -> None:
         self.catalogue = Catalogue.of(graph)
@@ -93,40 +93,40 @@ class Study:
         self._answers: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, answer: Callable[[], Answer]) -> Answer:
-        """The answer to a question about this GRAPH, worked out the first time."""
+        """The value of a computation on this GRAPH. It is computed the first time and cached under a key."""
         if key not in self._answers:
             self._answers[key] = answer()
         found: Answer = self._answers[key]
         return found
 
     def shared(self, key: Hashable, answer: Callable[[], Answer]) -> Answer:
-        """As `once`, for what is large: kept only where several models are tried."""
+        """Like `once`, for large values: they are cached only if several models are tried."""
         return self.once(key, answer) if self.shares else answer()
 
     def steps(self, what: str, items: Sequence[Answer]) -> Iterator[Answer]:
-        """The items one after the other; who watches is told `what`, and how many of how many it is."""
+        """Yields the items one after the other, and reports `what` with the count as progress."""
         for number, item in enumerate(items, 1):
             self.watch(f"{what}, {number} of {len(items)}")
             yield item
 
     @property
     def language(self) -> str:
-        """The stemmer for the language of the documents: what `language=auto` means."""
+        """The stemmer for the language of the documents, which `language=auto` chooses."""
         return self.corpus.language
 
     @property
     def language_notes(self) -> tuple[str, ...]:
-        """One line where the stemmer is not the English one."""
+        """One line for the user if the stemmer is not the English one."""
         return language_notes(self.language)
 
     # --- parts of the GRAPH ----------------------------------------------------------------------
 
     def on(self, graph: ClickGraph) -> Study:
-        """The same documents under other clicks."""
+        """A study of the same documents with other clicks."""
         return Study(graph, self.engine, self.watch, self.corpus, self.whole, self.shares, self.checkpoints)
 
     def hold_back(self, fraction: float = 0.1, seed: int = 0, by: str = "auto") -> tuple[HoldBack, Study]:
-        """What is held back, and the rest to learn from."""
+        """Holds back part of the clicks. Returns that part, and the study of the rest to learn from."""
 
         def split() -> tuple[HoldBack, Study]:
             held = self.graph.hold_back(fraction, by, seed)
@@ -135,19 +135,19 @@ class Study:
         return self.once(("hold_back", fraction, seed, by), split)
 
     def of_several(self, min_users: int) -> Study:
-        """The study of what at least so many users did."""
+        """A study of only those queries and pairs that at least so many users have."""
         if min_users <= 1:
             return self
         return self.once(("several", min_users), lambda: self.on(self.graph.of_several(min_users)))
 
     def folds(self, n: int, seed: int) -> list[tuple[HoldBack, Study]]:
-        """`n` hold-backs that cover the log, each with its rest."""
+        """`n` hold-backs that cover the log, each with the study of its rest."""
         return self.once(
             ("folds", n, seed), lambda: [(held, self.on(held.graph)) for held in folds(self.graph, n, seed=seed)]
         )
 
     def encoded(self, encode: Mapping[str, Any]) -> Study:
-        """The same GRAPH with the dense vectors that functions of texts make."""
+        """A study of the same GRAPH, with dense vectors that functions compute from texts."""
         if not encode:
             return self
         key = ("encoded", *sorted((name, id(function)) for name, function in encode.items()))
@@ -161,7 +161,7 @@ class Study:
         return self.corpus.catalogue
 
     def clicked(self, counting: Counting | None = None) -> Known:
-        """Queries with clicks; with settings of counting, those that these leave."""
+        """Queries with clicks. With settings of counting, only the queries that these keep."""
 
         def count() -> Known:
             notes: tuple[str, ...] = ()
@@ -179,11 +179,11 @@ class Study:
         return self.once(("clicked", None if counting is None else tuple(counting_of(counting).items())), count)
 
     def known(self, keys: list[str], clicks: Any) -> KnownQueries:
-        """Queries of this GRAPH as a model keeps them."""
+        """The queries of this GRAPH in the form that a model stores."""
         return KnownQueries(keys, clicks, redact=self.graph.redact != "off")
 
     def words(self, names: Sequence[str], language: str, stop_words: str) -> tuple[Vocabulary, FieldCounts]:
-        """Words of the documents' fields, counted once for all models over them."""
+        """The words of the documents' fields, counted once for all models."""
         texts = {name: self.corpus.texts[name] for name in names}
 
         def count(vocabulary: Vocabulary) -> FieldCounts:
@@ -211,6 +211,6 @@ def language_notes(language: str) -> tuple[str, ...]:
 
 
 def counting_of(settings: Counting) -> dict[str, Any]:
-    """The settings that say what of the log counts."""
+    """The settings that decide which parts of the log count."""
     names = ("min_clicks", "min_users", "response", "half_life", "max_clicks_per_user")
     return {name: getattr(settings, name) for name in names}

@@ -1,8 +1,8 @@
-"""What a block SVD of W = X' R Y would cost, before it is begun: operations, bytes, memory and time.
+"""Estimates the cost of a block SVD of W = X' R Y before it starts: operations, bytes, memory and time.
 
-Blocks of d + 50 columns go through the factors and back, as many columns at once as memory allows, and the smaller side
-is made orthonormal at every step; large matrices get a basis of narrow blocks where it fits (numerics/svd.py). Seconds
-are estimates from the nominal rates of rmls_plan.py.
+Blocks of d + 50 columns are multiplied by the factors and back, as many columns at once as memory allows, and the
+smaller side is orthonormalised at every step. Large matrices use a basis of narrow blocks if it fits in memory
+(numerics/svd.py). Seconds are estimates from the nominal rates of rmls_plan.py.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ DOUBLE = 8
 
 @dataclass(frozen=True)
 class Factors:
-    """The sizes of one space's X (queries by features), R and Y, and how many dimensions are looked for. A matrix that
-    is decomposed as it is has no `inner` rows, which lie between the two sides of a product."""
+    """The sizes of one space's X (queries by features), R and Y, and the number of dimensions to compute. `inner` are
+    the rows between the factors of a product; a single matrix has none."""
 
     n_x: int
     n_y: int
@@ -48,14 +48,15 @@ class Factors:
         return min(self.dim + OVERSAMPLE, self.most)
 
     def memory(self, size: int, tile: int) -> float:
-        """Both blocks, what goes through the matrices, and these with their transposes."""
+        """The memory of both blocks, of intermediate products, and of the matrices with their transposes."""
         sides, whole = self.n_x + self.n_y, tile >= self.width
         columns = tile * (sides + self.inner) + (0 if whole else sides * self.width)
         return columns * size + 2 * self.nnz * (size + INDEX) + 6 * self.width**2 * DOUBLE
 
 
 def svd_plan(spaces: Sequence[Factors], size: int, budget: float = inf, rates: Rates = NOMINAL) -> Plan:
-    """All spaces, one after the other; `size` is that of a number, 4 or 8 bytes, `budget` how many there may be."""
+    """The cost of all spaces, one after the other. `size` is the bytes per number, 4 or 8; `budget` is the memory
+    limit in bytes."""
     operations = moved = memory = 0.0
     tiles = []
     for s in spaces:
@@ -80,7 +81,7 @@ def svd_plan(spaces: Sequence[Factors], size: int, budget: float = inf, rates: R
 
 
 def checked(plan: Plan, budget: float, name: str) -> Plan:
-    """The plan, if it fits in so many bytes."""
+    """Returns the plan if it fits into so many bytes, and refuses it otherwise."""
     if plan.memory > budget:
         raise EngineError(
             f"{name} needs {plan.memory / GIB:.3g} GiB and may use {budget / GIB:.3g}: raise --memory, "

@@ -2,9 +2,9 @@
 
     r(q, d) = b_g' g  +  b_x' x  +  b_y' y  +  (U' x)' (V' y)
 
-x and y are the features of query and document, g global ones of the pair. Here g are the matches of equal
-features, one for each pair of views; `global_features=none` leaves them out, as 13 had x and y alone. b_x' x is
-the same for all documents of a query, so it counts in pointwise losses and in no ranking.
+x and y are the features of query and document, g global features of the pair. Here g are the matches of equal
+features, one for each pair of views. `global_features=none` leaves them out, since 13 used only x and y. b_x' x is
+the same for all documents of a query, so it matters in pointwise losses but never changes a ranking.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class SVDFeatureSettings(FactorSettings):
 
 
 class SVDFeature(FactorModel):
-    """Matrix factorisation over features of queries and documents, with biases, by gradient descent.
+    """Matrix factorisation over features of queries and documents, with biases, learned by gradient descent.
 
-    The loss compares a clicked document with an unclicked one; pointwise losses are advanced settings (Chen and others
+    The loss compares a clicked document with an unclicked one. Pointwise losses are advanced settings (Chen and others
     2012).
 
     Examples

@@ -1,7 +1,7 @@
 """The backward random walk on the click graph (Craswell and Szummer 2007, as in 13 and 11M).
 
-How likely did a walk that ends at the query begin at this document? Five steps, self-transition .9. There
-is no map for a query that was never clicked: it has no score.
+The score of a document is the probability that a walk that ended at the query started at this document. Five steps,
+self-transition .9. A query without clicks has no score.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class FittedWalk(FittedClickMemory):
         self._derive(edges=Edges.of(both))
 
     def walks_from(self, nodes: Array) -> Iterator[Row]:
-        """Where walks that end at these nodes, queries first, then documents, may have begun: probabilities that sum to
-        1 (a uniform prior over starts)."""
+        """Where walks that ended at these nodes (queries first, then documents) may have started: probabilities that
+        sum to 1 (with a uniform prior over starts)."""
         s = self.settings
         for first in range(0, len(nodes), AT_ONCE):
             rows = backward_walk(self.edges, nodes[first : first + AT_ONCE], s.self_transition, s.steps, s.threshold)
@@ -98,7 +98,7 @@ class FittedWalk(FittedClickMemory):
     # --- similar queries and documents -----------------------------------------------------------
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """Queries from which a walk that ends here is likely to have begun."""
+        """Queries at which a walk that ended at this query is likely to have started."""
         node = self.queries.number(self.query(query).key)
         if node < 0:
             return []
@@ -115,9 +115,10 @@ class FittedWalk(FittedClickMemory):
 
 
 class Walk(ClickMemory):
-    """A backward random walk on the click graph: at which documents may a walk have begun that ended at this query?
+    """A backward random walk on the click graph.
 
-    Scores are probabilities (Craswell and Szummer 2007). Only queries of the log have a score.
+    A document's score is the probability that a random walk that ended at the query started at this document (Craswell
+    and Szummer 2007). Words are not used, so only queries of the log have a score.
 
     Examples
     --------
@@ -135,6 +136,6 @@ class Walk(ClickMemory):
 
 
 def top(row: Row, k: int) -> Found:
-    """The k largest entries of a row, ties to the lower column."""
+    """The k largest entries of a row; if several are equal, those with the lower column first."""
     order = np.lexsort((row.columns, -row.values))[:k]
     return row.columns[order].astype(np.int64), row.values[order].astype(np.float64)

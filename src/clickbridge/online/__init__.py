@@ -1,1 +1,1 @@
-"""The online learner: a linear ranking function on diffused co-occurrence that learns from every click."""
+"""The online learner: a linear ranking function over co-occurrence on result pages that learns from every click."""

@@ -1,12 +1,12 @@
-"""How far to trust what was learned: score = log rate(incoming rank) + a latent(x | q) + b own(q, x), or f alone as 09
-has it.
+"""How much weight the learned parts get: score = log rate(incoming rank) + a latent(x | q) + b own(q, x), or f alone
+as in 09.
 
-The rate of a rank is how often a result there is clicked, whatever it is. A learned part is divided by its
-evidence plus `shrink`, so it starts at nothing, which leaves the engine's order, and takes over as clicks come.
-a, b and shrink are those with the least mean rank of held-back clicks, among those that do not lower its mean
-reciprocal: what is gained far down a page must not be paid for at its top, which is what people see. These clicks were
-made on the engine's order, which they favour: a gain measured on them is less than the true one, and where they show
-none, the engine's order stays.
+The rate of a rank is how often a result at that rank is clicked, whatever it is. A learned part is divided by its
+evidence plus `shrink`. So it starts at 0, which keeps the engine's order, and gains influence with every click.
+a, b and shrink are chosen to give the lowest mean rank of held-back clicks, among values that do not lower the mean
+reciprocal rank: a gain far down a page must not cost anything at the top, which is what people see. The held-back
+clicks were made on the engine's order and favour it, so a gain measured on them is smaller than the true one. If they
+show no gain, the engine's order stays.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Blend:
 
 @dataclass(frozen=True)
 class ClickedLists:
-    """Lists with held-back clicks, in their incoming order, end to end."""
+    """Lists with held-back clicks, in their incoming order, one after the other."""
 
     ragged: Ragged
     clicked: Array
@@ -84,14 +84,14 @@ class ClickedLists:
         return self.ragged.sums(values * self.clicked) / self.ragged.sums(self.clicked)
 
     def mean(self, values: Array) -> tuple[float, float]:
-        """The mean over lists, each as often as it came, and its standard error."""
+        """The mean over lists, each weighted by how often it was shown, and its standard error."""
         total = self.amounts.sum()
         mean = float(self.amounts @ values / total)
         return mean, float(np.sqrt(np.sum((self.amounts * (values - mean)) ** 2)) / total)
 
 
 def log_rates(rates: Array, ranks: Array) -> Array:
-    """log rate of ranks counted from 0; below the longest list it goes on falling as 1 / r."""
+    """The log rate of ranks, counted from 0. Beyond the longest list it falls as 1 / r."""
     longest = len(rates)
     beyond = np.maximum(ranks + 1, longest) / longest
     return np.log(rates)[np.minimum(ranks, longest - 1)] - np.log(beyond)
@@ -106,11 +106,11 @@ class LearnedParts(NamedTuple):
 
 
 def learn_blend(lists: ClickedLists, parts: dict[float, tuple[Array, Array]], fallback: Blend) -> LearnedParts:
-    """The blend that serves held-back clicks best.
+    """The blend that ranks held-back clicks best.
 
-    `parts` has (latent, own) for each shrink. The latent part is weighed where it stands alone, on queries that
-    taught nothing by themselves; then the own part on all. Tuned together, own memory would hide what the latent
-    part does for new queries.
+    `parts` has (latent, own) for each shrink. The latent part is tuned first, on queries without clicks of their own in
+    the rest of the log; then the own part, on all queries. If both were tuned together, the own part would hide what
+    the latent part does for new queries.
     """
     n = len(lists)
     if n < MIN_USABLE:
@@ -159,9 +159,9 @@ def _tried(lists: ClickedLists, blend: Blend, learned: Array) -> Tried:
 
 
 def gentlest(tried: list[Tried]) -> tuple[Blend, float]:
-    """Of the blends within one standard error of the best, the one that moves results least; none if even the
-    best gains no more than its error, or each loses at the top. Clicks do not show what a move costs: the engine had
-    its reasons."""
+    """The blend that moves results least, among those within one standard error of the best; none if the gain of the
+    best is not larger than its standard error, or if each of them loses at the top. This is cautious on purpose: clicks
+    do not show what it costs to move a result away from its engine's rank."""
     allowed = [t for t in tried if t.at_top >= 0]
     best = max(allowed, key=lambda t: t.gain, default=None)
     if best is None or best.gain <= best.error:

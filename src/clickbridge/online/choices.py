@@ -1,5 +1,5 @@
-"""The settings of `online:SPEC`, and what it chooses through hold_back: which pairs of a page teach, and how far to
-trust what was learned."""
+"""The settings of `online:SPEC`, and what it chooses on held-back clicks: which pairs of results on a page it learns
+from, and how much weight the learned parts get."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class OnlineChoices(PartsChoices):
 
 
 class Lessons:
-    """What a GRAPH has to teach, whatever pairs of a page do the teaching."""
+    """What there is to learn from a GRAPH, for any choice of the pairs of results to learn from."""
 
     def __init__(self, study: Study, inner: Fitted, how: OnlineSettings) -> None:
         graph, top = study.graph, how.list_length
@@ -145,7 +145,7 @@ class Lessons:
         return Rules(self.projection, self.rates, pairs, self._how.list_length, self._how.kappa)
 
     def state(self, pairs: str) -> State:
-        """All clicks of the GRAPH learned."""
+        """The state after learning all clicks of the GRAPH."""
         working = WorkingState(self.rules(pairs), State.empty(self.projection), _nothing_new)
         working.add_log(self.events, self.queries, users=self._how.per_user > 0)
         return working.state()
@@ -161,7 +161,7 @@ def _nothing_new(doc_ids: Sequence[str]) -> Array:
 def choose_blend(
     study: Study, held: HoldBack, rest: Study, inner: Fitted, parts: tuple[Choices, ...], how: OnlineSettings
 ) -> OnlineChoices:
-    """The pairs and the blend that serve held-back clicks best, everything learned from the rest; `inner` too."""
+    """The pairs and the blend that rank held-back clicks best. Everything, also `inner`, is learned from the rest."""
     lessons = Lessons(rest, inner, how)
     searches, top = "search" in inner.abilities, how.list_length
     found = lessons.found if searches else found_lists(study.graph, inner, top)
@@ -183,7 +183,7 @@ def choose_blend(
 
 
 def _parts(lessons: Lessons, pairs: str, events: Events) -> dict[float, tuple[Array, Array]]:
-    """(latent, own) of each held-back result, by shrink."""
+    """The parts (latent, own) of each held-back result, by shrink."""
     state, layout = lessons.state(pairs), lessons.projection.layout
     queries, top = lessons.queries[events.query], lessons.rules(pairs).list_length
     return {

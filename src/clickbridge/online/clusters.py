@@ -1,7 +1,7 @@
-"""Query clusters by soft k-means (Kim and Choi 2009, eq. 25 to 27), in chunks that fit the cache's neighbours.
+"""Query clusters by soft k-means (Kim and Choi 2009, eq. 25 to 27), in chunks that suit the processor's cache.
 
-A query is the mean of its list's z (the paper's sum over a constant, where lists are full). The paper's hardness
-beta = 1000 belongs to its N; here it is relative: beta = hardness / mean squared distance to the nearest centre.
+A query is the mean of its list's z; for full lists this is the paper's sum divided by a constant. The paper's hardness
+beta = 1000 fits its N. Here it is relative: beta = hardness / mean squared distance to the nearest centre.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEAST_GAIN = 1e-4
 
 
 def query_vectors(indptr: Array, pages: Array, z: Array, engine: Engine | None = None) -> Array:
-    """Eq. (25), divided by the number of pages: a row for each list that shows one."""
+    """Eq. (25), divided by the number of pages: one row for each list that has a page."""
     return list_means(indptr, pages, z, engine)
 
 
@@ -36,8 +36,8 @@ def soft_k_means(
     engine: Engine | None = None,
     relative: bool = True,
 ) -> tuple[Array, float]:
-    """(centres, beta), where `hardness` is beta itself unless it is `relative`. Stops when the free energy
-    -(1/beta) sum log sum exp(-beta d^2) falls no further."""
+    """Returns (centres, beta). `hardness` is beta itself, unless `relative` is set. It stops when the free energy
+    -(1/beta) sum log sum exp(-beta d^2) no longer falls."""
     n_clusters = min(n_clusters, len(points))
     rng = np.random.default_rng(seed)
     sample = points if len(points) <= SAMPLE else points[np.sort(rng.choice(len(points), SAMPLE, replace=False))]
@@ -56,7 +56,7 @@ def soft_k_means(
 
 
 def first_centres(points: Array, n: int, rng: np.random.Generator) -> tuple[Array, float]:
-    """k-means++: each next centre in proportion to its squared distance; and the mean of those distances."""
+    """k-means++: each next centre is drawn in proportion to its squared distance. Returns also the mean distance."""
     centres = np.empty((n, points.shape[1]), dtype=points.dtype)
     centres[0] = points[rng.integers(len(points))]
     far = _squared(points, centres[:1])[:, 0]
@@ -77,8 +77,8 @@ def _squared(points: Array, centres: Array) -> Array:
 
 
 def step(points: Array, centres: Array, beta: float, engine: Engine | None = None) -> tuple[Array, float]:
-    """One round of (26) and (27): new centres, and the free energy of the old ones. A cluster that nobody is
-    near keeps its centre."""
+    """One round of (26) and (27): the new centres, and the free energy of the old ones. A cluster without points keeps
+    its centre."""
     sums = np.zeros(centres.shape, dtype=np.float64)
     mass = np.zeros(len(centres))
     energy = 0.0

@@ -1,9 +1,9 @@
-"""The projection of Kim and Choi (2009), Section 3.1: from result lists to a latent space, K never built.
+"""The projection of Kim and Choi (2009), Section 3.1: from result lists to a latent space, without forming K.
 
-Pages that one list shows together are similar. The normalised K of eq. (11) has the eigenvalue 1 once for each
-connected component, so with many components its first R eigenvectors would do no more than name components.
-Each component therefore has a space of its own: one with at most R pages is decomposed whole, identity part
-and all; of a larger one the first R eigenvectors are found by block Lanczos over the implicit product.
+Pages that are shown together on one list are similar. The normalised K of eq. (11) has the eigenvalue 1 once for each
+connected component, so with many components its first R eigenvectors would only tell components apart. Each component
+therefore has a space of its own. A component with at most R pages is decomposed completely, including the identity
+part. For a larger one, the first R eigenvectors are computed by block Lanczos with the implicit product.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Lists:
-    """Result lists end to end: list k shows `pages[indptr[k]:indptr[k + 1]]`, each page once."""
+    """Result lists, one after the other: list k shows `pages[indptr[k]:indptr[k + 1]]`, each page once."""
 
     ragged: Ragged
     pages: Array
@@ -53,7 +53,7 @@ class Lists:
 
 @dataclass(frozen=True)
 class ListSpace:
-    """One component: its pages, eigenvalues (falling) and eigenvectors, a row per page."""
+    """One component: its pages, eigenvalues (largest first) and eigenvectors, one row per page."""
 
     pages: Array
     values: Array
@@ -63,7 +63,7 @@ class ListSpace:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Spaces of all components, and what folding in a new page needs."""
+    """The spaces of all components, and what is needed to fold in a new page."""
 
     spaces: list[ListSpace]
     norms: Array
@@ -94,7 +94,7 @@ def decompose(
     lists: Lists, rank: int, *, tolerance: float = 1e-3, seed: int = 0, engine: Engine | None = None,
     together: bool = False,
 ) -> Spectrum:  # fmt: skip
-    """The spaces of all components, each of at most `rank` dimensions; `together` they are one of so many."""
+    """The spaces of all components, each with at most `rank` dimensions; with `together`, one space for all."""
     scale, norms, degrees = scales(lists, engine)
     found = []
     for pages, part in _parts(lists):
@@ -107,8 +107,8 @@ def decompose(
 
 
 def joined(spaces: list[ListSpace], rank: int) -> ListSpace:
-    """The first `rank` eigenpairs of K as a whole (09, Table 1): K has a block for each component, so they are the
-    largest of all components'. Of equal ones, those of large components come first."""
+    """The first `rank` eigenpairs of the whole K (09, Table 1). K has one block per component, so these are the largest
+    eigenvalues over all components. If some are equal, those of larger components come first."""
     pages = np.concatenate([space.pages for space in spaces])
     values = np.concatenate([space.values for space in spaces])
     sizes = [len(space.pages) for space in spaces]
@@ -152,8 +152,8 @@ def _whole(lists: Lists, scale: Array, engine: Engine | None) -> tuple[Array, Ar
 def leading(
     lists: Lists, scale: Array, rank: int, *, tolerance: float = 1e-3, seed: int = 0, engine: Engine | None = None
 ) -> tuple[Array, Array, float]:
-    """The first `rank` eigenpairs and the largest ||K v - lambda v||: block Lanczos in float32, or all of them where
-    K is no larger than its basis."""
+    """The first `rank` eigenpairs and the largest ||K v - lambda v||, by block Lanczos in float32. If K is no larger
+    than the Lanczos basis, it is decomposed completely."""
     n = lists.n_pages
     if n < fewest_rows(rank):
         values, vectors = _whole(lists, scale, engine)

@@ -1,8 +1,7 @@
-"""One event of the learner, normalised and checked: a page to learn, a page to take out again, or all to forget.
+"""One event of the learner, normalised and checked: learn a page, undo a page, or forget all clicks.
 
-Whatever comes in becomes an entry before anything else is done with it, so what is written down can be learned, and
-what is refused was never written. An entry knows no more than learning needs: of a user a hash, and that only where
-users have weights of their own.
+Every input becomes an entry first. So everything that is written to disk can be learned, and nothing that was refused
+is written. An entry has only what learning needs. Of a user it has a hash, and only if users have weights of their own.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Entry:
         return query_key(self.query, self.query_id)
 
     def to_json(self, number: int) -> bytes:
-        """With its number; what has its default is left out."""
+        """The entry as JSON, with its number. Fields with their default value are left out."""
         values = {name: value for name in NAMES if (value := getattr(self, name)) != DEFAULTS.get(name)}
         return orjson.dumps({"n": number, **values})
 
@@ -61,7 +60,7 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 
 def from_json(text: bytes) -> tuple[int, Entry]:
-    """The entry and its number; ValueError where it is none."""
+    """The entry and its number; ValueError if the text is not an entry."""
     record = orjson.loads(text)
     if not isinstance(record, dict) or type(record.get("n")) is not int:
         raise ValueError("it has no number")
@@ -90,8 +89,8 @@ def page_entry(
     kind: str = PAGE,
     **more: Any,
 ) -> Entry:
-    """A page as it is learned: its query by the key that scores go by, ids as text and each once, the first `longest`
-    results, and of its user, where there is a `secret`, a hash. Refuses what is not a page, with the reason."""
+    """A page in the form in which it is learned: the key of its query, ids as text, each once, the first `longest`
+    results, and a hash of its user if there is a `secret`. Refuses what is not a page, and says why."""
     try:
         clean = clean_session(_record(page, known))
     except RecordError as error:
@@ -107,7 +106,7 @@ def page_entry(
     return Entry(
         kind=kind,
         query=clean.query,
-        # The text is the key; an id beside it would only be kept.
+        # The text is the key; an id next to it would be stored without need.
         query_id=None if clean.query else clean.query_id,
         results=results,
         clicks=tuple(doc_id for doc_id in clean.clicks if doc_id in there),
@@ -133,7 +132,7 @@ def _record(page: Any, known: KnownQueries) -> dict[str, Any]:
             record[name] = list(record[name])
     query = record["query"]
     if isinstance(query, str) and query:
-        # A query typed by hand may be the id of one without text; ids are compared as they are.
+        # What was typed may be the id of a query without text; ids are compared exactly.
         key = known.key_of(query)
         record["query"] = text_of_key(key)
         if key.startswith(OPAQUE):
@@ -150,7 +149,7 @@ def check_amount(amount: Any) -> float:
 
 
 def check_number(number: Any, last: int) -> int:
-    """The number of an event that came."""
+    """Checks the number of an event."""
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= last:
         raise InputError(f"there is no event {number!r}: they are numbered from 1 to {last}")
     return number

@@ -2,9 +2,10 @@
 
     9a3f00c1 {"n":41,"kind":"page","query":"ny pizza",…}
 
-What `write` returned from is on disk. If writing fails, the file is cut back to there before anything else is written,
-so a line that nobody was told of cannot stand before one that somebody was. A crash can leave the beginning of a line
-at the end of the file: it was never acknowledged and is cut off. A whole line with a wrong checksum is damage.
+When `write` returns, its events are on disk. If writing fails, the file is cut back to its last acknowledged line
+before anything else is written, so the file never has an unacknowledged line before an acknowledged one. A crash can
+leave an incomplete line at the end of the file. That line was never acknowledged, and is cut off. A complete line with
+a wrong checksum means that the file is damaged.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from clickbridge.online.entry import Entry, from_json
 
 
 class EntryFile:
-    """Read it through (`entries`) before the first `write`."""
+    """A file of events. Read it to the end with `entries` before the first `write`."""
 
     durable = True
 
@@ -31,7 +32,7 @@ class EntryFile:
         new = not path.exists()
         self._file = path.open("ab+", buffering=0)
         if new:
-            # The name must be on disk before a line is acknowledged.
+            # The name of the file must be on disk before a line is acknowledged.
             _sync_folder(path.parent)
         self._first = 0
         """The number of the first event in the file."""
@@ -47,7 +48,7 @@ class EntryFile:
     # --- reading ---------------------------------------------------------------------------------
 
     def entries(self) -> Iterator[tuple[int, Entry]]:
-        """All events with their numbers; what was being written when the process died is cut off."""
+        """All events with their numbers. A line that was incomplete when the process died is cut off."""
         with self.path.open("rb") as stream:
             for line in stream:
                 if not line.endswith(b"\n"):
@@ -94,7 +95,7 @@ class EntryFile:
     # --- writing ---------------------------------------------------------------------------------
 
     def write(self, entries: Sequence[tuple[int, Entry]]) -> None:
-        """All on disk with one fsync, or an error and none."""
+        """Writes all events to disk with one fsync. If that fails, none of them is written, and an error is raised."""
         if self._file.closed:
             raise ArtifactError(f"the journal of {self.path.parent} is closed: open it with `with`")
         if self._given_up:
@@ -119,12 +120,12 @@ class EntryFile:
         self._uncut = False
 
     def _cut(self) -> None:
-        """Back to the last line that was acknowledged."""
+        """Cuts the file back to the last acknowledged line."""
         os.ftruncate(self._file.fileno(), self._ends[-1])
         self._uncut = False
 
     def empty(self) -> None:
-        """Without its events, which a snapshot holds."""
+        """Removes all events, once a snapshot has them."""
         os.ftruncate(self._file.fileno(), 0)
         self._ends = array("q", [0])
         os.fsync(self._file.fileno())
@@ -144,7 +145,7 @@ def _line(body: bytes) -> bytes:
 
 
 def _body(text: bytes) -> bytes | None:
-    """What stands behind the checksum; None where it is not its own."""
+    """The text after the checksum; None if the checksum is wrong."""
     mark, _, body = text.partition(b" ")
     return body if mark == b"%08x" % zlib.crc32(body) else None
 

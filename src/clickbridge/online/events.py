@@ -1,7 +1,7 @@
-"""A GRAPH's clicks as events of one kind: a list of results, which of them were clicked, how often that happened.
+"""A GRAPH's clicks as events: a list of results, which of them were clicked, and how often that happened.
 
-Where the log has result pages, those are the events. A click without a page (a table of clicks) happens on the
-list that the inner model makes for its query, with the clicked document at the end where it is not on it.
+If the log has result pages, each is an event. A click without a page (from a table of clicks) becomes an event on the
+list that the inner model finds for its query. If the clicked document is not on that list, it is added at the end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOTHING = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Events:
-    """Event e showed `docs[indptr[e]:indptr[e + 1]]`, in that order; `amounts` is how often it happened."""
+    """Event e showed `docs[indptr[e]:indptr[e + 1]]`, in that order. `amounts` tells how often it happened."""
 
     ragged: Ragged
     docs: Array
@@ -47,12 +47,12 @@ class Events:
 
     @cached_property
     def ordering(self) -> Array:
-        """Events on which something was clicked, and something not: others order nothing."""
+        """Events with clicked and unclicked results. Only these say which result is better than another."""
         hits = self.ragged.sums(self.clicked > 0)
         return (hits > 0) & (hits < self.ragged.lengths)
 
     def with_clicks(self) -> Events:
-        """Only events that order something."""
+        """Only the events of `ordering`."""
         return self.take(self.ordering)
 
     def take(self, keep: Array) -> Events:
@@ -63,14 +63,14 @@ class Events:
         )
 
     def in_order(self, inner: Fitted, keys: Sequence[str]) -> Events:
-        """The same events, each in the order that the model gives its documents; `keys` are those of all queries."""
+        """The same events, with the results in the order of the model. `keys` are those of all queries."""
         asked = [Query(keys[number]) for number in self.query.tolist()]
         order = self.ragged.order(inner.scores(Candidates(asked, self.ragged, self.docs)))
         return replace(self, docs=self.docs[order], clicked=self.clicked[order])
 
 
 def events_of(graph: ClickGraph, found: Lists, top: int) -> Events:
-    """All that happened in a GRAPH: pages in the order of their time, then clicks without a page."""
+    """All events of a GRAPH: pages in the order of time, then clicks without a page."""
     alone = graph.clicks if graph.clicks is not None or graph.impressions is not None else graph.pairs
     return events_from(graph.impressions, alone, found, top)
 
@@ -78,7 +78,8 @@ def events_of(graph: ClickGraph, found: Lists, top: int) -> Events:
 def events_from(
     pages: Impressions | None, alone: Clicks | Pairs | None, found: Lists, top: int, reachable: bool = False
 ) -> Events:
-    """Clicks `alone` happen on the lists of `found`; with `reachable`, one that its list lacks is no click."""
+    """Clicks without a page, `alone`, become events on the lists of `found`. With `reachable`, clicks on documents that
+    are not on their list are left out."""
     parts = []
     if pages is not None:
         parts.append(_shown(pages, top))
@@ -121,7 +122,7 @@ def _clicked(alone: Clicks | Pairs, found: Lists, reachable: bool) -> Events:
 
 
 def _with_last(ragged: Ragged, docs: Array, hits: Array, doc: Array, lacking: Array) -> tuple[Ragged, Array, Array]:
-    """Lists with the clicked document at the end of those that lack it."""
+    """The lists, with the clicked document added at the end if it is missing."""
     out = Ragged.of_lengths(ragged.lengths + lacking)
     rows = np.ones(out.n_rows, dtype=bool)
     ends = out.indptr[1:][lacking] - 1
@@ -146,8 +147,8 @@ def _joined(parts: list[Events]) -> Events:
 
 
 def found_lists(graph: ClickGraph, inner: Fitted, top: int) -> Lists:
-    """The inner model's first documents, a list for every query of the GRAPH. Where it cannot search, the log's pages
-    are the lists, and where the log has none, what was clicked for a query, most clicked first."""
+    """The inner model's best documents: one list for every query of the GRAPH. If the model cannot search, the lists
+    are the pages of the log. If the log has no pages, they are each query's clicked documents, most clicks first."""
     if "search" in inner.abilities:
         found = [items for items, _ in inner.search_many([Query(key) for key in graph.query_keys], top)]
         return Lists(
@@ -169,7 +170,7 @@ def _clicked_lists(graph: ClickGraph, top: int) -> Lists:
 
 
 def distinct_lists(pages: Impressions | None, found: Lists, top: int) -> Lists:
-    """Every list once, however often it was shown: a popular query must not count as many."""
+    """Every list once, no matter how often it was shown, so that a popular query does not count many times."""
     shown = [] if pages is None else (pages.doc[a:b] for a, b in pairwise(pages.indptr))
     own = (found.pages[a:b] for a, b in pairwise(found.indptr))
     # As they came first: most pages are shown again and again in one order.
@@ -185,8 +186,8 @@ def distinct_lists(pages: Impressions | None, found: Lists, top: int) -> Lists:
 
 
 def query_lists(pages: Impressions | None, found: Lists, top: int) -> Lists:
-    """One list for each query (09, Section 4): the first that it was shown, or what the inner model finds for it. Two
-    queries with the same results are two lists."""
+    """One list for each query (09, Section 4): the first page shown for it, or what the inner model finds. Two queries
+    with the same results have two lists."""
     first: dict[int, Array] = {}
     if pages is not None:
         for query, (a, b) in zip(pages.query.tolist(), pairwise(pages.indptr), strict=True):
@@ -202,7 +203,7 @@ def query_lists(pages: Impressions | None, found: Lists, top: int) -> Lists:
 
 
 def query_hashes(keys: Sequence[str]) -> Array:
-    """64 bits that stand for each query."""
+    """A 64-bit hash of each query."""
     return np.array([query_hash(key) for key in keys], dtype=np.uint64)
 
 

@@ -2,8 +2,8 @@
 
     score(x | q) = log rate(incoming rank) + a latent(x | q) + b own(q, x)
 
-It answers and never changes. What events teach becomes another value: the `Learner` gives out values with newer
-states, and `updated` takes in a log at once.
+A fitted value never changes. Learning from events gives a new value: the `Learner` gives out values with newer states,
+and `updated` learns from a whole log at once.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class FittedOnline(FittedWrapper):
         )
 
     def with_state(self, state: State) -> Self:
-        """The same model with what a later state says. Cheap where no new pages came."""
+        """The same model with a later state. Cheap if there are no new pages."""
         out = self._with(state=state)
         if state.later is not self.state.later:
             out._number_pages()
@@ -116,8 +116,8 @@ class FittedOnline(FittedWrapper):
 
     @property
     def prior(self) -> Array:
-        """How often a rank is clicked, by the rank that the inner model gives: what a list's order says before
-        anything is learned."""
+        """How often each rank is clicked, where the rank is that of the inner model. This is the part of the score that
+        comes from the order of the list, before anything is learned."""
         return self.rates if self.choices.prior is None else self.choices.prior
 
     @property
@@ -145,7 +145,7 @@ class FittedOnline(FittedWrapper):
     # --- scores ----------------------------------------------------------------------------------
 
     def items(self, doc_ids: Sequence[str]) -> Array:
-        """Numbers of documents, those too that only pages showed."""
+        """Numbers of documents, including those that were only seen on result pages."""
         ids = as_ids(doc_ids)
         found = self.catalogue.items(ids)
         if self._beside:
@@ -164,16 +164,16 @@ class FittedOnline(FittedWrapper):
         return self._learned(query, items, self.inner.score_items(query, self._for_inner(items), incoming), user)
 
     def _score_mixed(self, query: Query, items: Array, documents: Sequence[Document | str], user: int = 0) -> Array:
-        """The inner model says what it can of new documents; what pages taught comes on top."""
+        """The inner model scores new documents if it can; then the part learned from pages is added."""
         return self._learned(query, items, self.inner._score_mixed(query, self._for_inner(items), documents), user)
 
     def score_for(self, user: int, query: str, documents: Sequence[Document | str]) -> Array:
-        """As `score_documents`, with what the own clicks of the user of this hash add (`per_user`)."""
+        """Like `score_documents`, with the weights of one user, given as a hash (`per_user`)."""
         items = self.items([d if isinstance(d, str) else d.doc_id for d in documents])
         return self._score_mixed(self.query(query), items, documents, user)
 
     def _learned(self, query: Query, items: Array, scores: Array, user: int) -> Array:
-        """The inner model's scores with what was learned."""
+        """The inner model's scores, with the learned part added."""
         given = np.asarray(scores, dtype=np.float64)
         indptr = np.array([0, len(items)])
         queries = np.array([query_hash(query.key)], dtype=np.uint64)
@@ -187,7 +187,7 @@ class FittedOnline(FittedWrapper):
     def _blended(
         self, indptr: Array, places: Array, items: Array, given: Array, queries: Array, user: int = 0
     ) -> Array:
-        """Scores of lists end to end; `places` puts them in the order of their `given` scores."""
+        """The scores of lists, one after the other. `places` sorts them by their `given` scores."""
         s, pages, latent = self.state, np.empty(len(items), dtype=np.int64), NO_LATENT
         listed_pages(places, items, self._numbers, self._beside_pages, pages)
         if self.blend.latent:
@@ -202,7 +202,7 @@ class FittedOnline(FittedWrapper):
         return out
 
     def rerank_for(self, user: str, query: str, doc_ids: Sequence[str]) -> Ranking:
-        """As `rerank`, with what this user's own clicks add (`per_user`)."""
+        """Like `rerank`, with the weights that this user's own clicks have taught (`per_user`)."""
         ids = as_ids(doc_ids)
         return order(ids, self._score(self.query(query), self.items(ids), user=self.secret.user(user)), self.title)
 
@@ -219,7 +219,7 @@ class FittedOnline(FittedWrapper):
         return self.search_many([query], k)[0]
 
     def search_many(self, queries: Sequence[Query], k: int, engine: Engine | None = None) -> list[Found]:
-        """What the inner model finds, re-ranked."""
+        """Re-ranks what the inner model finds."""
         if "search" not in self.abilities:
             raise NotSupported(f"{self.spec} re-ranks given lists; it cannot search the collection by itself")
         found = [items for items, _ in self.inner.search_many(queries, max(k, self.settings.list_length), engine)]
@@ -239,7 +239,7 @@ class FittedOnline(FittedWrapper):
     # --- learning --------------------------------------------------------------------------------
 
     def working(self) -> WorkingState:
-        """A place to add events to what is learned."""
+        """A working state, to which events can be added."""
         return WorkingState(self.rules, self.state, self._pages_of)
 
     def _pages_of(self, doc_ids: Sequence[str]) -> Array:
@@ -252,7 +252,8 @@ class FittedOnline(FittedWrapper):
         return page_entry(page, amount, known=self.queries, **how)
 
     def updated(self, change: Change, engine: Engine) -> Self:
-        """Documents go to the inner model, which clicks leave as it is; then the log's pages and clicks are learned."""
+        """Updates the documents of the inner model, which does not learn from these clicks. Then learns the log's pages
+        and clicks."""
         gone = frozenset(d for d, kept in zip(change.before.doc_ids, change.kept, strict=True) if not kept)
         later = replace(self.state.later, ids=tuple("" if d in gone else d for d in self.state.later.ids))
         fresh = np.full(len(change.after) - int(change.kept.sum()), -1, dtype=np.int64)
@@ -278,7 +279,7 @@ class FittedOnline(FittedWrapper):
         try:
             return (self.inner.updated(replace(change, clicks=Counter(), records=()), engine),)
         except NotSupported:
-            # A document that was only clicked on has no text: it says nothing to the inner model.
+            # A document known only from clicks has no text, so the inner model cannot use it.
             if any(d.fields or d.vectors for d in change.documents) or not change.kept.all():
                 raise
             return self.parts
@@ -291,13 +292,14 @@ class FittedOnline(FittedWrapper):
                 yield self._click(record, record.doc_id, float(record.clicks))
 
     def entries(self, page: Impression) -> list[Entry]:
-        """A page as events: one, or one for each click where nobody knows what was shown."""
+        """A page as events: one event, or one for each click if it is not known what was shown."""
         if page.results:
             return [self.entry(page)]
         return [self._click(page, doc_id, 1.0) for doc_id in page.clicks]
 
     def _click(self, record: Impression | PairCount, doc_id: str, amount: float) -> Entry:
-        """A click without a page: on the list that the inner model makes, at its end where it is not on it."""
+        """A click without a page becomes an event on the list that the inner model finds. If the clicked document is
+        not on that list, it is added at the end."""
         found: list[str] = []
         if "search" in self.inner.abilities:
             items, _ = self.inner.search(Query(query_key(record.query, record.query_id)), self.settings.list_length)
@@ -308,7 +310,7 @@ class FittedOnline(FittedWrapper):
 
 
 def best_of(items: Array, scores: Array, k: int) -> Found:
-    """The k items of the highest scores, best first; those without one are left out."""
+    """The k items with the highest scores, best first. Items without a score are left out."""
     places = np.argsort(-scores, kind="stable")[:k]
     places = places[scores[places] > -np.inf]
     return items[places], scores[places]

@@ -1,4 +1,4 @@
-"""A person taken out of what an online learner keeps: their events in the journal, and their own weights."""
+"""Removes a person from an online learner: their events in the journal, and their own weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clickbridge.wording import agree, count_of
 
 @dataclass(frozen=True)
 class ForgottenEvents:
-    """What was taken out; `left` is what is found of the person afterwards."""
+    """What was removed. `left` counts what is still found of the person afterwards."""
 
     events: int
     weights: int
@@ -20,7 +20,7 @@ class ForgottenEvents:
 
     @property
     def line(self) -> str:
-        """The proof, and what it cannot cover."""
+        """One line that says what was removed, and what could not be."""
         return (
             f"forgotten: {count_of(self.events, 'event')} of the journal undone, "
             f"{count_of(self.weights, 'own weight')} removed, the journal compacted; checked: "
@@ -30,8 +30,8 @@ class ForgottenEvents:
 
 
 def forget_user(journal: Journal, user: str) -> ForgottenEvents:
-    """Undoes the user's events that the journal still has, drops their own weights and compacts, so that no line of
-    theirs is on disk. The journal is open; events of others wait."""
+    """Undoes the user's events that the journal still has, removes their weights and compacts the journal, so that none
+    of their events is left on disk. The journal must be open. Events of other users wait meanwhile."""
     learner = journal.learner
     fitted = learner.fitted
     if not fitted.settings.per_user:

@@ -1,7 +1,7 @@
-"""Was it worth it? Ranks of clicked results before and after, by the group of the rank they had (09, Section 4.1).
+"""Ranks of clicked results before and after learning, grouped by the rank they had before (09, Section 4.1).
 
-A group is chosen by the old rank, so even a random order "improves" the bad ones and spoils the good ones: its
-expected figures are shown next to it.
+The groups are formed by the old rank, so even a random order "improves" results with a bad rank and worsens those with
+a good one. The expected figures of a random order are therefore shown next to the measured ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ GROUPS = ((1, 5), (6, 20), (6, 10), (11, 20))
 
 
 class GroupRow(NamedTuple):
-    """Figures of one group; better and worse are shares of its clicks."""
+    """The figures of one group. Better and worse are shares of its clicks."""
 
     group: str
     clicks: int
@@ -40,7 +40,7 @@ def moves(before: Sequence[str], after: Sequence[str], clicks: Iterable[str]) ->
 
 
 def rank_groups(found: Sequence[Move], groups: Sequence[tuple[int, int]] = GROUPS) -> list[GroupRow]:
-    """All clicks, then each group that has any."""
+    """One row for all clicks, then one for each group with clicks."""
     rows: list[GroupRow] = []
     for low, high in ((1, max((m.before for m in found), default=1)), *groups):
         here = np.array([m for m in found if low <= m.before <= high], dtype=float)

@@ -1,5 +1,5 @@
-"""Team-draft interleaving (Radlinski, Kurup and Joachims 2008): two rankings on one page, and whose results are
-clicked more. It compares rankings by what users do, without judgments and without a split of the users."""
+"""Team-draft interleaving (Radlinski, Kurup and Joachims 2008): two rankings are mixed on one page, and the one whose
+results are clicked more wins. It compares rankings by what users do, without judgments and without splitting users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Ranker = Callable[[ResultList], Sequence[str]]
 
 
 class Verdict(NamedTuple):
-    """Pages that each side won, and the rest."""
+    """The number of pages that each side won, and of undecided pages."""
 
     first: int
     second: int
@@ -24,14 +24,14 @@ class Verdict(NamedTuple):
 
     @property
     def preference(self) -> float:
-        """Share of the decided pages that went to the first; one half where none was decided."""
+        """The share of decided pages that the first ranking won; one half if none was decided."""
         decided = self.first + self.second
         return self.first / decided if decided else 0.5
 
 
 def team_draft(first: Sequence[str], second: Sequence[str], rng: np.random.Generator) -> tuple[list[str], list[int]]:
-    """The page and the team (0 or 1) of each result. In turns, a coin deciding who begins each, either side adds
-    its best result that is not there yet."""
+    """The page, and the team (0 or 1) of each result. In each round both sides add their best result that is not on the
+    page yet; a coin decides which side goes first."""
     page: list[str] = []
     teams: list[int] = []
     there: set[str] = set()
@@ -51,7 +51,7 @@ def team_draft(first: Sequence[str], second: Sequence[str], rng: np.random.Gener
 def compare(
     lists: Sequence[ResultList], first: Ranker, second: Ranker, n_pages: int, rng: np.random.Generator
 ) -> Verdict:
-    """Simulated users on interleaved pages of graded lists (labels 0, 1, 2)."""
+    """Compares two rankings with simulated users on interleaved pages of graded lists (labels 0, 1, 2)."""
     wins = [0, 0]
     for number in rng.integers(len(lists), size=n_pages):
         graded = lists[int(number)]

@@ -4,8 +4,9 @@
     STATE/events.jsonl  one event per line, with its number and checksum, on disk before it is learned
     STATE/lock          held by the one process that writes
 
-Opening reads the snapshot and learns the events after it, which gives the state bit for bit. `compact` writes a
-new snapshot, then empties the journal; killed in between, the events that the snapshot holds are passed over.
+Opening reads the snapshot and learns the later events, which gives exactly the same state, to the last bit. `compact`
+writes a new snapshot, then empties the journal. If the process is killed in between, the events that are already in
+the snapshot are skipped.
 """
 
 from __future__ import annotations
@@ -36,8 +37,16 @@ KIND = "online-state"
 class Journal:
     """Keeps what an online model learns on disk: `with Journal("state/", model) as journal: journal.learn(page)`.
 
-    The model's own state is replaced by the journal's; a new journal starts from the model's. While it is open, the
-    model's own events go through it, too. Opened again, it replays every event that was acknowledged.
+    A new journal starts from the state of the model. When an existing journal is opened, its state replaces that of the
+    model, and every acknowledged event is learned again. While the journal is open, `model.learn` and the like write to
+    it, too.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder of the journal. It is created if it does not exist. Only one process may have it open.
+    model : Online
+        The fitted online model.
 
     Examples
     --------
@@ -135,22 +144,23 @@ class Journal:
 
     @property
     def learner(self) -> Learner:
-        """The learner behind the journal, while it is open."""
+        """The learner of the open journal."""
         if self._learner is None:
             raise ArtifactError(f"the journal of {self.folder} is closed: open it with `with`")
         return self._learner
 
     def learn(self, page: Page, amount: float = 1.0) -> int:
-        """Writes a page to disk, then learns it; returns the event's number, by which it can be undone. Any number of
-        threads may call it at once: their events share an fsync."""
+        """Writes a result page to disk, then learns from it. Returns the event's number, which `undo` takes.
+
+        Any number of threads may call this at once. Their events are written with one fsync."""
         return self.learner.learn(page, amount)
 
     def learn_many(self, pages: Iterable[Page]) -> list[int]:
-        """Learns several pages with one fsync, all or none."""
+        """Learns several pages, with one fsync. If one of them is refused, none is learned."""
         return self.learner.learn_many(pages)
 
     def undo(self, number: int) -> int:
-        """Takes an event out again. The undo is an event of its own."""
+        """Undoes an event. The undo is an event, too; its number is returned."""
         return self.learner.undo(number)
 
     def kept(self) -> Iterator[tuple[int, Entry]]:
@@ -174,7 +184,7 @@ class Journal:
 
 
 def _rules(fitted: FittedOnline) -> dict[str, Any]:
-    """What else the same events must meet to give the same state."""
+    """The settings that must be the same for the same events to give the same state."""
     rules = fitted.rules
     return {
         "kappa": rules.kappa,

@@ -1,10 +1,10 @@
-"""The learner: the one owner of what is learned and of the numbers of events.
+"""The learner: the only owner of the learned state and of the numbers of events.
 
-Any number of threads may bring events and ask for the model. One of them writes at a time: it takes all events that
-wait, plans them (an event that cannot be learned is refused here, alone), has them written down in one go, and only
-then adds them up and lets their callers go. If they cannot be written down, none of them happened: their numbers are
-free again, and every caller is told why. Readers get a published value: it is copied when somebody asks and something
-was learned since, and never changes afterwards.
+Any number of threads may send events and read the model. One thread writes at a time. It takes all waiting events,
+plans them (an event that cannot be learned is refused here, without affecting the others), writes them to the store in
+one go, and only then learns them and lets their callers continue. If they cannot be written, none of them counts: their
+numbers are free again, and every caller gets the error. Readers get a published value that never changes. A new one is
+made when someone reads and something was learned since the last one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_UNDONE = 100_000
 
 
 class _Request:
-    """Events that one caller brings, and what became of them. A number instead of an event: undo that one."""
+    """The events of one caller, and their outcome. A number instead of an event means: undo that event."""
 
     def __init__(self, entries: Sequence[Entry | int]) -> None:
         self.entries = entries
@@ -44,8 +44,15 @@ class _Request:
 class Learner:
     """Learns from one result page after the other: `learner = Learner(model.fitted)`, `learner.learn(page)`.
 
-    `fitted` is the model with everything learned up to now. Any number of threads may learn and read. `Journal` gives
-    one that keeps its events on disk.
+    `fitted` is the model with everything learned so far. Any number of threads may learn and read at once. A `Learner`
+    keeps its events in memory only; `Journal` writes them to disk.
+
+    Parameters
+    ----------
+    fitted : FittedOnline
+        The fitted value of an `Online` model to start from.
+    store : Store, optional
+        Where events are written before they are learned. By default the last ones are kept in memory.
 
     Examples
     --------
@@ -60,7 +67,7 @@ class Learner:
     def __init__(self, fitted: FittedOnline, store: Store | None = None) -> None:
         self._store: Store = Recent() if store is None else store
         self._lock = threading.Lock()
-        """Held for moments: over what follows, and over the sums while they change or are copied."""
+        """Held briefly: for the attributes below, and for the sums while they change or are copied."""
         self._turns = threading.Condition(self._lock)
         self._waiting: list[_Request] = []
         self._writer: int | None = None
@@ -72,14 +79,14 @@ class Learner:
         self._undone: set[int] = set()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy has what was learned; where events are written down stays here."""
+        """A copy has what was learned, but not the store of events."""
         return Learner, (self.fitted,)
 
     # --- reading ---------------------------------------------------------------------------------
 
     @property
     def fitted(self) -> FittedOnline:
-        """The model with everything learned up to now."""
+        """The model with everything learned so far."""
         if not self._changed:
             return self._published
         with self._lock:
@@ -90,48 +97,51 @@ class Learner:
 
     @property
     def events(self) -> int:
-        """How many events were learned, which is also the number of the last one."""
+        """The number of events learned so far, which is also the number of the last event."""
         return self._working.events
 
     @property
     def durable(self) -> bool:
-        """Whether events are kept on disk."""
+        """Whether events are written to disk."""
         return self._store.durable
 
     # --- events ----------------------------------------------------------------------------------
 
     def learn(self, page: Page, amount: float = 1.0) -> int:
-        """Takes in one result page with its clicks; returns the event's number."""
+        """Learns from one result page and its clicks. Returns the event's number, which `undo` takes.
+
+        The page is an `Impression`, or a dict with the same keys. `amount` is how often it counts."""
         return self._bring([self._published.entry(page, amount)])[0]
 
     def learn_many(self, pages: Iterable[Page]) -> list[int]:
-        """Takes in several pages, all or none."""
+        """Learns from several pages. If one of them is refused, none is learned."""
         return self._bring([self._published.entry(page) for page in pages])
 
     def take(self, entries: Sequence[Entry]) -> list[int]:
-        """Takes in events that `FittedOnline.entries` made, in this or another process; all or none."""
+        """Learns events made by `FittedOnline.entries`, in this or another process. If one is refused, none is
+        learned."""
         return self._bring(entries)
 
     def undo(self, number: int) -> int:
-        """Takes out what is left of an event. The undo is an event of its own."""
+        """Undoes an event: subtracts what is left of it. The undo is an event, too; its number is returned."""
         if isinstance(number, bool) or not isinstance(number, int):
             raise _cannot_undo(number)
         return self._bring([number])[0]
 
     def unlearn(self, page: Page, number: int | None = None, amount: float = 1.0) -> int:
-        """Takes out a page that you give again, whether or not its event is still kept. With decay (`kappa` below 1)
-        the number says how much of it is left."""
+        """Undoes a page that you pass again, even if its event is no longer kept. With decay (`kappa` below 1), give
+        the number of its event, too: it tells how much of the event is left."""
         return self._bring([self._taken_out(page, number, amount)])[0]
 
     def undo_click(self, page: Page, doc_id: str, number: int | None = None) -> int:
-        """Takes one click of a page back, as if the page had come without it."""
+        """Undoes one click of a page, as if the page had never had it."""
         kept = None if number is None else self._store.entry(number)
         out = self._taken_out(page, number, 1.0 if kept is None else kept.amount)
         rest = tuple(d for d in out.clicks if d != doc_id)
         return self._bring([out, replace(out, kind=PAGE, clicks=rest, of=None)])[-1]
 
     def forget_clicks(self) -> int:
-        """Forgets every click. Projection and blend stay, and events are numbered on."""
+        """Forgets every click. Projection and blend stay, and the numbers of events continue."""
         return self._bring([Entry(kind=FORGET)])[0]
 
     def _taken_out(self, page: Page, number: int | None, amount: float) -> Entry:
@@ -144,7 +154,7 @@ class Learner:
         return self._published.entry(page, amount, kind=UNDO, of=number, since=since)
 
     def _bring(self, entries: Sequence[Entry | int]) -> list[int]:
-        """Returns when the events are written down and learned: their numbers."""
+        """Waits until the events are written and learned. Returns their numbers."""
         if not entries:
             return []
         request = _Request(entries)
@@ -167,7 +177,7 @@ class Learner:
     # --- writing: one thread at a time -----------------------------------------------------------
 
     def _take_turn(self, request: _Request | None = None) -> bool:
-        """Waits until it is this thread's turn to write; False where another thread has taken its request along."""
+        """Waits until this thread may write; False if another thread has written its request already."""
         me = threading.get_ident()
         with self._lock:
             if request is not None:
@@ -185,7 +195,7 @@ class Learner:
             self._turns.notify_all()
 
     def _write(self) -> None:
-        """All events that wait."""
+        """Writes and learns all waiting events."""
         with self._lock:
             requests, self._waiting = self._waiting, []
         try:
@@ -206,7 +216,7 @@ class Learner:
             for request, own in planned:
                 request.numbers = [step.number for step in own]
         except BaseException:
-            # Interrupted, in the worst case between writing down and adding up.
+            # Interrupted, in the worst case after the events were written and before they were learned.
             self._store.give_up()
             for request in requests:
                 if not request.done:
@@ -214,7 +224,7 @@ class Learner:
             raise
 
     def _planned(self, requests: Sequence[_Request]) -> list[tuple[_Request, list[Step]]]:
-        """What can be learned, with its numbers; the rest is refused here, each by itself."""
+        """The events that can be learned, with their numbers. Each of the others is refused on its own."""
         out: list[tuple[_Request, list[Step]]] = []
         plan, undone = Steps(self._working), set[int]()
         for request in requests:
@@ -228,7 +238,7 @@ class Learner:
         return out
 
     def _resolved(self, entry: Entry | int, undone: set[int]) -> Entry:
-        """An undo with the page that it takes out."""
+        """An undo, with the page that it undoes."""
         number = entry.of if isinstance(entry, Entry) else entry
         if number is None:
             assert isinstance(entry, Entry)
@@ -255,7 +265,7 @@ class Learner:
 
     @contextmanager
     def paused(self) -> Iterator[FittedOnline]:
-        """A context in which new events wait; it gives the model as it is."""
+        """A context manager during which new events wait. It gives the current model."""
         inner = self._writer == threading.get_ident()
         try:
             self._take_turn()
@@ -273,7 +283,7 @@ class Learner:
         return True
 
     def drop_user(self, user: int) -> int:
-        """Removes the weights of one user, given as a hash; returns how many there were."""
+        """Removes the weights of one user, given as a hash. Returns how many there were."""
         with self.paused(), self._lock:
             mine = [key for key in self._working.users if key[0] == user]
             for key in mine:
@@ -290,7 +300,7 @@ class Learner:
             self._start(fitted)
 
     def replay(self, number: int, entry: Entry) -> None:
-        """Learns an event that was written down before; one that the state already holds is skipped."""
+        """Learns an event that was written before. An event that the state already contains is skipped."""
         if number > self.events:
             self._add(Steps(self._working).step(entry))
             self._changed = True
@@ -303,7 +313,7 @@ def _cannot_undo(number: Any) -> InputError:
 
 
 def _again(error: Exception) -> Exception:
-    """An error of its own for each caller: a traceback belongs to one thread."""
+    """A separate error object for each caller, since a traceback belongs to one thread."""
     try:
         out = copy.copy(error)
     except Exception:

@@ -1,8 +1,8 @@
 """`online:SPEC`: re-ranks the lists of an engine or a model, and learns from every click (Kim and Choi 2009).
 
-`fit` makes the projection and the clusters and learns the log's clicks; afterwards an event costs O(R) for each pair
-and cluster, in any order, and can be taken back. What is learned is added to the incoming rank (`blend`), so
-with no clicks the incoming order comes out.
+`fit` computes the projection and the clusters and learns the log's clicks. After that, an event costs O(R) for each
+pair and cluster; events can come in any order and can be undone. What is learned is added to the score of the incoming
+rank (`blend`), so without clicks the incoming order stays.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _CREATING = threading.Lock()
 class Online(Wrapper):
     """Re-ranks the lists of a model, or of your own engine, and learns from every click at once: `Online([BM25()])`.
 
-    `learn(page)` takes in a result page with its clicks, `undo` takes it back. A click spreads to documents that stand
-    on the same result pages. From its first event on the model has a `Learner`, and `fitted` is what that learner
-    published last.
+    `learn(page)` learns from a result page and its clicks, and returns a number; `undo(number)` undoes it. A click also
+    changes the scores of documents that appear on the same result pages as the clicked one. After the first event,
+    `fitted` is the current value of the model's `Learner`.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Online(Wrapper):
         )
 
     def _secret(self, study: Study) -> Secret:
-        """Goes along only where users have weights of their own."""
+        """The secret for hashing users. It is kept only if users have weights of their own."""
         if not self.settings.per_user:
             return Secret()
         if study.graph.secret is None:
@@ -107,7 +107,7 @@ class Online(Wrapper):
 
     @property
     def fitted(self) -> FittedOnline:
-        """What was learned up to now."""
+        """The model with everything learned so far."""
         source: FittedOnline | Learner | None = self.__dict__.get("_source")
         if source is None:
             raise self._not_fitted()
@@ -139,8 +139,8 @@ class Online(Wrapper):
         engine: Engine | None = None,
         applied: Sequence[str] = (),
     ) -> Self:
-        """Learns the log's pages and clicks; documents go to the inner model, which clicks leave as it is. Events that
-        come in the meantime wait."""
+        """Learns the log's pages and clicks, and adds documents to the inner model, which does not learn from these
+        clicks. New events wait until the update is done. The parameters are those of `Model.update`."""
         self._refuse_with_journal()
         source = self.__dict__.get("_source")
         with source.paused() if isinstance(source, Learner) else nullcontext():
@@ -148,7 +148,7 @@ class Online(Wrapper):
 
     @property
     def journaled(self) -> bool:
-        """Whether a journal keeps the events that come now."""
+        """Whether a journal is open that writes new events to disk."""
         source = self.__dict__.get("_source")
         return isinstance(source, Learner) and source.durable
 
@@ -157,7 +157,7 @@ class Online(Wrapper):
             raise ArtifactError("the model's journal is open: close it before the model is fitted or updated")
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy has what was learned; the learner, with its journal, stays here."""
+        """A copy has what was learned, but not the learner and its journal."""
         state = dict(self.__dict__)
         if "_source" in state:
             state["_source"] = self.fitted
@@ -167,7 +167,7 @@ class Online(Wrapper):
 
     @property
     def learner(self) -> Learner:
-        """The one writer of what is learned, made with the first event."""
+        """The learner that takes events, created at first use."""
         with _CREATING:
             source = self.__dict__.get("_source")
             if not isinstance(source, Learner):
@@ -180,7 +180,7 @@ class Online(Wrapper):
         return super().__getattr__(name)
 
     def adopt(self, learner: Learner | FittedOnline) -> None:
-        """Takes over a learner that someone else keeps (a journal), or gives it up for a value."""
+        """Uses the learner of a journal, or goes back to a fitted value without a learner."""
         with _CREATING:
             self.__dict__["_source"] = learner
 
@@ -189,8 +189,10 @@ class Online(Wrapper):
     @overload
     def learn(self, page: Page, amount: float = 1.0) -> int: ...
     def learn(self, page: Study | Page, amount: OnlineChoices | float = 1.0) -> FittedOnline | int:
-        """Takes in one result page with its clicks; returns the event's number. (With a study and choices: what every
-        model's `fit` calls.)"""
+        """Learns from one result page and its clicks. Returns the event's number, which `undo` takes.
+
+        The page is an `Impression`, or a dict with the same keys. `amount` is how often it counts. (`fit` calls this
+        method, too, with a study and choices.)"""
         if isinstance(page, Study):
             assert isinstance(amount, OnlineChoices)
             return self._learn_log(page, amount)
@@ -198,19 +200,19 @@ class Online(Wrapper):
         return self.learner.learn(page, amount)
 
     def learn_many(self, pages: Iterable[Page]) -> list[int]:
-        """Takes in several pages, all or none."""
+        """Learns from several pages. If one of them is refused, none is learned."""
         return self.learner.learn_many(pages)
 
     def undo(self, number: int) -> int:
-        """Takes out one of the last events."""
+        """Undoes one of the last events."""
         return self.learner.undo(number)
 
     def unlearn(self, page: Page, number: int | None = None, amount: float = 1.0) -> int:
-        """Takes a page out again. With decay (`kappa` below 1) the number of its event is needed."""
+        """Undoes a page that you pass again. With decay (`kappa` below 1), give the number of its event, too."""
         return self.learner.unlearn(page, number, amount)
 
     def undo_click(self, page: Page, doc_id: str, number: int | None = None) -> int:
-        """Takes one click of a page back; its other clicks stay."""
+        """Undoes one click of a page; its other clicks stay."""
         return self.learner.undo_click(page, doc_id, number)
 
     def forget_clicks(self) -> int:
@@ -218,5 +220,5 @@ class Online(Wrapper):
         return self.learner.forget_clicks()
 
     def rerank_for(self, user: str, query: str, doc_ids: Sequence[str]) -> Ranking:
-        """As `rerank`, with what this user's own clicks add (`per_user`)."""
+        """Like `rerank`, with the weights that this user's own clicks have taught (setting `per_user`)."""
         return self.fitted.rerank_for(user, query, doc_ids)

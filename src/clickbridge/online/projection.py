@@ -1,7 +1,7 @@
-"""What `fit` leaves and clicks do not change: every page's z, its image z~ = U z, and the query clusters.
+"""The result of `fit` that clicks do not change: every page's z, its image z~ = U z, and the query clusters.
 
-Pages that come later are folded in by their first list (Nystrom): z(x) = Lambda^-1 sum_j K(x, j) z_j. They are
-part of the state, not of the projection.
+Later pages are folded in by their first list (Nystrom): z(x) = Lambda^-1 sum_j K(x, j) z_j. They are part of the state,
+not of the projection.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from clickbridge.online.weights import click_to_weight, latent
 
 Array = np.ndarray[Any, Any]
 LEAST_EIGENVALUE = 1e-3
-"""Directions with less are noise to a page folded in: 1 / lambda would blow them up."""
+"""Eigenvalues below this are treated as noise when a page is folded in: 1 / lambda would be too large."""
 
 
 @stored
@@ -45,7 +45,7 @@ class Shape:
     together: bool = field(default=False, repr=False)
     """One space for all components."""
     absolute: bool = field(default=False, repr=False)
-    """Hardness as it is, queries as sums, clusters in every space."""
+    """As in the paper: absolute hardness, queries as sums, clusters in every space."""
 
 
 @stored
@@ -53,7 +53,7 @@ class Shape:
 class Projection:
     layout: Layout
     spaces: Mapping[str, Array]
-    """Of each component: its size, eigenvalues and summed z, end to end; of each page: norm and degree."""
+    """For each component its size, eigenvalues and summed z, one after the other; for each page its norm and degree."""
     shape: Shape
     residual: float
 
@@ -67,7 +67,7 @@ class Projection:
 
     @cached_property
     def id(self) -> str:
-        """Stands for all of it: a state that another projection made is known by it."""
+        """A hash of the whole projection. It shows whether a state belongs to this projection."""
         digest = hashlib.sha256(repr(self.shape).encode())
         for values in (*(getattr(self.layout, name) for name in _LAYOUT), *self.spaces.values()):
             digest.update(np.ascontiguousarray(values).data)
@@ -81,12 +81,12 @@ class Projection:
 
     @cached_property
     def _ends(self) -> Array:
-        """Where each component's eigenvalues begin, and the last one's end."""
+        """The offsets of each component's eigenvalues, and the end of the last one's."""
         return np.concatenate([[0], np.cumsum(self.layout.dims)])
 
     def fold_in(self, listed: Array) -> tuple[int, Array, Array] | None:
-        """(component, z, z~) of a new page from the pages of one list that the projection knows; None where it knows
-        none. It follows from the list alone: not from what was learned, nor from pages folded in before."""
+        """(component, z, z~) of a new page, from the known pages of one list; None if no page of the list is known. It
+        depends only on the list, not on what was learned or on pages folded in before."""
         layout = self.layout
         known = listed[(listed >= 0) & (listed < self.n_pages)]
         known = known[layout.component[known] >= 0]
@@ -125,7 +125,7 @@ _SPACES = ("sizes", "values", "w", "norms", "degrees")
 
 
 def _check(layout: Layout, spaces: Mapping[str, Array]) -> None:
-    """Compiled loops do not look where they read: whatever a file says must lie within its arrays."""
+    """Checks that all indexes lie within their arrays, since compiled loops do not check bounds."""
     dims, clusters, n = layout.dims, layout.n_clusters, len(layout.component)
     placed = layout.component >= 0
     sound = [
@@ -172,7 +172,7 @@ def project(lists: Lists, shape: Shape, engine: Engine | None = None) -> Project
 
 
 def _clusters(space: ListSpace, z: Array, lists: Lists, shape: Shape, engine: Engine | None) -> tuple[Array, float]:
-    """Centres of a component's queries. A component that was decomposed whole tells its pages apart without."""
+    """The cluster centres of a component's queries. A component that was decomposed completely needs no clusters."""
     if shape.n_clusters == 1 or (len(space.pages) <= shape.rank and not shape.absolute):
         return np.zeros((1, z.shape[1]), dtype=np.float32), 1.0
     local = np.full(lists.n_pages, -1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A search page in use: simulated users search, see what the learner ranks at that moment, click, and it learns."""
+"""Simulates a search page in use: users search, see the learner's current ranking and click; the learner learns."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Point(NamedTuple):
 def learning_curve(
     model: Online, lists: Sequence[ResultList], checkpoints: Sequence[int], rng: np.random.Generator
 ) -> list[Point]:
-    """nDCG@10 of the learner's order after so many searches. Lists are in the engine's order, labels are grades
-    0, 1, 2. The learner starts without a click."""
+    """nDCG@10 of the learner's order after given numbers of searches. The lists are in the engine's order; labels are
+    grades 0, 1, 2. The learner starts without clicks."""
     model.forget_clicks()
     out, clicks, done = [], 0, 0
     for checkpoint in checkpoints:
@@ -49,5 +49,5 @@ def quality(model: Online, lists: Sequence[ResultList]) -> float:
 
 
 def against_the_engine(model: Online, lists: Sequence[ResultList], n_pages: int, rng: np.random.Generator) -> Verdict:
-    """Interleaved pages: the learner's order first, the incoming order second."""
+    """Compares the learner's order (first) with the incoming order (second) on interleaved pages."""
     return compare(lists, lambda r: model.rerank(r.query, r.results).doc_ids, lambda r: r.results, n_pages, rng)

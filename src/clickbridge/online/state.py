@@ -1,7 +1,7 @@
-"""What clicks taught, as a value: weights and evidence of every cluster, what each query taught by itself, and the
-pages that came after the projection was made.
+"""What was learned from clicks, as a value: the weights and evidence of every cluster, what each query's own clicks
+taught, and the pages that were first seen after the projection was computed.
 
-A state never changes; `WorkingState` (working.py) is where events are added up, and gives out states.
+A state never changes. `WorkingState` (working.py) adds up events and gives out states.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Users = Mapping[tuple[int, int], Array]
 
 @dataclass(frozen=True, eq=False)
 class LaterPages:
-    """Pages that the projection does not know, in the order of their coming. They are numbered behind its own; one
-    without a place has component -1, one whose document was removed has no id."""
+    """Pages that the projection does not know, in the order in which they were first seen. Their numbers follow those
+    of the projection. A page that could not be folded in has component -1; one whose document was removed has no id."""
 
     ids: tuple[str, ...] = ()
     component: Array = field(default_factory=lambda: Layout._field_defaults["later_component"])
@@ -44,7 +44,7 @@ class LaterPages:
         return len(self.ids)
 
     def behind(self, layout: Layout) -> Layout:
-        """The layout of a projection with these pages behind its own."""
+        """The layout of a projection with these pages added at the end."""
         return layout._replace(
             later_component=self.component, later_start=self.start, later_z=self.z, later_z_tilde=self.z_tilde
         )
@@ -53,7 +53,7 @@ class LaterPages:
 @stored
 @dataclass(frozen=True, eq=False)
 class State:
-    """Numbers are to be read times `scale`: with decay, what was learned fades by one factor for all."""
+    """The learned numbers. Multiply them by `scale` to read them: with decay, all of them fade by the same factor."""
 
     weights: Array
     evidence: Array
@@ -77,13 +77,13 @@ class State:
 
     @classmethod
     def of(cls, weights: Array, evidence: Array, keys: Array, values: Array, **more: Any) -> State:
-        """From arrays that nobody else will write to."""
+        """Makes a state from arrays that are not written to any more."""
         return cls(read_only(weights), read_only(evidence), read_only(keys), read_only(values), **more)
 
     # --- what it says ----------------------------------------------------------------------------
 
     def latent(self, layout: Layout, indptr: Array, pages: Array, top: int, shrink: float) -> Array:
-        """The latent part of each result of lists end to end."""
+        """The latent part of the score for each result of many lists, one after the other."""
         out = np.zeros(len(pages))
         if len(layout.dims):
             latent_scores(indptr, pages, top, layout, self.weights, self.evidence, self.scale, shrink, out)
@@ -96,7 +96,7 @@ class State:
         return out
 
     def of_user(self, layout: Layout, user: int, pages: Array, shrink: float) -> Array:
-        """What this user's own clicks say."""
+        """The part of the score learned from this user's own clicks."""
         out = np.zeros(len(pages))
         for c, members in by_component(layout, pages):
             own = self.users.get((user, c))
@@ -108,7 +108,7 @@ class State:
     # --- files -----------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, Array]:
-        """All of it but ids as plain arrays: the same events in the same order give the same bits."""
+        """Everything except ids as plain arrays. The same events in the same order give the same bits."""
         keys, values = packed(self.keys, self.values)
         there = sorted(self.users)
         rows = [self.users[key] for key in there]
@@ -129,7 +129,7 @@ class State:
         }
 
     def digest(self) -> str:
-        """SHA-256 of it all."""
+        """The SHA-256 checksum of the whole state."""
         out = hashlib.sha256("\n".join(self.later.ids).encode("utf8", "surrogatepass"))
         for name, values in self.arrays().items():
             out.update(f"{name} {values.dtype} {values.shape}".encode())
@@ -157,7 +157,7 @@ class State:
         return cls.of(a["weights"], a["evidence"], *table, **more)
 
     def check(self, projection: Projection) -> None:
-        """Compiled loops do not look where they read: a state must fit its projection."""
+        """Checks that the state fits its projection, since compiled loops do not check bounds."""
         layout, later = projection.layout, self.later
         placed = later.component >= 0
         sound = (
@@ -178,7 +178,7 @@ class State:
 
 
 def by_component(layout: Layout, pages: Array) -> list[tuple[int, Array]]:
-    """Components of a list, and the places of their pages in it."""
+    """The components of a list, and the positions of their pages in it."""
     n = len(layout.component)
     component = np.full(len(pages), -1)
     known, later = (pages >= 0) & (pages < n), pages >= n
@@ -187,7 +187,7 @@ def by_component(layout: Layout, pages: Array) -> list[tuple[int, Array]]:
 
 
 def rows_of(layout: Layout, pages: Array, d: int, turned: bool = False) -> Array:
-    """z (or z~) of pages of one component, in rows."""
+    """z (or z~) of pages of one component, one row each."""
     n = len(layout.component)
     base, more = (layout.z_tilde, layout.later_z_tilde) if turned else (layout.z, layout.later_z)
     out = np.empty((len(pages), d), dtype=np.float32)

@@ -1,5 +1,5 @@
-"""From an entry to what it adds. A plan works out everything that could fail and changes nothing, so an event that
-cannot be learned is refused before it is written down."""
+"""From an entry to what it adds to the state. A plan computes everything that could fail and changes nothing, so an
+event that cannot be learned is refused before it is written."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Rules(NamedTuple):
 
     @property
     def n_known(self) -> int:
-        """Pages that the projection knows; later ones are numbered behind them."""
+        """The number of pages that the projection knows. Later pages have higher numbers."""
         return self.projection.n_pages
 
     def labels_of_lists(self, indptr: Array, clicked: Array) -> Array:
-        """Of each result of pages end to end, its won less its lost pairs."""
+        """The label of each result of many pages: the pairs it wins minus the pairs it loses."""
         out = np.empty(len(clicked))
         labels_of_lists(indptr, clicked, PREFERENCES[self.pairs], self.rates, out)
         return out
@@ -49,7 +49,7 @@ class NewPage(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A planned event: all that adding it needs."""
+    """A planned event: everything needed to add it."""
 
     number: int
     entry: Entry
@@ -62,7 +62,7 @@ class Step(NamedTuple):
 
 
 class Steps:
-    """Events worked out aside, one after the other. Documents in `gone` were removed and are not taken in again."""
+    """Plans events, one after the other. Documents in `gone` were removed and are not added again."""
 
     def __init__(self, working: WorkingState, gone: frozenset[str] = frozenset()) -> None:
         self.working, self.gone = working, gone
@@ -70,7 +70,7 @@ class Steps:
         self._new: dict[str, int] = {}
 
     def steps(self, entries: Sequence[Entry]) -> list[Step]:
-        """All of them, or an error and none."""
+        """Plans all events. If one of them fails, an error is raised and none is planned."""
         number, n_new = self._next, len(self._new)
         try:
             return [self.step(entry) for entry in entries]
@@ -88,7 +88,7 @@ class Steps:
         pages, new = self._numbered(entry.results)
         chosen = set(entry.clicks)
         clicked = np.array([doc_id in chosen for doc_id in entry.results], dtype=np.float64)
-        # Where nothing was clicked, or everything, the page orders nothing; but it is an event.
+        # If nothing was clicked, or everything, the page says nothing about order, but it counts as an event.
         orders = 0 < len(chosen) < len(clicked)
         labels = rules.labels_of_lists(np.array([0, len(clicked)]), clicked) if orders else NOTHING
         since = number if entry.since is None else entry.since
@@ -99,7 +99,7 @@ class Steps:
         return Step(number, entry, pages, labels, worth, new)
 
     def _numbered(self, doc_ids: tuple[str, ...]) -> tuple[Array, list[NewPage]]:
-        """Page numbers, and the pages that are new; those are folded in by this list."""
+        """The numbers of the pages, and the new pages, which are folded in by this list."""
         working = self.working
         pages = working.find(doc_ids)
         new: list[NewPage] = []

@@ -1,4 +1,4 @@
-"""Where a learner writes its events down before they count: a file (entry_file.py), or memory alone."""
+"""Where a learner writes its events before they count: a file (entry_file.py), or memory."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ REMEMBERED = 1000
 
 
 class Store(Protocol):
-    """Where events are written down before they count."""
+    """Where events are written before they count."""
 
     durable: bool
 
     def write(self, entries: Sequence[tuple[int, Entry]]) -> None:
-        """All of them, or an error and none."""
+        """Writes all events. If that fails, an error is raised and none is written."""
         ...
 
     def entry(self, number: int) -> Entry | None:
-        """An event that was written down, as long as it is kept."""
+        """An event that was written, if it is still kept."""
         ...
 
     def give_up(self) -> None:
-        """What was written last may not have been learned: nothing more may be written."""
+        """Called when the last events were written but may not have been learned. Nothing more may be written."""
         ...
 
 
 class Recent:
-    """The last events, in memory alone."""
+    """Keeps the last events in memory."""
 
     durable = False
 
@@ -46,4 +46,4 @@ class Recent:
         return self._entries.get(number)
 
     def give_up(self) -> None:
-        """There is no record that memory could disagree with."""
+        """Nothing to do: there is no file that could differ from what was learned."""

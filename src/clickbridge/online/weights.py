@@ -4,8 +4,8 @@ Over all pairs G G' = N I - 1 1', whose diagonal is N - 1, so with mu = (1 - alp
 
     u = [ I / (1 - alpha) + (N - 1) W - w w' ]^-1 Z G y,    W = Z Z', w = Z 1
 
-(the paper prints N W). Pairs nobody clicked enter with label 0. There are N^2 of them, and at full weight they
-leave alpha no say; here they weigh tau / N each, which keeps the two terms in proportion whatever N is.
+(the paper prints N W). Pairs without a click have label 0. There are N^2 of them, and at full weight alpha would have
+no effect. Here each has the weight tau / N, which keeps the two terms in proportion for any N.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TINY = 1e-7
 
 
 def latent(values: Array, vectors: Array, alpha: float) -> Array:
-    """A row z_i for each page: Z = (I - alpha Lambda)^(-1/2) V' (eq. 7), transposed."""
+    """One row z_i for each page: Z = (I - alpha Lambda)^(-1/2) V' (eq. 7), transposed."""
     return vectors / np.sqrt(1.0 - alpha * values)
 
 

@@ -1,10 +1,10 @@
-"""Where events are added up: the writable side of a state.
+"""The working state, which adds up events: the writable side of a state.
 
-Every event is a sum into weights, evidence and a table, so for kappa = 1 their order does not matter and an event can
-be taken out again. There is one clock: every event, be it a page with a click, a page without one, or an undo,
-multiplies all that was learned before by kappa once (eq. 22). Instead of touching every weight, events are added
-divided by kappa^n, and `scale` = kappa^n multiplies what is read. What is left of event n at event m is therefore
-kappa^(m - n) of it, and that is what an undo takes out.
+Every event is added to weights, evidence and a table. So for kappa = 1 the order of events does not matter, and an
+event can be subtracted again. Time is counted in events: each one, whether a page with or without a click or an undo,
+multiplies everything learned before by kappa (eq. 22). Instead of changing every weight, event n is added divided by
+kappa^n, and numbers are multiplied by `scale` = kappa^n when they are read. So at event m, the share kappa^(m - n) of
+event n is left, and that is what an undo subtracts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ grow for ever."""
 
 
 class WorkingState:
-    """`find` gives page numbers of documents, -1 where it knows none. One thread at a time may use it."""
+    """Adds up events. `find` gives the page numbers of documents, -1 for unknown ones. Only one thread at a time may
+    use it."""
 
     def __init__(self, rules: Rules, state: State, find: Callable[[Sequence[str]], Array]) -> None:
         self.rules, self.find = rules, find
@@ -52,7 +53,7 @@ class WorkingState:
         return self.rules.n_known + len(self._ids)
 
     def later_number(self, doc_id: str) -> int | None:
-        """The number of a page that came later; None for a document that was on no page yet."""
+        """The number of a page that was added later; None for a document that was on no page yet."""
         return self._numbers.get(doc_id)
 
     def _add_pages(self, new: Sequence[NewPage]) -> None:
@@ -72,7 +73,7 @@ class WorkingState:
     # --- events ----------------------------------------------------------------------------------
 
     def add(self, step: Step) -> None:
-        """One planned event; it must be the next one."""
+        """Adds one planned event; it must be the next one."""
         assert step.number == self.events + 1
         if step.new:
             self._add_pages(step.new)
@@ -94,8 +95,8 @@ class WorkingState:
         self.events += 1
 
     def add_log(self, events: Events, queries: Array, users: bool) -> None:
-        """All events of a GRAPH at once, as if they had come one after the other; `queries` are hashes of all its
-        queries. Only for a state without events."""
+        """Adds all events of a GRAPH at once, with the same result as one after the other. `queries` are the hashes of
+        all its queries. Only for a state without events."""
         assert self.events == 0
         some = events.with_clicks()
         ages = len(events) - 1 - np.flatnonzero(events.ordering)
@@ -146,7 +147,7 @@ class WorkingState:
     # --- given out -------------------------------------------------------------------------------
 
     def state(self) -> State:
-        """What is learned so far, as a value."""
+        """Everything learned so far, as a value."""
         if len(self._ids) > len(self._later):
             self._later = self._later_arrays(tuple(self._ids))
         return State.of(
@@ -156,7 +157,7 @@ class WorkingState:
 
 
 class Appended:
-    """An array that is only ever appended to, so views of it stay as they are."""
+    """An array that can only be appended to, so that views of it never change."""
 
     def __init__(self, values: Array) -> None:
         self._buffer, self._size = values, len(values)
@@ -167,7 +168,7 @@ class Appended:
     def add(self, values: Array) -> None:
         size = self._size + len(values)
         if size > len(self._buffer):
-            # By half as much again, so that many small additions copy each number a few times only.
+            # Grows by one half, so that over many small additions each number is copied only a few times.
             fresh = np.empty(size * 3 // 2 + 16, dtype=self._buffer.dtype)
             fresh[: self._size] = self._buffer[: self._size]
             self._buffer = fresh

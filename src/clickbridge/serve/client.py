@@ -22,12 +22,12 @@ from clickbridge.errors import ClickbridgeError, SettingError
 from clickbridge.types import Document
 
 AGAIN = (429, 502, 503, 504)
-"""Answers that mean: the same request, a little later."""
+"""Status codes after which the same request is sent again, a little later."""
 LONGEST_PAUSE = 10.0
 
 
 class ServiceError(ClickbridgeError):
-    """The service refused a request, for the reason given; `status` is 0 where it did not answer."""
+    """The service refused a request. The message gives the reason; `status` is 0 if the service did not answer."""
 
     def __init__(self, message: str, status: int = 0, code: str = "", field: str | None = None) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class ServiceError(ClickbridgeError):
 
 @dataclass(frozen=True, slots=True)
 class ServedHit:
-    """One result: `score` is None where the model has none."""
+    """One result. `score` is None if the model has no score for it."""
 
     doc_id: str
     score: float | None
@@ -47,7 +47,7 @@ class ServedHit:
 
 @dataclass(frozen=True, slots=True)
 class ServedRanking(Sequence[ServedHit]):
-    """An answer of the service. Clicks on it are reported with its `query_id`."""
+    """An answer of the service. Its `query_id` is needed to report clicks; `Client.click` does that."""
 
     query_id: str
     model: str
@@ -63,12 +63,12 @@ class ServedRanking(Sequence[ServedHit]):
 
     @property
     def doc_ids(self) -> list[str]:
-        """The ids, best first."""
+        """The ids of the documents, best first."""
         return [hit.doc_id for hit in self.hits]
 
 
 class Client:
-    """Talks to a running service, `clickbridge serve MODEL`. Threads may share a client.
+    """A client for a running service, `clickbridge serve MODEL`. Several threads may share one client.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Client:
         filter: str | None = None,
         model: str | None = None,
     ) -> ServedRanking:
-        """Re-ranks documents. One that the model does not know is scored by its text."""
+        """Re-ranks documents. A document that the model does not know is scored by its text."""
         given = [d if isinstance(d, str) else {**d.fields, "doc_id": d.doc_id} for d in documents]
         body = {"query": query, "documents": given, "k": k, "user": user, "filter": filter, "model": model}
         return _ranking(self._call("POST", "/rank", {name: v for name, v in body.items() if v is not None}))
@@ -123,18 +123,19 @@ class Client:
         filter: str | None = None,
         model: str | None = None,
     ) -> ServedRanking:
-        """The best documents of the whole collection."""
+        """Searches the whole collection for the k best documents."""
         asked = {"q": query, "k": k, "user": user, "filter": filter, "model": model}
         return _ranking(self._call("GET", "/search", asked))
 
     def suggest(self, typed: str, k: int = 10, *, model: str | None = None) -> list[str]:
-        """Known queries that begin with what was typed."""
+        """Completes a query: known queries that begin with what was typed."""
         answer = self._call("GET", "/suggest", {"q": typed, "k": k, "model": model})
         return [row["query"] for row in answer["results"]]
 
     def feedback(self, events: Sequence[Mapping[str, object]]) -> tuple[int, int]:
-        """Reports pages and clicks; returns how many events are new and how many were known. An event without an
-        `event_id` gets one, so that it can be sent again."""
+        """Reports result pages and clicks. Returns how many events were new and how many were already known.
+
+        An event without an `event_id` gets one, so that it can be sent again without being counted twice."""
         named = [{"event_id": uuid.uuid4().hex, **event} for event in events]
         answer = self._call("POST", "/feedback", {"events": named})
         return int(answer["accepted"]), int(answer["duplicates"])
@@ -145,7 +146,7 @@ class Client:
         self.feedback([event if user is None else {**event, "user": user}])
 
     def undo(self, event_id: str) -> bool:
-        """Takes an event back; returns False where that was done before."""
+        """Undoes an event. Returns False if it was undone before."""
         return bool(self._call("POST", "/feedback/undo", {"event_id": event_id})["accepted"])
 
     def health(self) -> dict[str, object]:
@@ -224,7 +225,7 @@ def _refused(status: int, answer: Mapping[str, Any]) -> ServiceError:
 
 
 def _pause(attempt: int, headers: Mapping[str, str]) -> float:
-    """Up to twice as long each time, at random; at least what the service asks for."""
+    """The pause before the next attempt: random, up to twice as long each time, and at least what the service asks."""
     asked = headers.get("retry-after", "")
     least = float(asked) if asked.isdigit() else 0.0
     return min(LONGEST_PAUSE, least + random.uniform(0.05, 0.1) * 2**attempt)

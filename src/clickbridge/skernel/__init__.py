@@ -1,1 +1,1 @@
-"""S-kernels: learning a similarity of queries and documents from preferences (Wu et al. 2011)."""
+"""S-kernels: learn how well documents match queries from preferences (Wu et al. 2011)."""

@@ -1,8 +1,8 @@
-"""What a base S-function gives to the robust model around it: scores that are never negative, 0 where nothing matches.
+"""The scores of a base S-function for the robust model around it: never negative, and 0 if nothing matches.
 
-They are over the base's normaliser, so that they mean the same for all queries, unless the paper is followed to the
-letter. Where a base can be negative, a query's
-zero is its least score over some documents: a query-only shift of an S-function is an S-function (one more coordinate).
+They are divided by the base's normaliser, so that they are comparable between queries, unless the paper is followed
+exactly. If a base can be negative, the lowest score of a query over some documents is subtracted: a shift that depends
+only on the query keeps an S-function an S-function (with one more coordinate).
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ BLOCK = 2048
 @stored
 @dataclass(frozen=True, eq=False)
 class BaseScores:
-    """Of all training points; their mean, so that epsilon and the ridge mean the same for every base; whether the
-    base can be negative; and whether all this is so, or scores are as the base gives them (then the mean is 1)."""
+    """The base scores of all training points. `mean` is their mean, which makes epsilon and the ridge comparable
+    between bases; also whether the base can be negative, and whether scores are normalised at all (if not, the mean
+    is 1)."""
 
     points: Array
     mean: float
@@ -45,12 +46,13 @@ class BaseScores:
 
 
 def references(n_docs: int) -> Array:
-    """The same documents every time, spread over the collection."""
+    """A fixed sample of documents, spread over the collection."""
     return np.arange(0, n_docs, max(n_docs // REFERENCES, 1))
 
 
 def above_zero(base: FittedSFunction, query: Query, items: Array, spread: Array | None, scaled: bool = True) -> Array:
-    """The scores of one list; `spread` are the documents that the zero is looked for among, None where it is 0."""
+    """The scores of one list, at least 0. `spread` are the documents whose lowest score becomes 0; None if no shift is
+    needed."""
     image = base.image(query)
     norm = base.normaliser(image) if scaled else 1.0
     scores = base.score_image(image, items) / norm
@@ -64,7 +66,7 @@ def above_zero(base: FittedSFunction, query: Query, items: Array, spread: Array 
 def score_points(
     base: FittedSFunction, keys: Sequence[str], training: KernelTraining, scaled: bool = True
 ) -> BaseScores:
-    """The scores of all training points, blocks of queries at a time."""
+    """The scores of all training points, one block of queries at a time."""
     queries = [Query(key) for key in keys]
     spread = references(len(base.catalogue))
     sample = (base.score_items(query, spread) for query in queries[:REFERENCES])
@@ -84,7 +86,7 @@ def _scored(
     base: FittedSFunction, queries: Sequence[Query], lists: Ragged, docs: Array, spread: Array, negative: bool,
     scaled: bool,
 ) -> Array:  # fmt: skip
-    """`above_zero` of many lists, end to end."""
+    """`above_zero` of many lists, one after the other."""
     images = blocks_of(base.map_keys(queries))
     norms = np.array([base.normaliser(_image(images, row)) if scaled else 1.0 for row in range(len(queries))])
     scores = _dots(images, image_blocks(base), lists, docs) / norms[lists.owner]
@@ -102,7 +104,7 @@ def _image(images: Sequence[Any], row: int) -> Image:
 
 
 def _dots(images: Sequence[Any], documents: Sequence[Any], lists: Ragged, docs: Array) -> Array:
-    """Dot products of each list's query with its documents; both sides are the same blocks side by side."""
+    """The dot products of each list's query with its documents. Both sides consist of the same blocks."""
     total = np.zeros(len(docs))
     for one, two in zip(images, documents, strict=True):
         if sparse.issparse(two):
@@ -114,5 +116,5 @@ def _dots(images: Sequence[Any], documents: Sequence[Any], lists: Ragged, docs: 
 
 
 def image_blocks(base: FittedSFunction) -> list[Any]:
-    """The base's document images, as they are kept."""
+    """The base's document images, in the form in which they are stored."""
     return [part.images for part in base.parts] if isinstance(base, FittedSum) else [base.images]

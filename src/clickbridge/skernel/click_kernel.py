@@ -19,16 +19,16 @@ CLICK_KERNELS = ("pearson", "pearson-union", "cosine", "jaccard", "jensen-shanno
 class ClickKernel:
     """A kernel between queries by the documents clicked for them; 1 for a query with itself.
 
-    pearson         correlation of click counts over *all* documents of the collection. Over the union of the two
-                    queries' own documents, as the paper has it, it is not positive semi-definite.
-    pearson-union   equation (9) as printed: over the documents that either query clicked. 0 where it is undefined, as
-                    for two queries of one shared document; 1 for a query with itself
+    pearson         correlation of click counts over *all* documents of the collection. Over the documents of the two
+                    queries only, as in the paper, it is not positive semi-definite.
+    pearson-union   equation (9) as printed: over the documents clicked for either query. 0 where it is undefined, such
+                    as for two queries with one shared document; 1 for a query with itself
     cosine          of click counts
     jaccard         shared documents over all documents of either
     jensen-shannon  1 - the divergence, in bits, of the two distributions of clicks
 
-    `rows` are scaled so that most of it is a dot product; `present` are the queries that have a kernel at all.
-    For pearson-union they are the counts, `shift` their sums and `size` their sums of squares.
+    `rows` are scaled so that most of the kernel is a dot product. `present` are the queries with a kernel value. For
+    pearson-union, `rows` are the counts, `shift` their sums and `size` their sums of squares.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class ClickKernel:
         total, square = (np.asarray(m.sum(axis=1)).ravel() for m in (rows, rows.multiply(rows)))
         n = rows.shape[1]
         spread = square - total**2 / max(n, 1) if kind == "pearson" else square
-        # A row that clicks everything alike does not vary: no correlation with anything.
+        # A row with equal counts everywhere does not vary, so it has no correlation with anything.
         present = spread > 1e-12 * np.maximum(square, 1e-300)
         if kind == "pearson-union":
             return cls(kind, rows, present, total, square)
@@ -83,7 +83,7 @@ class ClickKernel:
             (self.size[one] - self.shift[one] ** 2 / n.T).T,
             self.size[two] - self.shift[two] ** 2 / n,
         ]
-        # Counts that are all alike, or one document alone, have no correlation.
+        # Equal counts, or a single document, have no correlation.
         product = np.where((spread[0] > 1e-9) & (spread[1] > 1e-9), spread[0] * spread[1], 0.0)
         out = np.divide(covariance, np.sqrt(product), out=np.zeros_like(covariance), where=product > 0)
         out[one[:, None] == two] = 1.0

@@ -1,4 +1,4 @@
-"""How similar two documents are: k_D, the cosine of rows of features (Wu et al. 2011, Section 6)."""
+"""The similarity of two documents: k_D, the cosine of rows of features (Wu et al. 2011, Section 6)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ TITLES = ("title", "name", "heading", "url")
 
 @dataclass(frozen=True, eq=False)
 class DocumentKernel:
-    """k_D: the cosine of documents' rows, which are those of one or more matrices side by side. Rows of any length
-    serve, so that a model's own images need no copy."""
+    """k_D: the cosine of documents' rows, from one or more matrices side by side. Rows need not have length 1, so a
+    model's own images can be used without a copy."""
 
     blocks: tuple[Any, ...]
     scale: Array
@@ -49,7 +49,7 @@ class DocumentKernel:
         return self._scaled(own, docs, docs), self._scaled(beside, items, docs)
 
     def block(self, one: Array, two: Array) -> Array:
-        """Kernel values between the documents `one` and the documents `two`; fewer are best given first."""
+        """Kernel values between the documents `one` and the documents `two`; faster if `one` has fewer documents."""
         out = np.zeros((len(one), len(two)))
         for rows in self.blocks:
             out += rows_kernel(rows, one, rows, two) if sparse.issparse(rows) else dense_kernel(rows[one], rows[two])
@@ -71,7 +71,8 @@ def squares(rows: Any) -> Array:
 
 
 def view_rows(terms: Sequence[str], source: Source, language: str) -> sparse.csr_array:
-    """Unit rows of several views of documents side by side: k_D is the mean of their cosines over what each has."""
+    """Unit rows of several views of documents side by side. k_D is the mean of the views' cosines, over the views that
+    each document has."""
     blocks = []
     for term in terms:
         if term.partition(":")[0] not in KINDS:
@@ -82,7 +83,7 @@ def view_rows(terms: Sequence[str], source: Source, language: str) -> sparse.csr
 
 
 def document_rows(study: Study, name: str, language: str) -> sparse.csr_array:
-    """Unit rows of a study's documents: by `titles`, by `words`, or by views, as `word:title,char`."""
+    """Unit rows of a study's documents: by `titles`, by `words`, or by views such as `word:title,char`."""
     graph = study.graph
 
     def made() -> sparse.csr_array:

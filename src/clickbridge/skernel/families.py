@@ -1,6 +1,6 @@
 """Families of S-kernels (Wu et al. 2011, Section 5): kernels on pairs (x, y) whose functions are S-functions.
 
-All are  g(x, y) * inner(k_X(x, x'), k_Y(y, y')) * g(x', y')  with an S-function g, and differ in the inner part:
+All have the form  g(x, y) * inner(k_X(x, x'), k_Y(y, y')) * g(x', y')  with an S-function g. They differ in `inner`:
 
     product      k_X k_Y                     eq. (8); with g = 1 the pairwise kernel of Basilico and Hofmann
     exponential  exp(rho k_X k_Y)            eq. (6), c_i = rho^i / i!, converges everywhere
@@ -8,8 +8,8 @@ All are  g(x, y) * inner(k_X(x, x'), k_Y(y, y')) * g(x', y')  with an S-function
     linear       c_0 + c_1 k_X k_Y           eq. (6), a finite series
     multiple     sum_i c_i k_X^i k_Y^i       eq. (7), several kernels on each side
 
-The term i = 0 of a series is g(x, y) g(x', y') alone: with it the learned function can keep g itself and only
-correct it; without it (product) a pair that nothing known resembles scores 0.
+The term i = 0 of a series is g(x, y) g(x', y'). With it, the learned function can keep g and only correct it. Without
+it (product), a pair that is similar to no known pair scores 0.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ FAMILIES = tuple(FORMS)
 
 
 class Inner(Protocol):
-    """The inner part of an S-kernel: from values of the two kernels, entry by entry."""
+    """The inner part of an S-kernel, computed from values of the two kernels, entry by entry."""
 
     def __call__(self, k_x: Array, k_y: Array) -> Array: ...
 
 
 @dataclass(frozen=True)
 class Family:
-    """A family by its name; rho weighs similarity against g itself."""
+    """A family of S-kernels. rho is the weight of similarity relative to g itself."""
 
     name: str
     rho: float = 1.0
@@ -47,7 +47,7 @@ class Family:
 
     @property
     def form(self) -> tuple[int, float, float]:
-        """The inner part as compiled loops take it."""
+        """The inner part in the form that compiled loops take."""
         if self.name == "product":
             return LINE, 0.0, 1.0
         return FORMS[self.name], 1.0, float(self.rho)
@@ -64,12 +64,13 @@ class Family:
             )
 
     def gram(self, k_x: Array, x_of: Array, k_y: Array, y_of: Array, g: Array) -> Array:
-        """The Gram matrix of points that share few x and y: point p is (x_of[p], y_of[p]) with the factor g[p]."""
+        """The Gram matrix of points, where many points share the same x or y: point p is (x_of[p], y_of[p]), with the
+        factor g[p]."""
         self._check_both(k_x, k_y)
         return points_gram(*self.form, k_x, x_of, k_y, y_of, g)
 
     def sums(self, k_x: Array, k_y: Array, y_of: Array, weights: Array) -> Array:
-        """For each row of `k_y` the sum over points of inner(k_x[p], k_y[row, y_of[p]]) weights[p]."""
+        """For each row of `k_y`, the sum over points p of inner(k_x[p], k_y[row, y_of[p]]) weights[p]."""
         self._check_both(k_x, k_y)
         return sums_over_points(*self.form, k_x, k_y, y_of, weights)
 
@@ -85,7 +86,7 @@ def family(name: str, rho: float = 1.0) -> Family:
 
 @dataclass(frozen=True)
 class PowerSeries:
-    """sum_i c_i (k_X k_Y)^i, of finitely many terms."""
+    """sum_i c_i (k_X k_Y)^i, with a finite number of terms."""
 
     coefficients: tuple[float, ...]
 

@@ -1,8 +1,8 @@
-"""What the kernel models choose through `hold_back`: kernel weights, k_D, epsilon, the ridge and rho.
+"""What the kernel models choose on held-back clicks: kernel weights, k_D, epsilon, the ridge and rho.
 
-One coordinate at a time over small grids, by nDCG@5 on held-back lists, everything learned on the rest. What a trial
-needs of the log and of the base model is worked out once and shared by all trials: only the small models of the lists'
-queries are trained again.
+One coordinate is tuned at a time over small grids, by nDCG@5 on held-back lists, with everything learned from the rest.
+What a trial needs from the log and from the base model is computed once and shared by all trials. Only the small models
+of the lists' queries are trained again.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Grids = Mapping[str, tuple[Any, ...]]
 @stored
 @dataclass(frozen=True)
 class Choice:
-    """Everything that `auto` stands for."""
+    """One value for each setting that can be `auto`."""
 
     query_kernel: str
     doc_kernel: str
@@ -77,7 +77,7 @@ class Choice:
 
     @property
     def neighbourhood(self) -> tuple[str, str, float]:
-        """What neighbourhoods depend on; the other numbers only say what is learned in them."""
+        """The values that determine a neighbourhood. The others only affect what is learned in it."""
         return self.query_kernel, self.doc_kernel, self.n_neighbours
 
 
@@ -90,7 +90,7 @@ class KernelChoices(Choices):
 
 
 def parse_weights(text: str) -> dict[str, float]:
-    """`click:0.5,word:0.25,char:0.25` as weights; a name alone weighs 1."""
+    """Parses weights such as `click:0.5,word:0.25,char:0.25`. A name without a number has the weight 1."""
     try:
         parts = (term.strip().partition(":") for term in text.split(","))
         return {name: float(weight) if colon else 1.0 for name, colon, weight in parts}
@@ -99,8 +99,8 @@ def parse_weights(text: str) -> dict[str, float]:
 
 
 def grids_of(settings: Settings, doc_kernels: tuple[str, ...], by: str) -> Grids:
-    """For each coordinate what may be chosen: one value where a setting says it."""
-    # Held-back queries that were never seen before can say nothing about clicks.
+    """The values to choose from for each coordinate; only one if a setting fixes it."""
+    # Held-back queries that are new have no clicks, so they cannot be used to choose a click kernel.
     kernels = QUERY_KERNELS if by != "query" else tuple(k for k in QUERY_KERNELS if "click" not in k)
     named = {"query_kernel": kernels, "doc_kernel": doc_kernels, "family": FAMILY_GRID}
     out: dict[str, tuple[Any, ...]] = {**named, **GRIDS}
@@ -129,7 +129,7 @@ def _number(name: str, given: str) -> float:
 
 
 def chosen(model: KernelModel, study: Study) -> KernelChoices:
-    """The best choice, what the parts chose, and one line that says what was done."""
+    """The best choice, the choices of the parts, and one line for the user about them."""
     seed = model.settings.seed
     held, rest = study.hold_back(seed=seed)
     grids = grids_of(model.settings, model.doc_kernels(study), held.by)
@@ -141,12 +141,12 @@ def chosen(model: KernelModel, study: Study) -> KernelChoices:
         return model.choices(study, first, note)
     trials = Trials(model, rest, model.choices(rest, first))
     rankers = [ranker_of(part) for part in (*trials.parts, trials.fitted(first))]
-    # What nobody finds is not there to be re-ranked in use either.
+    # A document that no model finds could not be re-ranked in use either.
     lists = labelled(study, at_most(MOST_LISTS, held.lists(rankers, missed=not trials.parts), seed))
     if len(lists) < MIN_USABLE:
         said = f"{few_held(len(lists))}; all constants are defaults"
         return replace(trials.choices, notes=(f"{model.spec}: {said}",))
-    # The constants that suit one family do not suit another: each gets a climb of its own.
+    # Constants that suit one family do not suit another, so each family is tuned separately.
     climbs = [climb(trials, lists, replace(first, family=f), {**grids, "family": (f,)}) for f in grids["family"]]
     best, found = max(climbs, key=lambda reached: reached[1])
     words = ", ".join(f"{name} {getattr(best, name)}" for name, grid in grids.items() if len(grid) > 1)
@@ -155,8 +155,8 @@ def chosen(model: KernelModel, study: Study) -> KernelChoices:
 
 
 def guarded(trials: Trials, choices: KernelChoices, study: Study) -> KernelChoices:
-    """The choices, told to leave the base's order alone where they do not improve it: on held-back pages, or where
-    there are none, in a search of the collection. A model without a base has nothing to fall back on."""
+    """The choices, marked to keep the base's order if they do not improve it. That is measured on held-back pages or,
+    if there are none, on a search of the collection. A model without a base has nothing to fall back on."""
     if not trials.parts:
         return choices
     jury, base = Jury(study, trials.model.settings.seed, MOST_SEARCHES), trials.parts[0]
@@ -169,7 +169,7 @@ def guarded(trials: Trials, choices: KernelChoices, study: Study) -> KernelChoic
 
 
 class Trials:
-    """Fitted values for trial choices, all out of what one study gives."""
+    """Fitted values for trial choices, all computed from one study."""
 
     def __init__(self, model: KernelModel, study: Study, choices: KernelChoices) -> None:
         self.model, self.study, self.choices = model, study, choices
@@ -178,7 +178,7 @@ class Trials:
         self._kernels: dict[str, QueryKernel] = {}
 
     def fitted(self, choice: Choice) -> FittedKernel:
-        """A light value: base scores of the training points are those of the first with the same training data."""
+        """A fitted value for one trial. It is cheap: trials with the same training data share their base scores."""
         choices = replace(self.choices, choice=choice)
         taught = self.model.taught_parts(choice)
         if taught not in self._first:
@@ -190,7 +190,7 @@ class Trials:
         return replace(self._first[taught], choices=choices, kernel=kernel, doc_rows=rows)
 
     def values(self, choices: Sequence[Choice], lists: Labelled) -> list[float]:
-        """nDCG@5 of each choice. Choices that differ in what is learned alone share the neighbourhoods."""
+        """nDCG@5 of each choice. Choices with the same neighbourhoods share them."""
         fitted = [self.fitted(choice) for choice in choices]
         columns: list[list[Any]] = [[] for _ in fitted]
         for query, items in lists.candidates.each():
@@ -204,7 +204,7 @@ class Trials:
 
 
 def climb(trials: Trials, lists: Labelled, best: Choice, grids: Grids) -> tuple[Choice, float]:
-    """From a choice to a better one: the best of each coordinate in turn, the others as they are."""
+    """Improves a choice: finds the best value of each coordinate in turn, with the others fixed."""
     (found,) = trials.values([best], lists)
     what = f"{trials.model.spec}, family {best.family}: choosing kernels and constants"
     for name, grid in trials.study.steps(what, list(grids.items())):

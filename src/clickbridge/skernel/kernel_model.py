@@ -1,5 +1,5 @@
-"""What the robust and the pairwise model share: from a GRAPH to kernels and preferences, and one small model for
-each query that is asked (Wu et al. 2011, Section 6).
+"""What the robust and the pairwise model share: kernels and preferences from a GRAPH, and one small model that is
+trained for each query (Wu et al. 2011, Section 6).
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class KernelSettings(Printed, Seeded):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedKernel(Fitted):
-    """Known queries with their kernel and their preferences. A small model is trained for each query that is asked,
-    in about a millisecond, and not kept. Subclasses say what multiplies the kernel: g of points and of documents."""
+    """The known queries with their kernel and their preferences. For each search, a small model is trained in about a
+    millisecond, and not kept. Subclasses define what multiplies the kernel: g of points and of documents."""
 
     can: ClassVar[frozenset[str]] = frozenset(
         {"search", "new queries", "explain", "similar queries", "similar documents"}
@@ -117,7 +117,7 @@ class FittedKernel(Fitted):
 
     @property
     def responses(self) -> sparse.csr_array:
-        """Clicks of the known queries, a row each, as far as the kernel knows them."""
+        """The clicks of the known queries that the kernel uses, one row for each query."""
         return self.kernel.features.clicks
 
     def _document_kernel(self) -> DocumentKernel:
@@ -125,7 +125,7 @@ class FittedKernel(Fitted):
         return DocumentKernel.of(self.doc_rows)
 
     def warm(self) -> None:
-        """A query that has preferences goes all the way; a new one has its words read."""
+        """Answers a query with preferences, which trains a model, and a new one, which is read from its words."""
         super().warm()
         self.kernel.asked("a", -1)
         key = self.queries.keys[int(np.argmax(self.training.has_pairs))] if len(self.queries) else ""
@@ -142,28 +142,28 @@ class FittedKernel(Fitted):
         raise NotImplementedError
 
     def without_neighbours(self, query: Query, items: Array) -> Array:
-        """Scores for a query that resembles no known one that teaches."""
+        """Scores for a query without a similar known query that has preferences."""
         return np.full(len(items), -np.inf)
 
     def asked(self, query: Query) -> Asked:
         return self.kernel.asked(query.key, self.queries.number(query.key))
 
     def neighbourhood(self, query: Query, items: Array) -> Neighbourhood | None:
-        """The preferences that teach for a query, and how similar `items` are to their documents; None where no known
-        query with any is like it."""
+        """The preferences of similar queries, and the similarity of `items` to their documents; None if there is no
+        similar query with preferences."""
         size = Size(int(self.choice.n_neighbours), self.settings.n_pairs)
-        # A document that is not known is compared as the first one; it has no g.
+        # An unknown document takes the row of the first one here; it has no g, so it gets no score.
         known = np.maximum(items, 0)
         return Neighbourhood.of(self.asked(query), self.kernel, self.documents, self.training, size, known)
 
     def trained(self, found: Neighbourhood) -> QueryModel:
-        """What a query's neighbourhood teaches."""
+        """The small model trained on a query's neighbourhood."""
         factor, choice = self.point_factors(found.points), self.choice
         s = self.settings
         return found.trained(self.family, factor, choice.ridge, s.loss, choice.prior, s.gap)
 
     def falls_back(self, query: str) -> bool:
-        """Whether no known query with a preference is like this one."""
+        """Whether there is no similar known query with preferences."""
         near, _ = self.kernel.neighbours(self.asked(self.query(query)), 1, self.training.has_pairs)
         return not len(near)
 
@@ -173,7 +173,7 @@ class FittedKernel(Fitted):
         return self.score_within(self.neighbourhood(query, items), query, items)
 
     def score_within(self, found: Neighbourhood | None, query: Query, items: Array) -> Array:
-        """Scores of a list for a query whose neighbourhood is known already."""
+        """The scores of a list for a query whose neighbourhood is given."""
         if found is None:
             return self.without_neighbours(query, items)
         factors, scores = self.factors(query, items), np.full(len(items), -np.inf)
@@ -181,7 +181,7 @@ class FittedKernel(Fitted):
         return np.multiply(factors, values, out=scores, where=np.isfinite(factors))
 
     def worth_scoring(self, query: Query, found: Neighbourhood, k: int) -> Array:
-        """The documents that a search scores: those of the neighbours' preferences."""
+        """The documents that a search scores: those in the neighbours' preferences."""
         return found.docs
 
     def search(self, query: Query, k: int) -> Found:
@@ -199,7 +199,7 @@ class FittedKernel(Fitted):
     # --- similarities ----------------------------------------------------------------------------
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """By k_Q: clicks and text together."""
+        """Compares queries by k_Q, which combines clicks and text."""
         asked = self.asked(self.query(query))
         near, values = self.kernel.neighbours(asked, k + 1, self.queries.may_be_shown(min_clicks))
         found = ((i, v) for i, v in zip(near.tolist(), values.tolist(), strict=True) if i != asked.number)
@@ -207,11 +207,11 @@ class FittedKernel(Fitted):
 
     @cached_property
     def _doc_indexes(self) -> list[Index]:
-        """For each block of the rows that documents are compared by, an index over it."""
+        """An index for each block of the rows by which documents are compared."""
         return [make_index(rows, self.documents.present) for rows in self.documents.blocks]
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
-        """By k_D."""
+        """Compares documents by k_D."""
         number, kernel = self.catalogue.number(doc_id), self.documents
         total, found = np.zeros(len(self.catalogue)), np.zeros(len(self.catalogue), dtype=bool)
         for rows, index in zip(kernel.blocks, self._doc_indexes, strict=True):
@@ -221,7 +221,7 @@ class FittedKernel(Fitted):
         return self.ranking(best(values, found & (values > 0), k))
 
     def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
-        """Which documents of which similar queries carried the score."""
+        """Which documents of which similar queries contribute to the score."""
         asked, number = self.query(query), self.catalogue.number(doc_id)
         factor = float(self.factors(asked, np.array([number]))[0])
         if not np.isfinite(factor):
@@ -247,17 +247,17 @@ class FittedKernel(Fitted):
 
 
 def _alike(likeness: float) -> Feature:
-    """A known query, by how similar it is: its text stays with those who typed it."""
+    """Names a known query by its similarity only: its text is not shown to others."""
     return Feature("alike", f"{likeness:.2f}")
 
 
 class KernelModel(Model):
-    """Subclasses say which documents' rows may be chosen and what a fitted value has besides the kernels."""
+    """Base of kernel models. Subclasses define which rows of documents can be chosen, and further fitted fields."""
 
     Settings: ClassVar[type[KernelSettings]] = KernelSettings
 
     def doc_kernels(self, study: Study) -> tuple[str, ...]:
-        """What `doc_kernel=auto` chooses from; the first is the default."""
+        """The document kernels that `doc_kernel=auto` chooses from; the first is the default."""
         return ("words", "titles") if study.graph.field_names else ("click",)
 
     def document_rows(self, study: Study, name: str) -> sparse.csr_array | None:
@@ -271,11 +271,11 @@ class KernelModel(Model):
         return chosen(self, study)
 
     def choices(self, study: Study, choice: Choice, *notes: str) -> KernelChoices:
-        """A choice as a record, with what the parts choose on this study."""
+        """A choice as a record to store, with the choices of the parts on this study."""
         return KernelChoices(choice=choice, notes=notes)
 
     def taught_parts(self, choice: Choice) -> frozenset[str]:
-        """The parts of k_Q that learn from clicks and weigh anything."""
+        """The parts of k_Q that learn from clicks and have a weight above 0."""
         weights = choice.query_weights
         return frozenset(name for name in TAUGHT_BY_CLICKS if weights.get(name, 0.0) > 0)
 
@@ -287,7 +287,7 @@ class KernelModel(Model):
         return self.assembled(study, choices, self.learned_parts(study, choices))
 
     def learned_parts(self, study: Study, choices: KernelChoices) -> tuple[Any, ...]:
-        """The models inside, of those that have any."""
+        """The fitted models inside this one, if it has any."""
         return ()
 
     def material(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> KernelData:
@@ -300,7 +300,7 @@ class KernelModel(Model):
         return QueryKernel(features, choice.query_weights, self.settings.click_kernel)
 
     def assembled(self, study: Study, choices: KernelChoices, parts: tuple[Any, ...]) -> FittedKernel:
-        """The fitted value, out of what the study gives and the parts have learned."""
+        """The fitted value, from the study's data and the fitted parts."""
         choice = choices.choice
         material = self.material(study, choice, parts)
         said = [note for part in parts for note in part.notes]
@@ -314,5 +314,5 @@ class KernelModel(Model):
         return fitted
 
     def more_fields(self, parts: tuple[Any, ...], material: KernelData) -> dict[str, Any]:
-        """Fields of the fitted value besides those that all kernel models have."""
+        """Fields of the fitted value that only this kind of kernel model has."""
         return {}

@@ -1,8 +1,8 @@
 """The latent part of k_Q: the cosine of query images under a PLS map (Wu et al. 2011, eq. 7 allows any kernel).
 
-A dot product of unit images is positive semi-definite, and an unseen query has an image by its words: neighbours that
-share no word with it but led to the same documents. The map has learned from clicks, so it must be of the part of the
-log that gives no preferences; a latent model inside `robust:` has seen the whole log and cannot lend its own.
+A dot product of unit images is positive semi-definite. A new query has an image by its words, so it can have neighbours
+that share no word with it but led to clicks on the same documents. The map learns from clicks, so it must use the part
+of the log that gives no preferences. A latent model inside `robust:` has seen the whole log, so its map cannot be used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DIM = 300
 @stored
 @dataclass(frozen=True, eq=False)
 class LatentMap:
-    """Unit images of the known queries, and the map of new ones by their text."""
+    """The unit images of the known queries, and the map for new ones by their text."""
 
     views: ViewStack
     weights: Array
@@ -46,7 +46,7 @@ class LatentMap:
         expect("images", self.images, (None, self.weights.shape[1]))
 
     def image(self, key: str) -> Array:
-        """A new query's unit image; zeros where it has no known word."""
+        """A new query's unit image; zeros if it has no known word."""
         image: Array = unit_image(times(self.views.row(text_of_key(key), {}), self.weights))
         return image
 
@@ -54,17 +54,17 @@ class LatentMap:
         return dense_kernel(self.images[rows], self.images[rows])
 
     def cosines(self, image: Array, rows: Array) -> Array:
-        """Of an image with known queries."""
+        """The cosines between an image and known queries."""
         return dense_kernel(image[None, :], self.images[rows])[0]
 
     def nearest(self, image: Array, k: int, among: Array) -> Array:
-        """The known queries of largest cosine, of those that the mask `among` names."""
+        """The known queries with the largest cosine, among those marked in `among`."""
         items, scores = DenseIndex(self.images, self.present & among).search(image, k)
         return items[scores > 0]
 
 
 def learn_latent_map(study: Study, keys: Sequence[str], language: str, seed: int) -> LatentMap:
-    """The map of a PLS model of the study's log, and the images of these queries."""
+    """The map of a PLS model learned on the study's log, and the images of these queries."""
     model = PLS(dim=DIM, language=language, seed=seed)
     fitted = model.learn(study, model.choose(study))
     (space,) = fitted.spaces

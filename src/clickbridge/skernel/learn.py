@@ -1,7 +1,7 @@
 """Learning with an S-kernel: problem (5) of Wu et al. 2011, and its pairwise form (10) with the dual (15).
 
 Training data are points (x, y) with their Gram matrix, and either a response for each point or preferences
-between points. What is learned is one weight a point: f(x, y) = sum_p alpha_p k((x, y), (x_p, y_p)).
+between points. One weight is learned for each point: f(x, y) = sum_p alpha_p k((x, y), (x_p, y_p)).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ LOSSES = {"hinge": HINGE, "squared": SQUARED, "logistic": LOGISTIC}
 
 @dataclass(frozen=True)
 class KernelSolution:
-    """`alpha` weighs the points. `theta` are the examples' weights: for preferences with the hinge loss
-    beta / lambda, as in (11). `gap` = primal - dual bounds how far the objective is from its optimum."""
+    """`alpha` are the weights of the points. `theta` are the weights of the examples: for preferences with the hinge
+    loss, beta / lambda as in (11). `gap` = primal - dual bounds the distance of the objective from its optimum."""
 
     alpha: Array
     theta: Array
@@ -38,7 +38,7 @@ class KernelSolution:
 def learn_responses(
     gram: Array, responses: Array, lam: float = 1.0, loss: str = "hinge", **stop: Any
 ) -> KernelSolution:
-    """Problem (5): the mean loss over points with a response each (signs for hinge and logistic)."""
+    """Solves problem (5): the mean loss over points with a response each (signs for hinge and logistic)."""
     n = len(gram)
     if loss in ("hinge", "logistic") and not np.isin(responses, (-1.0, 1.0)).all():
         raise SettingError(f"{loss} loss needs responses -1 and 1: use squared loss for other numbers")
@@ -49,8 +49,8 @@ def learn_responses(
 def learn_preferences(
     gram: Array, better: Array, worse: Array, lam: float = 1.0, loss: str = "hinge", mean: bool = False, **stop: Any
 ) -> KernelSolution:
-    """Problem (10): the loss of each preference's margin f(better) - f(worse), summed, or with `mean` averaged.
-    `offset`: margins that a given function has already, to which f is a correction."""
+    """Solves problem (10): the loss of each preference's margin f(better) - f(worse), summed, or averaged with `mean`.
+    `offset` are the margins of a given function that f corrects."""
     n = len(better)
     return _learn(gram, better, worse, np.ones(n), 1 / max(n, 1) if mean else 1.0, lam, loss, stop)
 

@@ -1,7 +1,7 @@
-"""A model for one query: the preferences of its neighbourhood, and what is learned from them.
+"""A model for one query, trained on the preferences of its neighbourhood.
 
-Every preference is between two points (q_i, d+) and (q_i, d-). The points' Gram matrix under the S-kernel is
-small (some hundred rows), so a model is trained whenever its query is asked (Wu et al. 2011, Section 6).
+Every preference is between two points (q_i, d+) and (q_i, d-). The points' Gram matrix under the S-kernel is small (a
+few hundred rows), so a model can be trained for every search (Wu et al. 2011, Section 6).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PASSES, COARSE = 100, 1e-3
 
 
 class Size(NamedTuple):
-    """How many queries a neighbourhood has, and about how many of their preferences."""
+    """The number of queries in a neighbourhood, and about how many of their preferences are used."""
 
     queries: int
     pairs: int
@@ -31,9 +31,9 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Neighbourhood:
-    """The preferences of a query's neighbours. Points are a query and a document each; few of both are distinct:
-    point p is of the neighbour `query_of[p]` and of the document `docs[doc_of[p]]`. Preference i is the point
-    `better[i]` over the point `worse[i]`."""
+    """The preferences of a query's neighbours. A point is a pair of a query and a document, and many points share one
+    or the other: point p has the neighbour `query_of[p]` and the document `docs[doc_of[p]]`. Preference i says that the
+    point `better[i]` is better than the point `worse[i]`."""
 
     points: Array
     better: Array
@@ -58,11 +58,12 @@ class Neighbourhood:
         size: Size,
         items: Array,
     ) -> Neighbourhood | None:
-        """None where no known query with preferences is like the asked one. `items` are the documents to be scored."""
+        """The neighbourhood of a query; None if no known query with preferences is similar to it. `items` are the
+        documents to score."""
         near, likeness = queries.neighbours(asked, size.queries, training.has_pairs)
         if not len(near):
             return None
-        # Whatever is as like as the query itself, itself comes first.
+        # The query itself comes first, even if another query has the same similarity.
         order = np.argsort(near != asked.number, kind="stable")
         near, likeness = near[order], likeness[order]
         pairs = training.sample(near, size.pairs, own=bool(near[0] == asked.number))
@@ -75,14 +76,14 @@ class Neighbourhood:
         return cls(points, better, worse, query_of, doc_of, docs, likeness, queries.gram(near), k_d, k_items)
 
     def scoring(self, documents: DocumentKernel, items: Array) -> Neighbourhood:
-        """The same for other documents."""
+        """The same neighbourhood, for scoring other documents."""
         return replace(self, k_items=documents.block(items, self.docs))
 
     def trained(
         self, family: Family, factor: Array, lam: float, loss: str, prior: float, gap: float = 0.01
     ) -> QueryModel:
-        """`factor` is g of the points; `prior` g is what the learned function corrects. Training stops where the
-        duality `gap` is this share of the objective: at a hundredth the order has long settled."""
+        """Trains the model. `factor` is g of the points; `prior` is the g that the learned function corrects. Training
+        stops when the duality gap is the share `gap` of the objective. At 1% the order no longer changes."""
         gram = family.gram(self.k_q, self.query_of, self.k_d, self.doc_of, factor)
         offset = prior * (factor[self.better] - factor[self.worse])
         passes = PASSES if gap >= COARSE else 10 * PASSES
@@ -95,7 +96,7 @@ class Neighbourhood:
 
 @dataclass(frozen=True, eq=False)
 class QueryModel:
-    """What is learned for one query: points with their weight, times g of the point, and k_Q of the query to them."""
+    """The model learned for one query: the weights of points, times their g, and k_Q between the query and them."""
 
     family: Family
     docs: Array
@@ -111,6 +112,6 @@ class QueryModel:
         return self.prior + self.family.sums(self.likeness, k_items, self.doc_of, self.weights)
 
     def parts(self, k_item: Array) -> Array:
-        """What each point adds to the value of one document."""
+        """What each point contributes to the value of one document."""
         values: Array = self.family(self.likeness, k_item[self.doc_of]) * self.weights
         return values

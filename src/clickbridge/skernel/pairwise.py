@@ -27,7 +27,7 @@ class FittedPairwise(FittedKernel):
         return len(self.kernel.neighbours(self.asked(query), 1)[0]) > 0
 
     def without_neighbours(self, query: Query, items: Array) -> Array:
-        """Where known queries resemble it, but none of them prefers anything: what is learned from nothing is 0."""
+        """Scores of 0 if there are similar queries but none of them has a preference to learn from."""
         if not self._resembles(query):
             return super().without_neighbours(query, items)
         return np.where(np.isfinite(self.factors(query, items)), 0.0, -np.inf)
@@ -39,9 +39,10 @@ class FittedPairwise(FittedKernel):
 
 
 class Pairwise(KernelModel):
-    """What was preferred for similar queries, and nothing else: the pairwise kernel, a baseline of 11R.
+    """The pairwise kernel: ranks by what people preferred for similar queries, and by nothing else. A baseline of 11R.
 
-    At query time a small ranking model is trained on the preferences of the most similar queries.
+    For each search, a small ranking model is trained on the preferences of the most similar queries of the log. A
+    preference is a clicked result compared with an unclicked one.
 
     Examples
     --------

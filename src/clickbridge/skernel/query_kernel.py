@@ -1,9 +1,9 @@
-"""How similar two queries are (Wu et al. 2011, Section 6).
+"""The similarity of two queries (Wu et al. 2011, Section 6).
 
 k_Q is a weighted sum of a click kernel, text kernels (words, character n-grams) and the cosine of latent images,
-divided by the square roots of both queries' own sums: a query without clicks, or one never seen, still has its text.
-Sums with weights >= 0, products and this normalisation all keep a kernel positive semi-definite. Neighbours come from
-an inverted index, never from all pairs; those by latent images from a search of all images.
+divided by the square roots of both queries' own sums. So a query without clicks, or a new one, is still compared by its
+text. Sums with weights >= 0, products and this normalisation all keep a kernel positive semi-definite. Neighbours are
+found with an inverted index, without comparing all pairs; those by latent images with a search of all images.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ DEPTH = 4
 @stored
 @dataclass(frozen=True, eq=False)
 class QueryFeatures:
-    """What the known queries are compared by, one row each: words and character n-grams of their text, clicks on
-    documents and, where there is a map, latent images."""
+    """The features by which known queries are compared, one row each: words and character n-grams of their text, clicks
+    on documents and, if there is a map, latent images."""
 
     views: ViewStack
     text: sparse.csr_array
@@ -62,7 +62,7 @@ class QueryFeatures:
 
 
 class Asked(NamedTuple):
-    """A query as neighbours are looked for: its number or -1, its features, the root of its own sum, its image."""
+    """A query whose neighbours are searched: its number or -1, its features, the root of its own sum, its image."""
 
     number: int
     row: Row
@@ -73,7 +73,8 @@ class Asked(NamedTuple):
 @stored
 @dataclass(frozen=True, eq=False)
 class QueryKernel:
-    """k_Q over the known queries, and between a new query and them. `weights` are of click, word, char and latent."""
+    """k_Q between known queries, and between a new query and them. `weights` are those of click, word, char and
+    latent."""
 
     features: QueryFeatures
     weights: Mapping[str, float]
@@ -114,13 +115,13 @@ class QueryKernel:
 
     @property
     def _by_rows(self) -> bool:
-        """Whether all but the latent part of k_Q is the dot product of what neighbours are looked up by."""
+        """Whether k_Q without its latent part is exactly the dot product of the rows in the index of neighbours."""
         return self.clicks is None or self.click_kernel == "cosine"
 
     # --- one query -------------------------------------------------------------------------------
 
     def asked(self, key: str, number: int) -> Asked:
-        """A query by its key and its number among the known ones, -1 for a new one."""
+        """Prepares a query, given by its key and its number among the known ones (-1 for a new one)."""
         if number >= 0:
             image = None if self.latent is None else self.latent.images[number]
             return Asked(number, row_of(self.rows, number), float(self.norms[number]), image)
@@ -151,8 +152,8 @@ class QueryKernel:
         return out
 
     def neighbours(self, asked: Asked, k: int, among: Array | None = None) -> tuple[Array, Array]:
-        """The k known queries most like this one (itself first, where it is known) and their k_Q.
-        `among` marks those that may be found."""
+        """The k known queries that are most similar to this one, and their k_Q. The query itself comes first if it is
+        known. `among` marks the queries that may be found."""
         allowed = np.ones(len(self.features), dtype=bool) if among is None else among
         if self.latent is None and (asked.number < 0 or self._by_rows):
             near, values = nearest_rows(asked.row, self.inverted, k, allowed)
@@ -181,7 +182,7 @@ class QueryKernel:
 
 
 def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
-    """Weights of all parts, 0 for those not named."""
+    """The weights of all parts; 0 for parts that are not named."""
     unknown = set(weights) - set(PARTS)
     if unknown or not any(w > 0 for w in weights.values()) or any(w < 0 for w in weights.values()):
         wanted = f"weights >= 0, not all 0, of {', '.join(PARTS)}"
@@ -190,7 +191,7 @@ def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def _present(features: QueryFeatures) -> list[Array]:
-    """For each text view, which queries have a feature of it."""
+    """For each text view, which queries have a feature in it."""
     columns, n = features.text.indices, len(features)
     owner = np.repeat(np.arange(n), np.diff(features.text.indptr))
     spans = features.views.spans

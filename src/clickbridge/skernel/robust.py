@@ -1,9 +1,9 @@
-"""Robust BM25, and the same around any S-function (Wu et al. 2011, Sections 4 and 6).
+"""Robust BM25, and the same method around any S-function (Wu et al. 2011, Sections 4 and 6).
 
     f(q, d) = g(q, d) sum_p alpha_p inner(k_Q(q, q_p), k_D(d, d_p)) g(q_p, d_p)
 
-is (11) with alpha_p the summed theta of the preferences that a point is in; g is the base model's score. A score of 0
-(term mismatch) would multiply everything away, so epsilon is added to g everywhere: in (11) and in training.
+is (11), where alpha_p is the sum of theta over the preferences of a point, and g is the base model's score. A base
+score of 0 (term mismatch) would make every product 0, so epsilon is added to g everywhere, in (11) and in training.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ LONG_LIST = 200
 @settings
 class RobustSettings(KernelSettings):
     printed: ClassVar[Mapping[str, Any]] = {
-        **KernelSettings.printed, "epsilon": "0", "family": "product", "rho": "1", "prior": "0", "base_scale": "none",
+        **KernelSettings.printed,
+        "epsilon": "0.001", "family": "product", "rho": "1", "prior": "0", "base_scale": "none",
     }  # fmt: skip
 
     epsilon: str = setting(
@@ -80,12 +81,12 @@ class RobustSettings(KernelSettings):
 @stored
 @dataclass(frozen=True, kw_only=True)
 class RobustChoices(KernelChoices, PartsChoices):
-    """What the base chose, and the kernels and constants around it."""
+    """The choices of the base, and the kernels and constants around it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedRobust(FittedKernel, FittedWrapper):
-    """A base S-function with what multiplies it: g is its score plus epsilon."""
+    """A base S-function, and the learned function that multiplies it. g is the base's score plus epsilon."""
 
     settings: RobustSettings
     base_scores: BaseScores
@@ -122,7 +123,8 @@ class FittedRobust(FittedKernel, FittedWrapper):
         return not self.choices.corrects or super().falls_back(query)
 
     def score_items(self, query: Query, items: Array, incoming: Sequence[float] | None = None) -> Array:
-        """A long list is searched: what is worth scoring comes first, all else after it in the base's order."""
+        """A long list is treated like a search: the promising documents are scored and come first, and all others
+        follow in the base's order."""
         if not self.choices.corrects:
             return self.base.score_items(query, items)
         if len(items) <= LONG_LIST:
@@ -147,7 +149,7 @@ class FittedRobust(FittedKernel, FittedWrapper):
         return self.base.search(query, k)
 
     def worth_scoring(self, query: Query, found: Neighbourhood, k: int) -> Array:
-        """Documents that the base finds for the query and for its neighbours, and those of the preferences."""
+        """The documents that the base finds for the query and for its neighbours, and those in the preferences."""
         near, _ = self.kernel.neighbours(self.asked(query), OTHERS)
         others = self.base.search_many([Query(self.queries.keys[i]) for i in near.tolist()], EACH)
         own, _ = self.base.search(query, max(POOL, POOL_FACTOR * k))
@@ -155,10 +157,11 @@ class FittedRobust(FittedKernel, FittedWrapper):
 
 
 class Robust(KernelModel, Wrapper):
-    """A model corrected by what was preferred for similar queries: `Robust([BM25()])`, robust-bm25 for short.
+    """A model corrected by what people preferred for similar queries: `Robust([BM25()])`, in specs `robust-bm25`.
 
-    At query time a small ranking model is trained on the preferences of the most similar queries; it multiplies the
-    base model's score. A query without a similar one gets the base model's answer.
+    For each search, a small ranking model is trained on the preferences of the most similar queries of the log, and
+    multiplies the base model's score. A preference is a clicked result compared with an unclicked one. A query without
+    similar ones gets the answer of the base model.
 
     Examples
     --------

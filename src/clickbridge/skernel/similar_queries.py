@@ -1,4 +1,4 @@
-"""Similar queries by clicks in common, for any model that keeps its clicks (Wu et al. 2011, Table 3)."""
+"""Similar queries by their common clicks, for any model that keeps its clicks (Wu et al. 2011, Table 3)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ WEIGHTS = {"click": 0.8, "word": 0.1, "char": 0.1}
 
 @runtime_checkable
 class KeepsClicks(Protocol):
-    """A fitted model that keeps what was clicked: `responses` has a row for each of its known queries and a column for
-    each document."""
+    """A fitted model that keeps its clicks: `responses` has a row for each known query and a column for each
+    document."""
 
     @property
     def settings(self) -> Settings: ...
@@ -44,7 +44,7 @@ def keeper_of(fitted: Fitted) -> KeepsClicks:
 def similar_by_clicks(
     fitted: Fitted, query: str, k: int = 3, min_clicks: int = 1, click_kernel: str = "pearson"
 ) -> list[tuple[str, float]]:
-    """Known queries most like this one by k_Q, mostly clicks; itself left out."""
+    """The known queries that are most similar to this one by k_Q, mainly by clicks. The query itself is left out."""
     keeper = keeper_of(fitted)
     queries, language = keeper.queries, getattr(keeper.settings, "language", "english")
     kernel = QueryKernel(QueryFeatures.of(queries.keys, keeper.responses, language), WEIGHTS, click_kernel)

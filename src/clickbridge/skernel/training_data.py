@@ -1,8 +1,8 @@
-"""What the kernel models learn from: known queries with their features, and preferences.
+"""The training data of kernel models: known queries with their features, and preferences.
 
-The part of the log that gives a kernel is not the part that gives the preferences: a preference whose own clicks made
-its query a neighbour would teach nothing but itself. That holds for both the click kernel and the latent map.
-Text kernels see no click, so where both have weight 0 the whole log gives preferences.
+Kernels and preferences are learned from different parts of the log. Otherwise a query could be a neighbour because of
+the same clicks that give its preferences, and those would only confirm themselves. This applies to the click kernel and
+to the latent map. Text kernels use no clicks, so if both others have weight 0, the whole log gives preferences.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ PAGE, MOST_PAGES = 10, 20_000
 @stored
 @dataclass(frozen=True, eq=False)
 class KernelTraining:
-    """Preferences by known query: those of query i are `indptr[i]:indptr[i + 1]`, in an order of no meaning, so
-    that the first n are a fair sample. `better` and `worse` are points; a point is a query and a document."""
+    """Preferences by known query: those of query i are `indptr[i]:indptr[i + 1]`, in random order, so that the first n
+    are a fair sample. `better` and `worse` are points; a point is a pair of a query and a document."""
 
     indptr: Array
     better: Array
@@ -74,7 +74,7 @@ class KernelTraining:
 
     @classmethod
     def of(cls, found: Preferences, numbers: Array, n_queries: int, seed: int) -> KernelTraining:
-        """`numbers` gives a query of the log its number among the known ones, or -1."""
+        """`numbers` maps queries of the log to their numbers among the known ones, or -1."""
         query = numbers[found.query]
         keep = query >= 0
         query, better, worse = query[keep], found.better[keep], found.worse[keep]
@@ -93,8 +93,8 @@ class KernelTraining:
         )
 
     def sample(self, queries: Array, n: int, own: bool = False) -> Array:
-        """About n preferences of the given queries, each query as many as the others where it has them. Where the
-        first is the asked query's `own`, it may take half."""
+        """About n preferences of the given queries, as far as possible equally many of each query. If the first one is
+        the searched query itself (`own`), it may have half of them."""
         starts = self.indptr[queries]
         available = self.indptr[queries + 1] - starts
         taken = np.zeros_like(available)
@@ -107,19 +107,20 @@ class KernelTraining:
 
 
 def water_level(available: Array, n: int) -> int:
-    """The largest share that, given to all who have it, stays within n in sum; at least 1."""
+    """The largest number per query for which the total stays within n, where no query gives more than it has; at
+    least 1."""
     ordered = np.sort(available)
     before = np.cumsum(ordered) - ordered
     left = np.arange(len(ordered), 0, -1)
     levels = (n - before) // left
-    # The first who has more than what is left for each is where the water stops.
+    # The first query that has more than its share of what is left determines the level.
     over = np.flatnonzero(ordered > levels)
     return max(int(levels[over[0]]), 1) if len(over) else int(ordered.max(initial=1))
 
 
 @dataclass(frozen=True, eq=False)
 class KernelData:
-    """What a GRAPH gives to every kernel model of it."""
+    """The data that all kernel models of a GRAPH share."""
 
     queries: KnownQueries
     features: QueryFeatures
@@ -128,7 +129,7 @@ class KernelData:
 
 
 class FoundPages(NamedTuple):
-    """Pages that a model made: what it finds for a query, and what was clicked for it anywhere."""
+    """Pages made by a model: what it finds for a query, and the documents that were clicked for the query."""
 
     query: Array
     indptr: Array
@@ -140,16 +141,16 @@ def gather(
     study: Study, parts: Set[str], preference: str, language: str, seed: int, base: Fitted | None = None,
     min_clicks: int = 1,
 ) -> KernelData:  # fmt: skip
-    """`parts` are those of TAUGHT_BY_CLICKS that weigh anything. Where the log has no pages, `base` makes them. Pairs
-    of fewer than `min_clicks` clicks in the whole log are no clicks, and prefer nothing."""
+    """Collects the training data. `parts` are those of TAUGHT_BY_CLICKS with a weight above 0. If the log has no pages,
+    `base` makes them. Pairs with fewer than `min_clicks` clicks in the whole log do not count as clicked."""
     spec = None if base is None else base.spec
     key = ("kernel material", frozenset(parts), preference, language, seed, spec, min_clicks)
     return study.once(key, lambda: _gather(study, parts, preference, language, seed, base, min_clicks))
 
 
 def found_pages(base: Fitted, keys: Sequence[str], pairs: Pairs, seed: int) -> FoundPages:
-    """For each query with clicks the best that the base finds, and the clicked documents: what a page of the base would
-    have shown, and what people wanted instead. Of many queries some are drawn."""
+    """For each query with clicks, the best documents of the base, which a page of it would have shown, and the clicked
+    documents, which people wanted instead. If there are many queries, a sample is used."""
     asked = np.unique(pairs.query[pairs.clicks > 0])
     if len(asked) > MOST_PAGES:
         asked = np.sort(np.random.default_rng(seed).choice(asked, MOST_PAGES, replace=False))
@@ -203,7 +204,7 @@ def _gather(
 
 
 def preferred_among(found: Preferences, pairs: Pairs, keep: Array) -> Preferences:
-    """Only preferences for documents whose pair with the query is kept."""
+    """Only the preferences for documents whose pair with the query is kept."""
     stay = np.isin(pair_keys(found.query, found.better), pair_keys(pairs.query[keep], pairs.doc[keep]))
     return replace(
         found, query=found.query[stay], better=found.better[stay], worse=found.worse[stay], count=found.count[stay]
@@ -212,4 +213,4 @@ def preferred_among(found: Preferences, pairs: Pairs, keep: Array) -> Preference
 
 def check_clicks(graph: ClickGraph) -> None:
     if not np.any(graph.pairs.clicks):
-        raise InputError("no click is left to learn from: ingest a log with clicks")
+        raise InputError("no click is left to learn from: build the GRAPH from a log with clicks")

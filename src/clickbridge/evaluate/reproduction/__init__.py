@@ -1,1 +1,1 @@
-"""The papers' tables on data at hand, next to their own figures: one file per paper, by the registry of models."""
+"""Reproduces the papers' tables on available data, next to the published figures: one file per paper."""

@@ -1,4 +1,4 @@
-"""Data sets to reproduce on, and models fitted on them once however many tables ask."""
+"""Data sets for the reproduction, and models fitted on them. Each model is fitted once for all tables that need it."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ KEPT_FITS = 3
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted model, or in words why there is none."""
+    """A fitted model, or the reason why there is none."""
 
     model: Model | None
     seconds: float = 0.0
-    """Of processor time, over all threads: what else the machine does meanwhile does not count."""
+    """Processor time over all threads, so that other work on the machine does not count."""
     why: str = ""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What is left of a fit when the model is gone: its time and, per kind of lists, per measure, the value of each
-    judged query or why there is none; without values, why there is no model."""
+    """What is kept of a fit after the model is deleted: its time and, by kind of list and measure, the value of each
+    judged query, or the reason why there is none. Without values, the reason why there is no model."""
 
     seconds: float
     values: dict[str, dict[str, dict[str, float]] | str]
@@ -55,9 +55,9 @@ class Trial:
 
 @dataclass
 class Data:
-    """A log as a GRAPH with judged lists by kind (seen, unseen), and which queries are truly similar.
+    """A log as a GRAPH, with judged lists by kind (seen, unseen), and the queries that are known to be similar.
 
-    Trials are kept, on the shelf too; of the models only the last few, since one can take a gigabyte.
+    All trials are kept, also on the shelf. Of the models only the last few are kept, since one can take a gigabyte.
     """
 
     name: str
@@ -66,9 +66,9 @@ class Data:
     lists: dict[str, list[ResultList]]
     alike: Judgments | None = None
     relevant: int = 3
-    """From which grade on a document is relevant for MAP: 3 is Excellent where 4 is Perfect."""
+    """The lowest grade that is relevant for MAP: 3 is Excellent on a scale where 4 is Perfect."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """For every model, as dim."""
+    """Settings for every model, such as dim."""
     shelf: Shelf = field(default_factory=Shelf)
 
     _fits: dict[tuple[str, str], Fit] = field(default_factory=dict, repr=False)
@@ -77,7 +77,7 @@ class Data:
     _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def once(self, key: Hashable, make: Callable[[], Answer]) -> Answer:
-        """What tables and claims both ask for, worked out the first time."""
+        """A value that tables and claims both need, computed the first time."""
         if key not in self._kept:
             self._kept[key] = make()
         found: Answer = self._kept[key]
@@ -95,12 +95,12 @@ class Data:
 
     @cached_property
     def study(self) -> Study:
-        """What all models have in common is worked out once."""
+        """The study that all models share, so that common work is done once."""
         return Study(self.graph)
 
     def fit(self, spec: str, settings: Mapping[str, Any] | None = None) -> Fit:
-        """A model this version does not have, or that cannot learn from this data, is a Fit with the reason, which the
-        tables show."""
+        """Fits a model. If this version does not have it, or it cannot learn from this data, the Fit has the reason,
+        which the tables show."""
         wanted = {**self.settings, **(settings or {})}
         key = _key(spec, wanted)
         found = self._fits.pop(key, None)
@@ -122,7 +122,7 @@ class Data:
         return Fit(model, time.process_time() - start)
 
     def trial(self, spec: str, settings: Mapping[str, Any] | None = None) -> Trial:
-        """Fitted and measured once."""
+        """Fits and measures a model, once."""
         key = _key(spec, {**self.settings, **(settings or {})})
         return self._known(key) or self._tried(key, self.fit(spec, settings))
 
@@ -135,7 +135,7 @@ class Data:
         return self._trials[key]
 
     def _tried(self, key: tuple[str, str], fitted: Fit) -> Trial:
-        """The trial of a model; lists that go by two names are measured once."""
+        """The trial of a model. Lists with two names are measured once."""
         values: dict[int, dict[str, dict[str, float]] | str] = {}
         if fitted.model is not None:
             for lists in self.lists.values():
@@ -152,8 +152,8 @@ class Data:
         return f"{self.name}/{key[0].replace(':', '-')[:40]}-{digest}"
 
     def try_forests(self, specs: Sequence[str], settings: Mapping[str, Any]) -> None:
-        """Boosted trees over overlapping models: what these have in common is fitted once. Seconds are of all
-        together, shared out evenly."""
+        """Fits boosted trees over overlapping models. The parts they have in common are fitted once. The total seconds
+        are divided equally among them."""
         wanted = {**self.settings, **settings}
         keys = [_key(spec, wanted) for spec in specs]
         if all(self._known(key) is not None for key in keys):
@@ -173,7 +173,7 @@ class Data:
             self._tried(key, Fit(None if why else mart, seconds, why))
 
     def answers(self, spec: str, settings: Mapping[str, Any], queries: Sequence[str]) -> dict[str, list[str]] | None:
-        """The three most similar queries of each, looked up once; None where the model is not there."""
+        """The three most similar queries of each query, computed once; None if there is no such model."""
         known = self._answers.setdefault(_key(spec, settings), {})
         new = [query for query in queries if query not in known]
         if new:
@@ -186,12 +186,12 @@ class Data:
     def values(
         self, spec: str, settings: Mapping[str, Any] | None = None, kind: str = "seen"
     ) -> dict[str, dict[str, float]] | str:
-        """Per measure the value of each judged query; or why there is none."""
+        """The value of each judged query by measure, or the reason why there is none."""
         trial = self.trial(spec, settings)
         return trial.values.get(kind, trial.why)
 
     def measure(self, model: Model | Fitted, lists: Sequence[ResultList]) -> dict[str, dict[str, float]] | str:
-        """Per measure the value of each judged query under a fitted model."""
+        """The value of each judged query by measure, for a fitted model."""
         rankings = model.rerank_lists(lists)
         if not any(np.isfinite(hit.score) for ranking in rankings for hit in ranking):
             return NO_SCORE
@@ -207,7 +207,7 @@ class Data:
         kind: str = "seen",
         only: set[str] | None = None,
     ) -> tuple[Cell, ...]:
-        """Means over the judged queries, or over `only` some; where there is none, the reason in the first cell."""
+        """Means over the judged queries, or over those in `only`. If there are none, the first cell has the reason."""
         found = self.values(spec, settings, kind)
         if isinstance(found, str):
             return missing(found, measures)
@@ -223,13 +223,13 @@ def _key(spec: str, settings: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def names_in(spec: Spec) -> set[str]:
-    """Every name a spec is made of."""
+    """All names in a spec."""
     own = {*spec.names, *([spec.wrapper] if spec.wrapper else [])}
     return own | (names_in(spec.inner) if spec.inner else set())
 
 
 def taken(spec: Spec, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The wanted settings that some part of the spec has; `pls.views` is for one part."""
+    """The settings that at least one part of the spec has. `pls.views` is for one part."""
     has = {name: {*model_class(name).setting_names()} for name in names_in(spec)}
     sums = {"weights"} if len(spec.names) > 1 else set()
 

@@ -1,7 +1,7 @@
-"""Every claim of the five papers that can be put to a test, in our words: does it hold here, as printed and with our
-changes, on which data, by which figure and test?
+"""All claims of the five papers that can be tested, in our words. For each: does it hold here, as printed and with our
+changes, on which data, and by which figure and test?
 
-A claim belongs to the table that makes its fits, and is judged where that table is made.
+A claim belongs to the table whose models it needs, and is tested together with that table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CLAIMS: tuple[Claim, ...] = tuple(Claim(*found) for found in (*claims_of_13.CLAI
 
 
 def judged(lab: Lab, key: str) -> list[TableRow]:
-    """The claims that belong to a table, with what came of them on each data set."""
+    """The claims that belong to a table, with their results on each data set."""
     rows = []
     for claim in (own for own in CLAIMS if own.table == key):
         lab.say(f"claim: {claim.where}")

@@ -1,4 +1,4 @@
-"""Where the data comes from: simulated logs with truth always, real data sets where a folder with them is given."""
+"""The data for the reproduction: simulated logs with known truth, and real data sets if their folder is given."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from clickbridge.io.lists import read_lists
 from clickbridge.log.clean import normalise_query
 from clickbridge.log.documents import read_docs
 from clickbridge.log.readers import read_log
+from clickbridge.models.registry import MODELS, WRAPPERS, model_class
 from clickbridge.simulate.demo import read_intents, write_demo
 from clickbridge.simulate.scale import SCALES, write_log
 from clickbridge.types import Document, Impression, LogRecord, PairCount
@@ -43,7 +44,7 @@ SHORTENED = {
 
 @dataclass
 class Lab:
-    """Data sets, each made when a table first asks for it."""
+    """The data sets, each created when a table first needs it."""
 
     folder: Path
     fraction: float
@@ -53,14 +54,14 @@ class Lab:
     real: Path | None = None
     quick: bool = False
     keep: Path | None = None
-    """Where parts of the run are kept for the next go."""
+    """The folder where finished parts of the run are kept, so that a later run can use them."""
     say: Callable[[str], None] = lambda line: None
 
     def simulated(self, scale: str) -> Data:
         return self.once(scale, lambda: self._simulate(scale))
 
     def once(self, name: str, make: Callable[[], Data]) -> Data:
-        """A data set by name, made when first asked for."""
+        """A data set by name, created at first use."""
         if name not in self._worlds:
             self._worlds[name] = make()
         return self._worlds[name]
@@ -127,7 +128,7 @@ class Lab:
 
     @property
     def run(self) -> dict[str, Any]:
-        """All that the figures depend on."""
+        """Everything that the figures depend on."""
         real = [name for name in REAL if self.folder_of(name) is not None]
         own: dict[str, Any] = {
             "fraction": self.fraction,
@@ -136,7 +137,8 @@ class Lab:
             "seed": self.seed,
             "quick": self.quick,
         }
-        return own | {"real": real, "version": __version__}
+        printed = {name: dict(model_class(name).Settings.printed) for name in [*MODELS, *WRAPPERS]}
+        return own | {"real": real, "version": __version__, "printed": printed}
 
     def folder_of(self, name: str) -> Path | None:
         return self.real / name if self.real is not None and (self.real / name).is_dir() else None
@@ -155,7 +157,7 @@ class Lab:
 
     @cached_property
     def bestbuy(self) -> Data | None:
-        """Half of the users teach; what the other half clicked together says which queries are similar."""
+        """Models learn from half of the users. The clicks of the other half show which queries are similar."""
         home = self.folder_of("bestbuy")
         if home is None:
             return None
@@ -172,7 +174,7 @@ class Lab:
 
     @cached_property
     def clara2(self) -> tuple[Data, list[Impression]] | None:
-        """A log without text: what its earlier pages teach, and the later pages with a click."""
+        """A log without text: its earlier pages to learn from, and its later pages with a click to measure on."""
         home = self.folder_of("clara2")
         if home is None:
             return None

@@ -1,9 +1,9 @@
 """The rank-group table and the two time tables of 09 (incremental re-ranking by click).
 
-On simulated pages, clicks at ranks 1 to 5 teach, as in 09; on a real log, earlier pages teach and later ones are
-re-ranked. Where each clicked result stands after re-ranking, against where it stood, is counted by groups of the
-rank it had. Groups select on rank, so even a random order looks good in the low ones: what it would give on
-average is printed as well.
+On simulated pages, the model learns from clicks at ranks 1 to 5, as in 09. On a real log, it learns from earlier pages
+and re-ranks later ones. The rank of each clicked result before and after re-ranking is counted by groups of the rank
+before. The groups select on rank, so even a random order looks good for low ranks. Its expected figures are therefore
+printed as well.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Reranker = Callable[[Sequence[ResultList]], list[list[str]]]
 
 
 class Condition(NamedTuple):
-    """What teaches, the pages to re-rank, the orders to try on them, and groups of ranks that these pages have."""
+    """The data to learn from, the pages to re-rank, the orders to try on them, and the groups of ranks."""
 
     data: Data
     pages: list[Impression]
@@ -77,7 +77,7 @@ def clara2(lab: Lab) -> Condition | None:
 
 
 def moved(pages: Sequence[Impression], rerank: Reranker) -> list[Move]:
-    """Every clicked result's rank as shown and after re-ranking."""
+    """The rank of every clicked result, as shown and after re-ranking."""
     orders = rerank(lists_of(pages))
     return [m for page, order in zip(pages, orders, strict=True) for m in moves(page.results or [], order, page.clicks)]
 
@@ -91,7 +91,7 @@ def by_model(model: Model) -> Reranker:
 
 
 def by_counts(graph: ClickGraph) -> Reranker:
-    """By the clicks that each result had for this very query; the others keep their order below."""
+    """Sorts results by their clicks for exactly this query. Results without clicks follow in their order."""
     pairs, doc_ids = graph.pairs, graph.doc_ids
     rows = zip(pairs.query.tolist(), pairs.doc.tolist(), pairs.clicks.tolist(), strict=True)
     clicks = {(graph.query_keys[q], doc_ids[d]): n for q, d, n in rows}
@@ -118,7 +118,7 @@ def rank_tables(setting: Condition) -> Iterator[Table]:
 
 
 def _rows(setting: Condition, order: str) -> list[TableRow]:
-    """One for each group that has clicks, and all clicks together; or why there is none."""
+    """One row for each group with clicks, and one for all clicks; or the reason why there is none."""
     found = order_moves(setting, order)
     if isinstance(found, str):
         return [TableRow(f"{low}~{high}", missing(found, COLUMNS)) for low, high in setting.groups]
@@ -129,7 +129,7 @@ def _rows(setting: Condition, order: str) -> list[TableRow]:
 
 
 def order_moves(setting: Condition, order: str) -> list[Move] | str:
-    """Where every clicked result stood and stands under an order; or why there is none."""
+    """The ranks of every clicked result before and after re-ranking; or the reason why there are none."""
     return setting.data.once(("moves", order), lambda: _order_moves(setting, order))
 
 
@@ -180,8 +180,8 @@ def time_table(data: Data, pages: Sequence[Impression]) -> Table:
 
 
 def _seconds(act: Callable[[Model, Sequence[Impression]], None], model: Model, pages: Sequence[Impression]) -> float:
-    """Of the second of two goes, as loops may be compiled in the first. Each is on a copy: what the model learns
-    here, other tables must not know."""
+    """The seconds of the second of two runs, since the first may include compilation. Each runs on a copy, so that
+    other tables do not see what is learned here."""
     seconds = 0.0
     for _ in range(2):
         fresh = copy.deepcopy(model)

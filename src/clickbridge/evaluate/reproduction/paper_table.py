@@ -1,4 +1,4 @@
-"""A table in a paper's layout: our figures, the published ones next to them, and how far the two orders agree."""
+"""A table in a paper's layout: our figures next to the published ones, and how well the two orders agree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Cell = float | int | str | None
 
 @dataclass(frozen=True)
 class TableRow:
-    """`ours` and `paper` have a cell for each column; a text in `ours` says why there is no figure."""
+    """`ours` and `paper` have a cell for each column. A text in `ours` is the reason why there is no figure."""
 
     label: str
     ours: tuple[Cell, ...]
@@ -22,7 +22,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Table:
-    """`key` is paper and number, as 13-2. `stacked` puts the published figures below ours instead of beside."""
+    """`key` is paper and number, such as 13-2. `stacked` puts the published figures below ours instead of beside."""
 
     key: str
     title: str
@@ -32,7 +32,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
     stacked: bool = False
     svg: str | None = None
-    """A picture, where the paper has one."""
+    """A chart, if the paper has a figure."""
 
     @property
     def paper(self) -> str:
@@ -40,7 +40,7 @@ class Table:
 
     @property
     def n_paper(self) -> int:
-        """How many of the columns the paper has; they are the first ones."""
+        """The number of columns that the paper has, too. They come first."""
         return max((len(row.paper) for row in self.rows), default=0)
 
     def header(self) -> list[str]:
@@ -48,7 +48,7 @@ class Table:
         return ["", *self.columns, *beside]
 
     def cells(self) -> list[list[Cell]]:
-        """As printed."""
+        """The cells in the order in which they are printed."""
         out: list[list[Cell]] = []
         for row in self.rows:
             ours, paper = (list(side) + [None] * (len(self.columns) - len(side)) for side in (row.ours, row.paper))
@@ -61,8 +61,8 @@ class Table:
         return out
 
     def agreement(self, column: int) -> tuple[float, int] | None:
-        """Kendall's tau between our order of the rows and the paper's in one column, and over how many rows; None where
-        they are too few, or all alike here."""
+        """Kendall's tau between our order of the rows and the paper's in one column, and the number of rows; None if
+        there are too few rows, or if all values are equal here."""
         pairs = [(row.ours[column], row.paper[column]) for row in self.rows
                  if len(row.ours) > column and len(row.paper) > column]  # fmt: skip
         numbers = [(float(a), float(b)) for a, b in pairs if isinstance(a, int | float) and isinstance(b, int | float)]

@@ -1,4 +1,4 @@
-"""Parts of a run that are done: what a key such as 13-2 gave, kept on a shelf."""
+"""The finished parts of a run, such as that of key 13-2, kept on a shelf."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Parts:
     """By key, of the parts of the run so far, those that were read too."""
 
     def read(self, key: str) -> Part | None:
-        """None where there is none, or one of another run."""
+        """A finished part; None if there is none, or if it belongs to another run."""
         kept = self.shelf.read(key)
         if kept is None:
             return None

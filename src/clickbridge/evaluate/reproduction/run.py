@@ -1,4 +1,4 @@
-"""Every table that can be had, by its key; `reproduce` makes those asked for."""
+"""All tables that can be reproduced, by their keys. `reproduce` makes the ones asked for."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ QUICK = {"fraction": 0.01, "dim": 100}
 
 
 def chosen(keys: Sequence[str]) -> list[str]:
-    """The tables named; 13 or 11M names all of a paper, no name all there are."""
+    """The tables with these names. A paper such as 13 or 11M stands for all its tables; no name means all tables."""
     out: list[str] = []
     for key in keys or TABLES:
         found = [k for k in TABLES if k == key or k.split("-")[0] == key]
@@ -66,7 +66,7 @@ def chosen(keys: Sequence[str]) -> list[str]:
 
 
 def reproduce(keys: Sequence[str], lab: Lab, parts: Parts | None = None) -> Iterator[Table]:
-    """The tables, then which of the papers' claims they confirm; what `parts` has is not made again."""
+    """Makes the tables, then tests the papers' claims on them. Finished parts in `parts` are not made again."""
     parts = Parts() if parts is None else parts
     verdicts = []
     for key in chosen(keys):
@@ -82,7 +82,7 @@ def reproduce(keys: Sequence[str], lab: Lab, parts: Parts | None = None) -> Iter
 
 
 def _made(key: str, lab: Lab) -> Generator[Table, None, Part]:
-    """Each table as soon as it is there; all of them with their claims at the end."""
+    """Yields each table as soon as it is finished; all of them with their claims at the end."""
     lab.say(f"table {key}")
     start, tables = time.process_time(), []
     for table in TABLES[key](lab):

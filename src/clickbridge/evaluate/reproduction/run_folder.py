@@ -1,6 +1,6 @@
 """A run in a folder: a CSV file for each table, an SVG for each figure, and all tables as one page of markdown.
 
-Each table is written when it is made, so that a long run that is stopped leaves what it has.
+Each table is written as soon as it is finished, so that a long run that is stopped leaves its finished tables.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SPECIAL = re.compile(r"[\\`*~|&\[\]]|<(?=[A-Za-z/!?])|(?<![A-Za-z0-9])_|_(?![A-
 
 
 class Files:
-    """`in_words` writes a cell of the page; CSV has the figures as they are."""
+    """`in_words` formats a cell of the page; the CSV files have unrounded figures."""
 
     def __init__(self, folder: Path, command: str, in_words: InWords) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -30,7 +30,7 @@ class Files:
         (folder / PAGE).write_text(f"Made by `{command}`.\n", encoding="utf8")
 
     def add(self, table: Table) -> None:
-        """A second table of the same key, on other data, is a file with a number."""
+        """Adds a table. If there is one with the same key already, on other data, its file gets a number."""
         number = self._numbers[table.key]
         self._numbers[table.key] += 1
         stem = re.sub(r"[^A-Za-z0-9-]+", "-", table.key) + (f"-{number}" if number else "")
@@ -44,13 +44,13 @@ class Files:
             file.write("\n" + markdown(table, self.in_words, f"{stem}.svg"))
 
     def end(self, words: str) -> None:
-        """What there is to say of the whole run."""
+        """Writes what concerns the whole run."""
         with (self.folder / PAGE).open("a", encoding="utf8") as file:
             file.write(f"\n{escaped(words)}\n")
 
 
 def markdown(table: Table, in_words: InWords, picture: str) -> str:
-    """Heading, data, the rows, notes; `picture` is the file of the figure where the table has one."""
+    """A table as Markdown: heading, data, rows, notes. `picture` is the file of its chart, if it has one."""
     rows = table.cells()
     numeric = [any(isinstance(row[i], int | float) for row in rows) for i in range(len(table.header()))]
     lines = [f"## {table.key}: {escaped(table.title)}", "", escaped(table.data), ""]
@@ -66,5 +66,5 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """As GitHub shows it letter for letter, on one line."""
+    """Text escaped so that GitHub shows it literally, on one line."""
     return _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))

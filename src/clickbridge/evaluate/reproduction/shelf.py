@@ -1,6 +1,6 @@
-"""A folder of JSON files that belong to one run; what another run left there, of other data or dimensions, is not seen.
+"""A folder of JSON files of one run. Files of another run, with other data or dimensions, are ignored.
 
-A run of hours that was killed goes on where it stood: the same run in the same folder finds what it had.
+If a long run is killed, the same run in the same folder finds its finished parts and continues from there.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from clickbridge.io.files import written_aside
 
 @dataclass(frozen=True)
 class Shelf:
-    """`run` is all that the figures depend on. Without a folder nothing is kept."""
+    """`run` is everything that the figures depend on. Without a folder nothing is kept."""
 
     folder: Path | None = None
     run: Mapping[str, Any] = field(default_factory=dict)
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """None where there is none, or one of another run."""
+        """The stored content; None if there is none, or if it belongs to another run."""
         path = self._path(name)
         if path is None or not path.is_file():
             return None

@@ -1,6 +1,6 @@
-"""Does a claim hold on the data at hand? A verdict is a word, the figures behind it and the test.
+"""Tells whether a claim holds on the data. A verdict is a word, its figures and the test.
 
-`holds` and `fails` need a difference that a test at .05 finds; where it finds none, the verdict is `not significant`.
+`holds` and `fails` need a significant difference at .05. Otherwise the verdict is `not significant`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, ttest_ind
 
 from clickbridge.evaluate.reproduction.bench import Data
 from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, gains, signs
@@ -30,7 +30,8 @@ NOT_TESTED = Verdict(ABSENT, "")
 
 
 def by_sign(found: Array, p: float, figures: str, counts: bool = False) -> Verdict:
-    """A difference that should be above 0: its mean or, with `counts`, as a sign test has it, more above than below."""
+    """The verdict for a difference that should be above 0: by its mean or, with `counts`, by the number of positive and
+    negative values, as in a sign test."""
     if p >= LEVELS[0]:
         return Verdict(UNSURE, figures)
     above = np.sign(found).sum() > 0 if counts else found.mean() > 0
@@ -38,7 +39,7 @@ def by_sign(found: Array, p: float, figures: str, counts: bool = False) -> Verdi
 
 
 def beats(data: Data, one: Line, two: Line, test: OwnTest, only: set[str] | None = None) -> Verdict:
-    """One row is above another."""
+    """Whether one row is better than another."""
     found = gains(data, one, two, test.measure, only)
     if found is None or len(found) < 2:
         return NOT_TESTED
@@ -50,14 +51,13 @@ def beats(data: Data, one: Line, two: Line, test: OwnTest, only: set[str] | None
 
 def beats_all(data: Data, one: Line, others: Sequence[Line], test: OwnTest, only: set[str] | None = None) -> Verdict:
     """One row is above every other: holds where it is above each, fails where it is below one."""
-    words: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNSURE: []}
+    words: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNSURE: [], ABSENT: []}
     for other in others:
         word, _ = beats(data, one, other, test, only)
-        if word in words:
-            words[word].append(other.label.partition(",")[0])
-    if not any(words.values()):
+        words[word].append(other.label.partition(",")[0])
+    if not any(words[word] for word in (HOLDS, FAILS, UNSURE)):
         return NOT_TESTED
-    said = {HOLDS: "above", FAILS: "below", UNSURE: "level with"}
+    said = {HOLDS: "above", FAILS: "below", UNSURE: "level with", ABSENT: "no figures of"}
     parts = [f"{said[word]} {', '.join(names)}" for word, names in words.items() if names]
     word = FAILS if words[FAILS] else UNSURE if words[UNSURE] else HOLDS
     own = data.means(one.spec, (test.measure,), one.settings, only=only)[0]
@@ -65,7 +65,7 @@ def beats_all(data: Data, one: Line, others: Sequence[Line], test: OwnTest, only
 
 
 def level(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
-    """Two rows do not differ."""
+    """Whether two rows do not differ."""
     word, figures = beats(data, one, two, test)
     said = {HOLDS: f"better: {figures}", FAILS: f"worse: {figures}"}.get(word, figures)
     return Verdict({UNSURE: HOLDS, HOLDS: FAILS}.get(word, word), said)
@@ -76,8 +76,18 @@ def not_below(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
     return Verdict(HOLDS if word == UNSURE else word, figures)
 
 
+def higher(these: Array, those: Array, words: str) -> Verdict:
+    """The mean of some queries is above that of others, by Welch's test."""
+    if min(len(these), len(those)) < 2:
+        return NOT_TESTED
+    p = float(ttest_ind(these, those, equal_var=False).pvalue)
+    a, b = float(these.mean()), float(those.mean())
+    figures = f"{_short(a)} {words} {_short(b)}, Welch's t-test p {p_in_words(p)}"
+    return by_sign(np.array([a - b]), p, figures)
+
+
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """Several parts of one claim: it fails where one fails."""
+    """Combines several parts of one claim: it fails if one part fails."""
     known = [verdict for verdict in verdicts if verdict.word != ABSENT]
     words = [verdict.word for verdict in known]
     word = next((w for w in (FAILS, UNSURE, HOLDS) if w in words), ABSENT)
@@ -85,7 +95,8 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def same_order(data: Data, lines: Sequence[Line], measure: str, at: int) -> Verdict:
-    """The order of the models by a measure is that of the paper, whose figures for it stand at `at` of each row."""
+    """Whether the order of the models by a measure is that of the paper. The paper's figures are at `at` of each
+    row."""
     means = [data.means(line.spec, (measure,), line.settings)[0] for line in lines]
     pairs = [(mean, line.paper[at]) for mean, line in zip(means, lines, strict=True) if isinstance(mean, float)]
     if len(pairs) < LEAST_ORDERED or len({mean for mean, _ in pairs}) == 1:
@@ -97,7 +108,7 @@ def same_order(data: Data, lines: Sequence[Line], measure: str, at: int) -> Verd
 
 
 def within(value: float, low: float, high: float, figures: str) -> Verdict:
-    """A figure without a test."""
+    """The verdict for a figure without a test."""
     if np.isnan(value):
         return NOT_TESTED
     return Verdict(HOLDS if low <= value <= high else FAILS, figures)
