@@ -14,11 +14,11 @@ PAGE = Path(__file__).with_name("api.md")
 SECTIONS = {
     "Data": "ClickGraph example_graph HoldBack Impression PairCount Document ResultList read_log read_docs read_lists "
     "write_lists read_qrels read_run read_topics lists_of_run write_run normalise_query stats",
-    "Using models": "Model Fitted Ranking Hit Explanation load build_model register Local",
+    "Using models": "Model Fitted Ranking Hit Explanation load build_model register Local Ray Gpu",
     "Evaluation": "evaluate Evaluation compare Comparison",
     "Learning online": "Learner Journal",
     "The service": "Client ServedRanking ServiceError",
-    "Errors": "ClickbridgeError InputError SettingError ArtifactError MissingPart NotFitted NotSupported",
+    "Errors": "ClickbridgeError InputError SettingError ArtifactError MissingPart NotFitted NotSupported EngineError",
 }
 PAGES = {"sum": "sums", "linear": "sums", "robust": "robust-bm25"}
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from scipy import sparse
 
 import clickbridge
-from clickbridge import Local, Model
+from clickbridge import Gpu, Local, Model, Ray
 from clickbridge.engines.base import Engine
 from clickbridge.graph.hold_back import HoldBack
 
@@ -44,7 +44,7 @@ def public(name: str, found: object) -> Iterator[tuple[str, Callable[..., object
         return
     listed = vars(Model) if issubclass(found, Model) else vars(found)
     for member in ("__init__", *(m for m in listed if not m.startswith("_"))):
-        if issubclass(found, Local) and hasattr(Engine, member) and member != "__init__":
+        if issubclass(found, Local | Ray | Gpu) and hasattr(Engine, member) and member != "__init__":
             continue
         value = inspect.getattr_static(found, member)
         if isinstance(value, classmethod | staticmethod):

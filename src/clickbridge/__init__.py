@@ -74,6 +74,8 @@ _HOME = {
     "ServedRanking": "clickbridge.serve.client",
     "ServiceError": "clickbridge.serve.client",
     "Local": "clickbridge.engines.local",
+    "Ray": "clickbridge.engines.ray",
+    "Gpu": "clickbridge.engines.gpu",
     "evaluate": "clickbridge.evaluate.single",
     "Evaluation": "clickbridge.evaluate.single",
     "stats": "clickbridge.evaluate.statistics",
@@ -86,6 +88,7 @@ _HOME = {
     "NotFitted": "clickbridge.errors",
     "NotSupported": "clickbridge.errors",
     "SettingError": "clickbridge.errors",
+    "EngineError": "clickbridge.errors",
     **{home.partition(":")[2]: home.partition(":")[0] for home in (_MODELS | _SUMS | _WRAPPERS).values()},
 }
 """Where each public name lives."""
@@ -93,9 +96,12 @@ _HOME = {
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
+    from clickbridge.engines.gpu import Gpu as Gpu
     from clickbridge.engines.local import Local as Local
+    from clickbridge.engines.ray import Ray as Ray
     from clickbridge.errors import ArtifactError as ArtifactError
     from clickbridge.errors import ClickbridgeError as ClickbridgeError
+    from clickbridge.errors import EngineError as EngineError
     from clickbridge.errors import InputError as InputError
     from clickbridge.errors import MissingPart as MissingPart
     from clickbridge.errors import NotFitted as NotFitted

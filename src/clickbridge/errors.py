@@ -73,7 +73,8 @@ class NotSupported(ClickbridgeError):
 
 
 class EngineError(ClickbridgeError):
-    """The requested engine is not available: there is no cluster, no GPU, or a library is missing."""
+    """The requested engine is not available (there is no cluster, no GPU, or a library is missing), or has too little
+    memory for the work."""
 
 
 class SettingError(ClickbridgeError):

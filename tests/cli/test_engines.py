@@ -1,16 +1,23 @@
-"""`--engine`, `--threads` and `--memory` of fit and update: limits that change nothing but time."""
+"""`--engine`, `--threads` and `--memory`: where work is done, and limits that change nothing but time."""
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from clickbridge.cli.fitting import bytes_of
 from clickbridge.engines import local
+from clickbridge.engines.emulation import Emulation
+from clickbridge.engines.gpu import Gpu
+from clickbridge.engines.named import engine_named, in_plain_values
+from clickbridge.engines.ray import Ray
 from clickbridge.errors import SettingError
 from clickbridge.models.rmls import RMLS
 from clickbridge.models.study import Study
@@ -116,3 +123,115 @@ def test_sizes(text: str, size: int) -> None:
 def test_no_sizes(text: str) -> None:
     with pytest.raises(SettingError, match="memory is a size"):
         bytes_of(text)
+
+
+# --- many queries, many lists, many models ---------------------------------------------------------
+
+
+@pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.ray), "gpu"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An engine by its name. The card is an emulated one: what a real one gives is for tests/engines."""
+    if request.param == "ray" and os.environ.get("REQUIRE_ALL") != "1":
+        pytest.importorskip("ray")
+    monkeypatch.setattr("clickbridge.engines.gpu.Card", Emulation)
+    return str(request.param)
+
+
+def lines_of(run: Path) -> list[tuple[list[str], float]]:
+    """Documents and scores of a run."""
+    words = [line.split() for line in run.read_text().splitlines()]
+    return [([query_id, doc_id, rank], float(score)) for query_id, _, doc_id, rank, score, _ in words]
+
+
+@pytest.mark.parametrize("spec", ["pls", "walk"])
+def test_runs_are_those_of_this_machine(call: Run, tiny: Path, engine: str, spec: str) -> None:
+    assert call("fit", tiny / "graph", "--model", spec, "--out", tiny / spec).code == 0
+    texts = ["ny pizza", "big apple", "eternal city", "zzz"] * 5
+    (tiny / "topics.tsv").write_text("".join(f"{i}\t{text}\n" for i, text in enumerate(texts)))
+    (tiny / "given.run").write_text("".join(f"{i} Q0 {d} 1 1 x\n" for i in range(20) for d in ("rome", "ny", "pizza")))
+    topics, where = ("--queries", tiny / "topics.tsv"), ("--engine", engine, "--threads", "2", "--memory", "1GiB")
+    for verb, words in (("search", topics), ("rank", ("--lists", tiny / "given.run", *topics))):
+        runs = []
+        for name, more in (("here", ()), ("there", where)):
+            done = call(verb, tiny / spec, *words, "--out", tiny / name, *more, "--json")
+            assert (done.code, done.json["model"]) == (0, spec), done.err
+            runs.append(lines_of(tiny / name))
+        assert [line for line, _ in runs[0]] == [line for line, _ in runs[1]]
+        np.testing.assert_allclose([s for _, s in runs[0]], [s for _, s in runs[1]], rtol=1e-5)
+        assert len(runs[0]) >= 15
+
+
+@pytest.mark.ray
+def test_models_are_compared_on_a_cluster(call: Run, tiny: Path) -> None:
+    """Each is fitted there by a process of its own."""
+    if os.environ.get("REQUIRE_ALL") != "1":
+        pytest.importorskip("ray")
+    line = ("compare", tiny / "graph", "--lists", tiny / "lists.jsonl", "--models", "pls", "--dim", "2", "--json")
+    here, there = (call(*line, *more) for more in ((), ("--engine", "ray", "--threads", "1", "--memory", "1GiB")))
+    assert (here.code, there.code) == (0, 0), there.err
+    one, two = (found.json["models"] for found in (here, there))
+    assert [row["AP"] for row in one] == [row["AP"] for row in two]
+
+
+def test_an_engine_that_is_none_ends_a_comparison(call: Run, tiny: Path) -> None:
+    line = ("compare", tiny / "graph", "--lists", tiny / "lists.jsonl", "--models", "pls")
+    refused = call(*line, "--engine", "nonsense")
+    assert refused.code == 2
+    assert "--engine is local, ray, ray://HOST:PORT or gpu; got 'nonsense'" in refused.err
+
+
+def test_one_query_is_searched_for_here(call: Run, tiny: Path) -> None:
+    for words in (("--engine", "ray"), ("--threads", "2"), ("--memory", "1GiB")):
+        refused = call("search", tiny / "model", "pizza", *words)
+        assert refused.code == 2
+        assert refused.err == (
+            "clickbridge: --engine, --threads and --memory are for --queries: one query is searched for here\n"
+        )
+
+
+def test_an_engine_by_its_plain_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clickbridge.engines.gpu.Card", Emulation)
+    engines = [
+        local.Local(3, 1 << 20), Ray(2, 1 << 21), Ray(1, 1 << 22, "ray://10.0.0.5:10001"),
+        Gpu(1, 1 << 23, store="bfloat16"),
+    ]  # fmt: skip
+    for engine in engines:
+        values = json.loads(json.dumps(in_plain_values(engine)))
+        assert repr(engine_named(**values)) == repr(engine)
+
+
+# --- plans -----------------------------------------------------------------------------------------
+
+
+def test_plans_of_parts(call: Run, tiny: Path) -> None:
+    line = ("fit", tiny / "graph", "--model", "bm25+pls", "--dim", "2", "--plan")
+    shown = call(*line)
+    assert shown.code == 0
+    head, *rows = shown.out.splitlines()
+    assert head.split()[:2] == ["part", "plan"]
+    assert [row.split()[:2] for row in rows] == [["bm25", "little"], ["pls", "block"]]
+    assert "each is for learning a part once" in shown.err
+    assert [row["part"] for row in call(*line, "--json").json] == ["bm25", "pls"]
+
+
+def test_what_does_not_fit_is_refused(call: Run, tiny: Path) -> None:
+    for words in (("--plan",), ("--out", tiny / "new")):
+        refused = call("fit", tiny / "graph", "--model", "pls", "--memory", "100", *words)
+        assert (refused.code, refused.out) == (1, "")
+        assert "GiB and may use 9.31e-08: raise --memory, lower dim" in refused.err
+    assert not (tiny / "new").exists()
+
+
+def test_a_plan_for_a_card_that_is_not_there(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    line = ("fit", tiny / "graph", "--model", "rmls", "--engine", "gpu", "--memory", "80GiB")
+    shown = call(*line, "--plan", "--json")
+    assert shown.code == 0
+    assert {row["name"] for row in shown.json} == {"w-sparse", "w-dense", "factors"}
+    assert shown.err == (
+        "the GPU cannot be used: CuPy is not installed; pip install 'clickbridge[gpu]', or use --engine local; "
+        "this plan is for a card with 80 GiB, as --memory says\n"
+    )
+    refused = call(*line, "--out", tiny / "new")
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith("clickbridge: the GPU cannot be used")

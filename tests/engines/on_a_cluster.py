@@ -1,7 +1,8 @@
 """Learns on a Ray cluster of several nodes on loopback, loses one of them on the way, and prints what came of it.
 
-A process of its own, for Ray has one cluster a process: `python on_a_cluster.py NODES [kill] [client] [ingest]`. With
-`ingest` it reads a log instead of learning.
+A process of its own, for Ray has one cluster a process: `python on_a_cluster.py NODES [kill] [client] [ingest]
+[memory]`. With `ingest` it reads a log instead of learning; with `memory` it learns by RMLS alone, and says what every
+node held.
 """
 
 from __future__ import annotations
@@ -22,19 +23,21 @@ os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
 
 import numpy as np
 import ray
+from node_memory import NodeMemory
 from ray.cluster_utils import Cluster
 from scipy import sparse
 
-from clickbridge import MPLS, PLS, RMLS, ClickGraph, example_graph, read_docs, read_log
+from clickbridge import MPLS, PLS, RMLS, ClickGraph, Walk, example_graph, read_docs, read_log
 from clickbridge.engines.local import Local
 from clickbridge.engines.ray import Ray
 from clickbridge.io.secret import Secret
 from clickbridge.numerics.rmls import RELATIVE, FactoredRows, FormedRows, Shrinkage, half_iteration
 from clickbridge.numerics.svd import ProductOperator, randomised_svd
-from clickbridge.numerics.walk import backward_walk
 from clickbridge.simulate.scale import write_log
 
 DIM, PASSES, STORE = 40, 4, 80 << 20
+ENOUGH = 400 << 20
+"""Bytes of a store that holds all there is, so that nothing goes to disk."""
 CLIENT_PORT = 25_101
 
 
@@ -76,9 +79,13 @@ def rows(seed: int, n: int, m: int, density: float) -> sparse.csr_array:
     return sparse.csr_array(sparse.random_array((n, m), density=density, rng=rng, dtype=np.float32, format="csr"))
 
 
+def factors() -> tuple[sparse.csr_array, sparse.csr_array, sparse.csr_array]:
+    return rows(0, 9000, 12_000, 0.0008), rows(1, 9000, 8000, 0.001), rows(2, 8000, 11_000, 0.0008)
+
+
 def passes(engine: Any, kill: Any = None) -> list[bytes]:
     """The printed algorithm, by W and by its factors: the maps' bytes."""
-    a, middle, b = rows(0, 9000, 12_000, 0.0008), rows(1, 9000, 8000, 0.001), rows(2, 8000, 11_000, 0.0008)
+    a, middle, b = factors()
     w = sparse.csr_array(a.T @ sparse.csr_array(middle @ b))
     out = []
     ways = (
@@ -105,7 +112,7 @@ def passes(engine: Any, kill: Any = None) -> list[bytes]:
 
 
 def svd(engine: Any) -> Any:
-    a, middle, b = rows(0, 9000, 12_000, 0.0008), rows(1, 9000, 8000, 0.001), rows(2, 8000, 11_000, 0.0008)
+    a, middle, b = factors()
     return randomised_svd(ProductOperator(a, middle, b, np.float32, engine), 30, power_steps=8)
 
 
@@ -117,6 +124,26 @@ def learned(engine: Any) -> dict[str, np.ndarray[Any, Any]]:
         name: np.array([model.fit(graph, engine=engine).score("nyc hotel", graph.doc_ids)])
         for name, model in models.items()
     }
+
+
+def on_paper(k: int) -> tuple[int, int]:
+    """Bytes that the driver's node and another node hold by docs/engines.md: the matrices, all of them or a share; the
+    maps and what lies between the factors, whole; new rows, a share."""
+    a, middle, b = factors()
+    w = a.T @ sparse.csr_array(middle @ b)
+    matrices = 2 * sum(8 * m.nnz + 4 * m.shape[0] for m in (w, a, middle, b))
+    blocks = sum(m.shape[0] for m in (a, middle.T, b.T)) * DIM * 4
+    new_rows = a.shape[1] * DIM * 4
+    return matrices + blocks + new_rows // k, matrices // k + blocks + new_rows // k
+
+
+def held(cluster: Cluster, engine: Any) -> dict[str, Any]:
+    """What nodes have in memory while RMLS is learned; the driver's node is the first."""
+    small = FormedRows(rows(3, 2000, 2000, 0.01))
+    half_iteration(small, engine.hold(np.ones((2000, DIM), np.float32)), Shrinkage(RELATIVE, 1.0), engine=engine)
+    with NodeMemory(cluster) as memory:
+        passes(engine)
+    return {"store": memory.store, "workers grew by": memory.grown, "on paper": on_paper(engine.workers)}
 
 
 def ingested(engine: Any, folder: Path, lose_one: Callable[[], None]) -> dict[str, Any]:
@@ -153,11 +180,12 @@ def ingested(engine: Any, folder: Path, lose_one: Callable[[], None]) -> dict[st
 
 def main() -> None:
     n_nodes, kill, client = int(sys.argv[1]), "kill" in sys.argv, "client" in sys.argv
-    given: dict[str, Any] = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
+    store = ENOUGH if "memory" in sys.argv else STORE
+    given: dict[str, Any] = {"num_cpus": 1, "object_store_memory": store, "include_dashboard": False}
     cluster = Cluster(
         initialize_head=True, head_node_args=given | ({"ray_client_server_port": CLIENT_PORT} if client else {})
     )
-    nodes = [cluster.add_node(num_cpus=1, object_store_memory=STORE) for _ in range(n_nodes - 1)]
+    nodes = [cluster.add_node(num_cpus=1, object_store_memory=store) for _ in range(n_nodes - 1)]
     cluster.wait_for_nodes()
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     if not client:
@@ -177,6 +205,9 @@ def main() -> None:
                 made = ingested(engine, Path(folder), lose_one if kill else lambda: None)
             print(json.dumps({"workers": workers, "killed": bool(killed), **made}))
             return
+        if "memory" in sys.argv:
+            print(json.dumps({"workers": workers, **held(cluster, engine)}))
+            return
         before, started = received(), time.perf_counter()
         found = passes(engine, lose_one if kill else None)
         seconds, moved = time.perf_counter() - started, received() - before
@@ -194,11 +225,9 @@ def main() -> None:
         report["svd maps"] = float(np.abs(one.u * one.s @ one.v[:50].T - two.u * two.s @ two.v[:50].T).max() / two.s[0])
         ours, theirs = learned(engine), learned(local)
         report["models"] = {name: float(np.abs(ours[name] - theirs[name]).max()) for name in ours}
-        half = rows(5, 3000, 3000, 0.001)
-        graph = sparse.csr_array(half + half.T, dtype=np.float64)
-        walks = [backward_walk(graph, np.arange(500), 0.8, 3, 1e-6, e) for e in (engine, local)]
-        one_walk, two_walks = ([w.indptr.tobytes(), w.indices.tobytes(), w.data.tobytes()] for w in walks)
-        report["walk to the bit"] = one_walk == two_walks
+        model = Walk().fit(example_graph())
+        one_walk, two_walks = (model.rank_many(model.queries_.keys * 40, engine=e) for e in (engine, local))
+        report["walk to the bit"] = any(one_walk) and one_walk == two_walks
         rng = np.random.default_rng(0)
         queries, images = (rng.standard_normal((n, 16), dtype=np.float32) for n in (300, 30_000))
         tops = [e.top_k(queries, images, 7, None) for e in (engine, local)]

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from clickbridge import Walk, example_graph
 from clickbridge.engines.base import Engine
+from clickbridge.models.candidates import Query
 from clickbridge.numerics import diffusion, factors
 from clickbridge.numerics.bltm import em_step
 from clickbridge.numerics.csr import csr_times_dense
@@ -20,7 +22,6 @@ from clickbridge.numerics.rmls import DENSITY, RELATIVE, FactoredRows, FormedRow
 from clickbridge.numerics.rows import SparseRows
 from clickbridge.numerics.svd import MatrixOperator, ProductOperator, randomised_svd
 from clickbridge.numerics.topk import paired_dots, sparse_topk
-from clickbridge.numerics.walk import backward_walk
 from clickbridge.online.clusters import soft_k_means
 from clickbridge.online.eigen import Lists, decompose
 
@@ -103,9 +104,9 @@ def bltm(engine: Engine) -> list[Array]:
 
 
 def walk(engine: Engine) -> list[Array]:
-    half = rows(0, 300, 300, 0.02, np.float64)
-    found = backward_walk(sparse.csr_array(half + half.T), np.arange(300), 0.8, 3, 1e-6, engine)
-    return [found.indptr, found.indices, found.data]
+    model = Walk(self_transition=0.8).fit(example_graph()).fitted
+    asked = [Query(key) for key in model.queries.keys] * 30
+    return [part for found in model.search_many(asked, 5, engine) for part in found]
 
 
 def search(engine: Engine) -> list[Array]:

@@ -75,7 +75,7 @@ def test_the_child_has_the_limits_of_the_engine(data: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("clickbridge.evaluate.trial.subprocess.run", watched)
     few = clickbridge.compare(data / "graph", data / "lists.jsonl", "pls", engine=Local(1, 1 << 30))
-    assert [job["limits"] for job in jobs] == [{"threads": 1, "memory": 1 << 30}] * 2
+    assert [job["engine"] for job in jobs] == [{"name": "local", "threads": 1, "memory": 1 << 30}] * 2
     monkeypatch.undo()
     all_there_is = clickbridge.compare(data / "graph", data / "lists.jsonl", "pls")
     assert [scores.tobytes() for scores in few["pls"].trial.scores] == [

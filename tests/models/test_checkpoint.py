@@ -14,6 +14,7 @@ import pytest
 
 from clickbridge import ClickGraph
 from clickbridge.engines.local import Local
+from clickbridge.errors import EngineError
 from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.specs import build_model
 from oracles.latent import random_clicks
@@ -110,7 +111,7 @@ def test_what_cannot_fit_is_refused_by_fit_and_plan(spec: str) -> None:
     graph = random_clicks(1)
     model, little = build_model(spec, {"dim": 3}), Local(memory=1000)
     for ask in (model.fit, model.plans):
-        with pytest.raises(Exception, match=r"needs .* GiB and may use .*: give the engine more memory, lower dim"):
+        with pytest.raises(EngineError, match=r"needs .* GiB and may use .*: raise memory, lower dim"):
             ask(graph, engine=little)
     (plan,) = model.plans(graph)
     assert plan["memory"] > 1000

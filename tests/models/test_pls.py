@@ -9,7 +9,7 @@ import pytest
 from sklearn.cross_decomposition import PLSSVD
 
 from clickbridge import MPLS, PLS, ClickGraph, Local, LSIDocTerm, LSIQueryDoc, build_model
-from clickbridge.errors import MissingPart, SettingError
+from clickbridge.errors import EngineError, MissingPart, SettingError
 from clickbridge.models import pls as module
 from clickbridge.models.pls import default_views, repeated_share, weighted_responses
 from clickbridge.models.svd_plan import Factors, checked, svd_plan
@@ -228,7 +228,7 @@ def test_a_plan_without_learning(model: PLS) -> None:
     assert all(float(plan[name]) > 0 for name in ("operations", "bytes", "memory", "seconds", "tile"))  # type: ignore[arg-type]
     more = type(model)(dim=6).plans(graph)[0]
     assert float(more["operations"]) >= float(plan["operations"])  # type: ignore[arg-type]
-    with pytest.raises(SettingError, match=f"{model.name} needs .* GiB and may use .*: give the engine more memory"):
+    with pytest.raises(EngineError, match=f"{model.name} needs .* GiB and may use .*: raise memory, lower dim"):
         model.plans(graph, engine=Local(memory=100))
 
 
@@ -247,5 +247,5 @@ def test_a_plan_grows_as_the_arithmetic_does() -> None:
     # Blocks of 1050 columns on four sides, and little else.
     assert one.memory == pytest.approx((94_022 + 111_631 + 170_545 + 195_926) * 1050 * 4, rel=0.05)
     assert svd_plan([week], 8).memory > 1.9 * one.memory
-    with pytest.raises(SettingError, match="lower dim"):
+    with pytest.raises(EngineError, match="lower dim"):
         checked(one, 1 << 30, "pls")

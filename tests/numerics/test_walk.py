@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from clickbridge.engines.local import Local
-from clickbridge.numerics.walk import backward_walk
+from clickbridge.numerics.walk import Edges, backward_walk
 
 
 def random_graph(n_left: int, n_right: int, seed: int) -> sparse.csr_array:
@@ -34,31 +33,33 @@ def powers(weights: sparse.csr_array, stay: float, steps: int) -> np.ndarray[Any
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 0.5, 0.9]), st.integers(1, 6))
 def test_columns_of_the_power(seed: int, stay: float, steps: int) -> None:
     weights = random_graph(6, 5, seed)
-    found = backward_walk(weights, np.arange(11), stay, steps, 0.0).toarray()
+    found = backward_walk(Edges.of(weights), np.arange(11), stay, steps, 0.0).toarray()
     np.testing.assert_allclose(found, powers(weights, stay, steps).T, atol=1e-12)
 
 
 def test_starts_in_any_order_and_none_at_all() -> None:
     weights = random_graph(6, 5, 1)
     starts = np.array([7, 0, 7, 10])
-    found = backward_walk(weights, starts, 0.9, 5, 0.0)
+    found = backward_walk(Edges.of(weights), starts, 0.9, 5, 0.0)
     np.testing.assert_allclose(found.toarray(), powers(weights, 0.9, 5).T[starts], atol=1e-12)
     assert found.has_sorted_indices
-    none = backward_walk(weights, np.empty(0, dtype=np.int64), 0.9, 5, 0.0)
+    none = backward_walk(Edges.of(weights), np.empty(0, dtype=np.int64), 0.9, 5, 0.0)
     assert none.shape == (0, 11)
 
 
-def test_threads_change_nothing() -> None:
-    weights = random_graph(60, 50, 2)
-    one, many = (backward_walk(weights, np.arange(110), 0.8, 3, 1e-6, Local(threads)).toarray() for threads in (1, 4))
-    assert one.tobytes() == many.tobytes()
+def test_a_walk_is_the_same_alone_and_among_others() -> None:
+    edges = Edges.of(random_graph(60, 50, 2))
+    together = backward_walk(edges, np.arange(110), 0.8, 3, 1e-6)
+    for node in (0, 7, 109):
+        alone = backward_walk(edges, np.array([node]), 0.8, 3, 1e-6)
+        assert alone.toarray().tobytes() == together[[node]].toarray().tobytes()
 
 
 @pytest.mark.parametrize("threshold", [1e-3, 1e-2])
 def test_what_is_dropped_is_small(threshold: float) -> None:
-    weights = random_graph(20, 20, 3)
-    exact = backward_walk(weights, np.arange(40), 0.9, 5, 0.0)
-    rough = backward_walk(weights, np.arange(40), 0.9, 5, threshold)
+    edges = Edges.of(random_graph(20, 20, 3))
+    exact = backward_walk(edges, np.arange(40), 0.9, 5, 0.0)
+    rough = backward_walk(edges, np.arange(40), 0.9, 5, threshold)
     assert rough.nnz <= exact.nnz
     difference = exact.toarray() - rough.toarray()
     assert difference.min() > -1e-12

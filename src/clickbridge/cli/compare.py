@@ -13,6 +13,7 @@ from clickbridge.cli.console import Json, Seed, in_words, keep_apart, print_json
 from clickbridge.cli.fitting import (
     Assignments,
     Dim,
+    EngineName,
     Fields,
     HalfLife,
     Memory,
@@ -55,6 +56,7 @@ def compare(
     min_users: MinUsers = None,
     response: Response = None,
     half_life: HalfLife = None,
+    engine: EngineName = "local",
     threads: Threads = 0,
     memory: Memory = "0",
     json: Json = False,
@@ -64,7 +66,7 @@ def compare(
     from clickbridge.io.topics import labelled_by
     from clickbridge.io.trec import read_qrels
 
-    runs_on = engine_of("local", threads, memory)
+    runs_on = engine_of(engine, threads, memory)
     keep_apart([report, csv, save_dir], [graph, lists, qrels, queries])
     for path in (report, csv):
         if path is not None and not path.parent.is_dir():

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from clickbridge.errors import SettingError
+from clickbridge.cli.console import say
+from clickbridge.errors import EngineError, SettingError
 from clickbridge.settings import Counting, declared_in, parse_assignments
 from clickbridge.settings import Fields as FieldSettings
 
@@ -30,20 +31,23 @@ Assignments = Annotated[list[str], typer.Option(help="key=value, for every part 
 
 def engine_of(name: str, threads: int, memory: str) -> Any:
     """The engine that the options ask for."""
-    limits = threads, bytes_of(memory)
-    if name == "local":
-        from clickbridge.engines.local import Local
+    from clickbridge.engines.named import engine_named
 
-        return Local(*limits)
-    if name == "ray" or name.startswith("ray://"):
-        from clickbridge.engines.ray import Ray
+    return engine_named(name, threads, bytes_of(memory))
 
-        return Ray(*limits, address=name.removeprefix("ray") and name)
-    if name == "gpu":
-        from clickbridge.engines.gpu import Gpu
 
-        return Gpu(*limits)
-    raise SettingError(f"--engine is local, ray, ray://HOST:PORT or gpu; got {name!r}")
+def planning_engine(name: str, threads: int, memory: str) -> Any:
+    """The same for a plan, which is arithmetic: without a card it is one for a card with so much memory."""
+    from clickbridge.engines.gpu import Gpu, SizeOfCard
+
+    try:
+        return engine_of(name, threads, memory)
+    except EngineError as error:
+        if name != "gpu":
+            raise
+        engine = Gpu(threads, bytes_of(memory), card=SizeOfCard(0))
+        say(f"{error}; this plan is for a card with {engine.memory / UNITS['GIB']:.3g} GiB, as --memory says")
+        return Gpu(threads, engine.memory, card=SizeOfCard(engine.memory))
 
 
 def bytes_of(text: str) -> int:

@@ -21,6 +21,7 @@ from clickbridge.cli.fitting import (
     Threads,
     checked_counting,
     engine_of,
+    planning_engine,
 )
 from clickbridge.errors import SettingError
 from clickbridge.settings import parse_assignments
@@ -81,7 +82,8 @@ def fit(
     budget: Annotated[str | None, typer.Option(help="How long auto may try models, e.g. 90s, 10m, 2h.")] = None,
     tune: Annotated[bool, typer.Option("--tune", help="First search for better settings on held-back clicks.")] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Print what learning would cost, and stop (rmls, pls, mpls, lsi).")
+        bool,
+        typer.Option("--plan", help="Print what learning would cost (rmls, pls, mpls, lsi, their sums), and stop."),
     ] = False,
     checkpoint: Annotated[
         Path | None,
@@ -101,7 +103,7 @@ def fit(
     from clickbridge.models.model_folder import KIND
     from clickbridge.models.specs import build_components, build_model, parse_spec
 
-    runs_on = engine_of(engine, threads, memory)
+    runs_on = (planning_engine if plan else engine_of)(engine, threads, memory)
     settings: dict[str, Any] = dict(parse_assignments(set))
     options = {"min_clicks": min_clicks, "min_users": min_users, "response": response, "half_life": half_life}
     counting = {name: settings.pop(name) for name in (*options, "max_clicks_per_user") if name in settings}
@@ -184,12 +186,21 @@ def checked_folder(checkpoint: Path, artifacts: list[Path | None]) -> Checkpoint
 
 
 def print_plans(plans: list[dict[str, Any]], json: bool) -> None:
-    """The plan that `fit` would take is first."""
+    """The plan that `fit` would take is first, of each part."""
     if json:
         print_json(plans)
         return
     gib = 1 << 30
+    units = {
+        "10^9 operations": ("operations", 1e9), "GiB moved": ("bytes", gib), "GiB memory": ("memory", gib),
+        "seconds, about": ("seconds", 1), "columns": ("tile", 1),
+    }  # fmt: skip
+    of_parts = "part" in plans[0]
     rows = [
-        (p["name"], p["operations"] / 1e9, p["bytes"] / gib, p["memory"] / gib, p["seconds"], p["tile"]) for p in plans
+        [*([p["part"]] if of_parts else []), p["name"]]
+        + [None if p[name] is None else p[name] if unit == 1 else p[name] / unit for name, unit in units.values()]
+        for p in plans
     ]
-    print_table("", ("plan", "10^9 operations", "GiB moved", "GiB memory", "seconds, about", "columns"), rows)
+    print_table("", (*(["part"] if of_parts else []), "plan", *units), rows)
+    if of_parts:
+        say("each is for learning a part once; what is chosen through hold_back, such as weights, learns it again")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress, say
+from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
 from clickbridge.errors import InputError, SettingError
 from clickbridge.wording import count_of
 
@@ -26,6 +27,9 @@ def rank(
     lists: Annotated[str, typer.Option(help="LISTS to re-rank; with --queries, a TREC run.", show_default=False)],
     out: Annotated[Path, typer.Option(help="TREC run to write.", show_default=False)],
     queries: Queries = None,
+    engine: EngineName = "local",
+    threads: Threads = 0,
+    memory: Memory = "0",
     json: Json = False,
 ) -> None:
     """Re-rank lists of results; every given result comes out exactly once."""
@@ -36,12 +40,12 @@ def rank(
     from clickbridge.models.model_folder import load
 
     keep_apart([out], [lists, model, queries])
-    opened, given = load(model), lists_of(lists, queries)
-    rankings = []
-    with progress() as report:
+    with engine_of(engine, threads, memory) as runs_on, progress() as report:
+        opened, given = load(model), lists_of(lists, queries)
+        rankings = []
         for start in range(0, len(given), CHUNK):
             report("lists", start)
-            rankings += opened.rerank_lists(given[start : start + CHUNK])
+            rankings += opened.rerank_lists(given[start : start + CHUNK], engine=runs_on)
     unscored = sum(1 for r in rankings if r and not np.isfinite([h.score for h in r]).any())
     write_run(out, ((r.query_id, ranking) for r, ranking in zip(given, rankings, strict=True)), opened.spec)
     known = {*opened.doc_ids_}

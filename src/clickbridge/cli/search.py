@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress, say
+from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
 from clickbridge.errors import InputError, SettingError
 
 if TYPE_CHECKING:
+    from clickbridge.engines.base import Engine
     from clickbridge.models.fitted import Fitted
 
 REASONS = 6
 NOTHING = "the model has no reason to give"
+CHUNK = 1024
+"""Topics searched for at once."""
 RUN_DEPTH = 1000
 """Documents of each topic in a run, where nothing else is said: what evaluation tools expect."""
 
@@ -27,6 +31,9 @@ def search(
     explain: Annotated[bool, typer.Option("--explain", help="Say in words why each document was found.")] = False,
     queries: Annotated[str | None, typer.Option(help="Topics to search for, one per line: id, tab, text.")] = None,
     out: Annotated[Path | None, typer.Option(help="TREC run to write for --queries.")] = None,
+    engine: EngineName = "local",
+    threads: Threads = 0,
+    memory: Memory = "0",
     json: Json = False,
 ) -> None:
     """Search the whole collection for one query, or for a file of topics."""
@@ -36,8 +43,11 @@ def search(
     if (query is None) == (queries is None) or (queries is None) != (out is None):
         raise SettingError("search needs a query, or --queries TOPICS with --out RUN")
     if queries is not None and out is not None:
-        _search_all(model, queries, out, k or RUN_DEPTH, json)
+        with engine_of(engine, threads, memory) as runs_on:
+            _search_all(model, queries, out, k or RUN_DEPTH, runs_on, json)
         return
+    if (engine, threads, memory) != ("local", 0, "0"):
+        raise SettingError("--engine, --threads and --memory are for --queries: one query is searched for here")
     assert query is not None
     k = k or 10
     opened = load(model)
@@ -72,7 +82,7 @@ def _explanation(fitted: Fitted, query: str, doc_id: str) -> dict[str, Any] | No
         return None
 
 
-def _search_all(model: Path, topics: str, out: Path, k: int, json: bool) -> None:
+def _search_all(model: Path, topics: str, out: Path, k: int, engine: Engine, json: bool) -> None:
     """A run over all topics; those without an answer are counted, and not in the run."""
     from clickbridge.io.topics import read_topics
     from clickbridge.io.trec import write_run
@@ -81,13 +91,12 @@ def _search_all(model: Path, topics: str, out: Path, k: int, json: bool) -> None
     keep_apart([out], [topics, model])
     asked, opened = read_topics(topics), load(model)
     with progress() as report:
-        rankings = {}
-        for number, (query_id, text) in enumerate(asked.items()):
-            if number % 100 == 0:
-                report(f"topics, of {len(asked):,},", number)
-            rankings[query_id] = opened.rank(text, k)
-    answered = sum(bool(ranking) for ranking in rankings.values())
-    write_run(out, rankings.items(), opened.spec)
+        texts, rankings = list(asked.values()), []
+        for start in range(0, len(texts), CHUNK):
+            report(f"topics, of {len(texts):,},", start)
+            rankings += opened.rank_many(texts[start : start + CHUNK], k, engine=engine)
+    answered = sum(bool(ranking) for ranking in rankings)
+    write_run(out, zip(asked, rankings, strict=True), opened.spec)
     summary = {"run": str(out), "model": opened.spec, "topics": len(asked), "answered": answered}
     if json:
         print_json(summary)

@@ -25,12 +25,43 @@ MOST_K = 32
 
 
 class Gpu(OnCard):
-    """`Gpu()` is the first card of this machine; without one it says why. `card` replaces it in tests."""
+    """The first CUDA card of this machine, to learn and search on: `model.fit(graph, engine=Gpu())`.
+
+    Needs the extra `[gpu]`. Without a card it raises EngineError, which says why.
+
+    Parameters
+    ----------
+    threads : int
+        For what is left to this machine. 0 is one for each core.
+    memory : int
+        Bytes of this machine for working arrays. 0 is half of its memory.
+    store : str
+        How RMLS keeps its maps on the card: float32 or bfloat16. Sums are float32 in any case.
+    card : object, optional
+        What stands in for the card, in tests and in the example.
+
+    Examples
+    --------
+    >>> from clickbridge.engines.emulation import Emulation
+    >>> Gpu(threads=2, memory=1 << 30, card=Emulation())
+    Gpu(threads=2, memory=1073741824, store='float32')
+    """
 
     name = "gpu"
 
-    def __init__(self, threads: int = 0, memory: int = 0, *, store: str = "float32", card: Any = None) -> None:
+    def __init__(
+        self, threads: int = 0, memory: int = 0, *, store: str = "float32", card: object | None = None
+    ) -> None:
         super().__init__(threads, memory, store=store, card=Card() if card is None else card)
+
+
+class SizeOfCard:
+    """Stands for a card of so many bytes where there is none: a plan asks for nothing else."""
+
+    xp = None
+
+    def __init__(self, memory: int) -> None:
+        self.memory = memory
 
 
 class Card:

@@ -61,6 +61,11 @@ class OnCard:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(threads={self.threads}, memory={self.memory}, store={self.store!r})"
 
+    @property
+    def card_memory(self) -> int:
+        """Bytes of the card that arrays may take; what is larger goes through it in tiles."""
+        return int(self._card.memory)
+
     # --- this process ----------------------------------------------------------------------------
 
     def _here(self) -> Any:

@@ -52,8 +52,26 @@ class Sharded:
 
 
 class Ray:
-    """`address` is empty for workers on this machine, one for each of `threads`; `ray://HOST:PORT` joins a cluster
-    (its client port), where each node is a worker with all its cores. `memory` is for working arrays, of a worker."""
+    """A Ray cluster, to learn and search on: `model.fit(graph, engine=Ray(address="ray://10.0.0.5:10001"))`.
+
+    Needs the extra `[ray]`. The cluster is started or joined when there is work; `close()`, or the end of a `with`
+    block, leaves it.
+
+    Parameters
+    ----------
+    threads : int
+        Workers on this machine, where there is no address. 0 is one for each core.
+    memory : int
+        Bytes for working arrays, of a worker. 0 is half of this machine's memory.
+    address : str
+        `ray://HOST:PORT` joins a cluster through its client port; each node is a worker with all its cores. Empty for
+        workers on this machine.
+
+    Examples
+    --------
+    >>> Ray(threads=2, memory=1 << 30)
+    Ray(threads=2, memory=1073741824, address='')
+    """
 
     name = "ray"
     narrow = True
@@ -175,6 +193,12 @@ class Ray:
             weakref.finalize(of, self._shards.pop, key, None)
         return self._shards[key]
 
+    def _sent(self, value: Any) -> Any:
+        """A value in the store. One that may be asked of again, as a model by the next lists, is sent once."""
+        put = self._cluster().put
+        lives = getattr(type(value), "__weakrefoffset__", 0) != 0
+        return self._shared(value, lambda: put(value), "sent") if lives else put(value)
+
     def _matrix(self, a: sparse.csr_array) -> tuple[list[Any], list[shards.Blocks], list[int]]:
         def make() -> tuple[list[Any], list[shards.Blocks], list[int]]:
             blocks = shards.cut(a.indptr, self.workers) or [[(0, 0)]]
@@ -199,7 +223,7 @@ class Ray:
         return reduce(add, self._get(self._each(shards.gram, self.hold(block))))
 
     def orthonormal(self, block: Any) -> tuple[Any, Array]:
-        """Tall-skinny QR: each shard its own, one of the stacked triangles here, and the shards turned by it."""
+        # Tall-skinny QR: each shard its own, one of the stacked triangles here, and the shards turned by it.
         held = self.hold(block)
         made = [self._run(shards.factored, i, part, returns=2) for i, part in enumerate(held.parts)]
         triangles = self._get([r for _, r in made])
@@ -299,7 +323,7 @@ class Ray:
     # --- search, and other work by rows ------------------------------------------------------------
 
     def top_k(self, queries: Array, images: Array, k: int, hidden: Array | None = None) -> tuple[Array, Array]:
-        """Every shard of the images has its own best, and the best of these are taken here."""
+        # Every shard of the images has its own best, and the best of these are taken here.
         k = min(k, len(images))
         if not len(queries) or not k:
             return self._here.top_k(queries, images, k, hidden)
@@ -318,7 +342,7 @@ class Ray:
 
     def by_rows(self, work: Callable[..., Any], n_rows: int, *shared: Any) -> list[Any]:
         bounds = shards.even_bounds(n_rows, self.workers, 1)
-        put = [self._cluster().put(value) for value in shared]
+        put = [self._sent(value) for value in shared]
         tasks = [self._run(shards.rows_done, i, work, *ends, *put) for i, ends in enumerate(pairwise(bounds))]
         return self._get(tasks)
 

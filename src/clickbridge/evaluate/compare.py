@@ -114,7 +114,7 @@ def compare(
     save_dir : str or Path, optional
         A folder to store the rankings of specs, so that later calls can reuse them.
     engine : Engine, optional
-        Limits of threads and memory for each fit. They do not change what is learned.
+        Where specs and models are fitted, as `Local(threads=2)`. Lists are re-ranked in the process of the trial.
     progress : function of a str and an int, optional
         Called with a description of each step and how many are done.
     command : str

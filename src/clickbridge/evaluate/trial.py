@@ -28,6 +28,7 @@ import orjson
 import clickbridge
 from clickbridge import errors
 from clickbridge.engines.base import Engine
+from clickbridge.engines.named import engine_named, in_plain_values
 from clickbridge.errors import ClickbridgeError, MissingPart, NotSupported
 from clickbridge.evaluate.own import OwnModel
 from clickbridge.evaluate.single import reranked
@@ -152,10 +153,10 @@ def trial_folder(home: Path, spec: str, key: str) -> Path:
 def run_trial(
     graph: Path, lists: Path, spec: str, settings: Mapping[str, Any], out: Path, engine: Engine | None = None
 ) -> None:
-    """Fits and runs a model in a fresh process, which writes the artifact `out`, within the limits of the engine."""
+    """Fits and runs a model in a fresh process, which writes the artifact `out`; it fits on an engine like this one."""
     job = {"graph": str(graph), "lists": str(lists), "spec": spec, "settings": dict(settings), "out": str(out)}
     if engine is not None:
-        job["limits"] = {"threads": engine.threads, "memory": engine.memory}
+        job["engine"] = in_plain_values(engine)
     if own_models(spec):
         perform(job)
         return
@@ -212,7 +213,6 @@ def query_milliseconds(model: Model | Fitted | OwnModel, lists: Sequence[ResultL
 
 
 def perform(job: Mapping[str, Any]) -> None:
-    from clickbridge.engines.local import Local
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.io.lists import read_lists
 
@@ -220,7 +220,8 @@ def perform(job: Mapping[str, Any]) -> None:
     lists = [replace(result, labels=None) for result in read_lists(job["lists"])]
     model = build_model(job["spec"], job["settings"])
     start = time.perf_counter()
-    model.fit(graph, engine=Local(**job.get("limits", {})))
+    with engine_named(**job.get("engine", {"name": "local"})) as engine:
+        model.fit(graph, engine=engine)
     seconds = time.perf_counter() - start
     ranked, scores = reranked(model, lists)
     header = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from clickbridge.engines.base import Engine
 from clickbridge.errors import NotSupported
 from clickbridge.models.candidates import Candidates, Query
 from clickbridge.models.composite import FittedComposite
@@ -22,10 +23,12 @@ LONG_LIST = 200
 """A list with more documents is treated as a collection to search, not as a page to re-rank."""
 
 
-def pooled(parts: Sequence[Any], queries: Sequence[Query], depth: int, always: Array) -> Candidates:
+def pooled(
+    parts: Sequence[Any], queries: Sequence[Query], depth: int, always: Array, engine: Engine | None = None
+) -> Candidates:
     """One list of candidates for each query, including those of `always`. The candidates have no incoming order, so all
     get the same incoming score: the order of their numbers must not matter."""
-    found = [part.search_many(queries, depth) for part in parts]
+    found = [part.search_many(queries, depth, engine) for part in parts]
     pools = [np.unique(np.concatenate([always, *(items for items, _ in own)])) for own in zip(*found, strict=True)]
     items = np.concatenate([np.empty(0, dtype=np.int64), *pools])
     lists = Ragged.of_lengths([len(pool) for pool in pools])
@@ -75,12 +78,12 @@ class FittedPooling(FittedComposite):
     def search(self, query: Query, k: int) -> Found:
         return self.search_many([query], k)[0]
 
-    def search_many(self, queries: Sequence[Query], k: int) -> list[Found]:
+    def search_many(self, queries: Sequence[Query], k: int, engine: Engine | None = None) -> list[Found]:
         """The k best candidates for each query by the model's own scores."""
         searching = self.searching
         if not searching:
             raise NotSupported(f"{self.spec} re-ranks given lists; none of its parts can search the collection")
-        candidates = pooled(searching, queries, max(LEAST_POOL, POOL_FACTOR * k), self.always)
+        candidates = pooled(searching, queries, max(LEAST_POOL, POOL_FACTOR * k), self.always, engine)
         scores = candidates.split(self.scores(candidates))
         return [_best(items, own, k) for (_, items), own in zip(candidates.each(), scores, strict=True)]
 

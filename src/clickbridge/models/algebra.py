@@ -250,8 +250,8 @@ class FittedSum(FittedWeightedSum, FittedSFunction):
             any_score |= finite
         return np.where(any_score, total, -np.inf)
 
-    def search_many(self, queries: Sequence[Query], k: int) -> list[Found]:
-        return [self.search(query, k) for query in queries]
+    def search_many(self, queries: Sequence[Query], k: int, engine: Engine | None = None) -> list[Found]:
+        return Fitted.search_many(self, queries, k, engine)
 
     # Similarities of two queries, or of two documents: the weighted mean of what the parts say.
 

@@ -130,6 +130,15 @@ class Auto(Model):
         more = dict(best.candidate.settings)
         return AutoChoices(chosen=best.candidate.spec, settings=more, trials=contest.record(), notes=notes)
 
+    def plans_on(self, study: Study) -> list[dict[str, object]]:
+        raise NotSupported(
+            "auto has no plan of its cost, which --budget limits: ask for that of one model, such as --model bm25+pls"
+        )
+
+    @property
+    def has_plan(self) -> bool:
+        return False
+
     # --- learning --------------------------------------------------------------------------------
 
     def learn(self, study: Study, choices: Choices) -> Fitted:

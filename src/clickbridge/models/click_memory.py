@@ -35,6 +35,7 @@ class FittedClickMemory(Fitted):
 class ClickMemory(Model):
     """Base of models that rank by counted clicks. Subclasses name their fitted class."""
 
+    light = True
     Settings: ClassVar[type[Counting]] = Counting
 
     def learn(self, study: Study, choices: Choices) -> Fitted:

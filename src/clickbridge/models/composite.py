@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self, cast
 
 from clickbridge.engines.base import Engine
@@ -18,7 +18,10 @@ from clickbridge.models.change import Change
 from clickbridge.models.fitted import Choices, Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.registry import model_class
+from clickbridge.models.rmls_plan import Plan
 from clickbridge.models.study import Study
+
+COSTS = tuple(field.name for field in fields(Plan))
 
 
 @stored
@@ -101,6 +104,20 @@ class Composite(Model):
             return self
         out = copy.copy(out)
         out.parts = parts
+        return out
+
+    @property
+    def has_plan(self) -> bool:
+        return any(part.has_plan for part in self.parts)
+
+    def plans_on(self, study: Study) -> list[dict[str, object]]:
+        """The plans of the parts that have some, with the name of the part; the others are named without numbers."""
+        if not self.has_plan:
+            return super().plans_on(study)
+        out: list[dict[str, object]] = []
+        for part in self.parts:
+            own = part.plans_on(study) if part.has_plan else [{"name": "little" if part.light else "not known"}]
+            out += [{"part": part.spec, **dict.fromkeys(COSTS), **plan} for plan in own]
         return out
 
     def choose_parts(self, study: Study) -> tuple[Choices, ...]:

@@ -138,6 +138,7 @@ class Expansion(BM25):
     name = "expansion"
     about = "BM25 with the query expanded by what was clicked or asked before"
     paper = "11R 7.2"
+    light = False
     Settings: ClassVar[type[LexicalSettings]] = ExpansionSettings
     fitted_type: ClassVar[type[Fitted]] = FittedExpansion
 

@@ -153,9 +153,15 @@ class Fitted:
         """Finds the k best documents of the collection: their numbers and scores."""
         raise NotSupported(f"{self.spec} re-ranks given lists; it cannot search the collection by itself")
 
-    def search_many(self, queries: Sequence[Query], k: int) -> list[Found]:
-        """Like `search`, for many queries."""
+    def search_each(self, queries: Sequence[Query], k: int) -> list[Found]:
+        """Like `search`, for many queries, in this process."""
         return [self.search(query, k) for query in queries]
+
+    def search_many(self, queries: Sequence[Query], k: int, engine: Engine | None = None) -> list[Found]:
+        """Like `search`, for many queries. Each worker of an engine has the whole model and some of the queries."""
+        if engine is None:
+            return self.search_each(queries, k)
+        return [found for part in engine.by_rows(_searched, len(queries), self, queries, k) for found in part]
 
     def falls_back(self, query: str) -> bool:
         """Whether the model knows nothing about this query and gives the answer of a simpler model."""
@@ -215,22 +221,25 @@ class Fitted:
             raise InputError(f"a list has one score for each result; got {len(scores)} for {len(ids)}")
         return order(ids, self.score_items(self.query(query), self.items(ids), scores), self.title)
 
-    def rerank_lists(self, lists: Sequence[ResultList]) -> list[Ranking]:
-        """Like `rerank`, for many lists at once."""
-        scored = zip(lists, self.score_lists(lists), strict=True)
-        return [order(result.results, scores, self.title) for result, scores in scored]
+    def rerank_lists(self, lists: Sequence[ResultList], *, engine: Engine | None = None) -> list[Ranking]:
+        """Like `rerank`, for many lists at once. Each worker of an engine has the whole model and some of the lists."""
+        if engine is None:
+            found = self.score_lists(lists)
+        else:
+            found = [scores for part in engine.by_rows(_scored, len(lists), self, lists) for scores in part]
+        return [order(result.results, scores, self.title) for result, scores in zip(lists, found, strict=True)]
 
     def rank(self, query: str, k: int = 10) -> Ranking:
         """Searches the whole collection: the k best documents; empty if the model has no score for this query."""
         check_k(k)
         return self.ranking(self.search(self.query(query), k))
 
-    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
-        """Like `rank`, for many queries at once."""
+    def rank_many(self, queries: Sequence[str], k: int = 10, *, engine: Engine | None = None) -> list[Ranking]:
+        """Like `rank`, for many queries at once, on an engine if one is given."""
         if isinstance(queries, str):
             raise InputError(f"queries must be a list of texts, such as [{queries!r}]; got the text {queries!r}")
         check_k(k)
-        return [self.ranking(found) for found in self.search_many([self.query(q) for q in queries], k)]
+        return [self.ranking(found) for found in self.search_many([self.query(q) for q in queries], k, engine)]
 
     def ranking(self, found: Found) -> Ranking:
         """Turns the numbers and scores of a search into a `Ranking` with ids and titles."""
@@ -265,6 +274,14 @@ class Fitted:
     def title(self, doc_id: str) -> str:
         """The title to show next to a document's id; empty if the model has none."""
         return self.catalogue.title(doc_id)
+
+
+def _searched(engine: Engine, start: int, stop: int, fitted: Fitted, queries: Sequence[Query], k: int) -> list[Found]:
+    return fitted.search_each(queries[start:stop], k)
+
+
+def _scored(engine: Engine, start: int, stop: int, fitted: Fitted, lists: Sequence[ResultList]) -> list[Array]:
+    return fitted.score_lists(lists[start:stop])
 
 
 def as_ids(doc_ids: Sequence[Any]) -> list[str]:

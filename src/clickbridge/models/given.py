@@ -47,6 +47,7 @@ class Given(Model):
     name = "given"
     about = "the incoming order, or the list's own scores"
     paper = "-"
+    light = True
     fitted_type: ClassVar[type[Fitted]] = FittedGiven
 
     def learn(self, study: Study, choices: Choices) -> FittedGiven:

@@ -155,6 +155,7 @@ class FittedLexical(FittedImages):
 class LexicalModel(Model):
     """Base of lexical models. Each has a formula of its own."""
 
+    light = True
     Settings = LexicalSettings
     fitted_type: ClassVar[type[Fitted]] = FittedLexical
 

@@ -58,6 +58,8 @@ class Model(Parameters):
     paper: ClassVar[str]
     fitted_type: ClassVar[type[Fitted]]
     """The class of the fitted value. `load` creates an object of this class."""
+    light: ClassVar[bool] = False
+    """Whether learning it costs little more than reading the clicks or the texts once."""
 
     @property
     def spec(self) -> str:
@@ -172,7 +174,13 @@ class Model(Parameters):
 
     def plans_on(self, study: Study) -> list[dict[str, object]]:
         """Like `plans`, for a study. Models without such an estimate raise `NotSupported`."""
-        raise NotSupported(f"{self.spec} has no plan of its cost; rmls, pls, mpls, lsi-dt and lsi-qd have one")
+        cost = f"{self.spec} costs little: it has no plan" if self.light else f"{self.spec} has no plan of its cost"
+        raise NotSupported(f"{cost}; rmls, pls, mpls, lsi-dt and lsi-qd, and what is made of them, have one")
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether `plans` can say what learning would cost."""
+        return type(self).plans_on is not Model.plans_on
 
     def update(
         self,
@@ -303,9 +311,9 @@ class Model(Parameters):
         """
         return self.fitted.rerank(query, doc_ids, scores)
 
-    def rerank_lists(self, lists: Sequence[ResultList]) -> list[Ranking]:
-        """Like `rerank`, for many lists at once."""
-        return self.fitted.rerank_lists(lists)
+    def rerank_lists(self, lists: Sequence[ResultList], *, engine: Engine | None = None) -> list[Ranking]:
+        """Like `rerank`, for many lists at once, on an engine if one is given."""
+        return self.fitted.rerank_lists(lists, engine=engine)
 
     def rank(self, query: str, k: int = 10) -> Ranking:
         """Searches the whole collection.
@@ -324,9 +332,9 @@ class Model(Parameters):
         """
         return self.fitted.rank(query, k)
 
-    def rank_many(self, queries: Sequence[str], k: int = 10) -> list[Ranking]:
-        """Like `rank`, for many queries at once."""
-        return self.fitted.rank_many(queries, k)
+    def rank_many(self, queries: Sequence[str], k: int = 10, *, engine: Engine | None = None) -> list[Ranking]:
+        """Like `rank`, for many queries at once, on an engine if one is given."""
+        return self.fitted.rank_many(queries, k, engine=engine)
 
     def falls_back(self, query: str) -> bool:
         """Whether the model knows nothing about this query and gives the answer of a simpler model."""

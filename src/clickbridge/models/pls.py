@@ -270,10 +270,11 @@ def kept_steps(study: Study | None, *work: Any) -> Checkpoint | None:
 
 
 def fitting_plan(sizes: Sequence[Factors], precision: str, engine: Engine, name: str) -> Plan:
-    """Estimates the cost of decompositions. Refused if they do not fit in this machine's memory; a cluster and a GPU
-    have memory of their own."""
-    budget = engine.memory if engine.name == "local" else inf
-    return checked(svd_plan(sizes, np.dtype(precision).itemsize, budget), budget, name)
+    """Estimates the cost of decompositions. Refused if they do not fit in this machine's memory; a cluster has memory
+    of its own, and a GPU of any size takes them by tiles."""
+    room = engine.memory if engine.name == "local" else getattr(engine, "card_memory", inf)
+    plan = svd_plan(sizes, np.dtype(precision).itemsize, room)
+    return checked(plan, room, name) if engine.name == "local" else plan
 
 
 def weighted_responses(responses: sparse.csr_array, mean: bool) -> sparse.csr_array:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from clickbridge.errors import SettingError
+from clickbridge.errors import EngineError, SettingError
 from clickbridge.graph.products import nonzeros_of_w, products_of
 
 PLANS = ("w-sparse", "w-dense", "w-blocks", "factors")
@@ -109,9 +109,9 @@ def choose(sizes: Sizes, budget: float, wanted: str = "auto", blockwise: bool = 
         return found
     if made[0].memory > budget:
         least = min(made, key=lambda plan: plan.memory)
-        raise SettingError(
+        raise EngineError(
             f"rmls needs {least.memory / GIB:.3g} GiB at least ({least.name}) and may use {budget / GIB:.3g}: "
-            "give the engine more memory, or lower dim or density"
+            "raise --memory, or lower dim or density"
         )
     return made[0]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from clickbridge.engines.base import Engine
 from clickbridge.models.candidates import Query
 from clickbridge.models.fitted import Array, Fitted
 from clickbridge.numerics.row import Row, row_of
@@ -117,10 +118,12 @@ class FittedSFunction(Fitted):
         image = self.image(query)
         return self.index.search(image, k) if is_mapped(image) else (np.empty(0, dtype=np.int64), np.empty(0))
 
-    def search_many(self, queries: Sequence[Query], k: int) -> list[Found]:
+    def search_many(self, queries: Sequence[Query], k: int, engine: Engine | None = None) -> list[Found]:
         if len(queries) <= ONE_BY_ONE:
-            return [self.search(query, k) for query in queries]
-        return self.index.search_many(self.map_keys(queries), k)
+            return self.search_each(queries, k)
+        if engine is not None and isinstance(self.index, StackedIndex):
+            return super().search_many(queries, k, engine)
+        return self.index.search_many(self.map_keys(queries), k, engine)
 
     # --- one space, three similarities -----------------------------------------------------------
 

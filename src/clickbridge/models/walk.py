@@ -6,9 +6,10 @@ self-transition .9. A query without clicks has no score.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -18,10 +19,13 @@ from clickbridge.models.candidates import Query
 from clickbridge.models.click_memory import ClickMemory, FittedClickMemory
 from clickbridge.models.fitted import Array, Fitted
 from clickbridge.numerics.row import EMPTY, Row
-from clickbridge.numerics.walk import _walk
+from clickbridge.numerics.walk import Edges, backward_walk
 from clickbridge.search.index import Found
 from clickbridge.settings import ADVANCED, Counting, setting, settings
 from clickbridge.types import Ranking
+
+AT_ONCE = 64
+"""Walks whose ends are held at a time: as many share the room for all nodes."""
 
 
 @settings
@@ -29,21 +33,6 @@ class WalkSettings(Counting):
     steps: int = setting(5, "number of steps of the walk", 1, 100)
     self_transition: float = setting(0.9, "probability of staying at a node in a step", 0, 0.999999)
     threshold: float = setting(1e-6, "probabilities below this are dropped", 0, 1, group=ADVANCED)
-
-
-class Edges(NamedTuple):
-    """The click graph in the form that the compiled walk needs: queries first, then documents."""
-
-    indptr: Array
-    indices: Array
-    weights: Array
-    out_weight: Array
-
-    @classmethod
-    def of(cls, clicks: sparse.csr_array) -> Edges:
-        both = sparse.csr_array(sparse.block_array([[None, clicks], [clicks.T, None]], format="csr"))
-        total = np.asarray(both.sum(axis=1)).ravel()
-        return cls(both.indptr, both.indices, both.data.astype(np.float64), np.where(total > 0, total, 1.0))
 
 
 @stored
@@ -55,22 +44,22 @@ class FittedWalk(FittedClickMemory):
     edges: Edges = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._derive(edges=Edges.of(self.responses))
+        clicks = self.responses
+        both = sparse.csr_array(sparse.block_array([[None, clicks], [clicks.T, None]], format="csr"))
+        self._derive(edges=Edges.of(both))
+
+    def walks_from(self, nodes: Array) -> Iterator[Row]:
+        """Where walks that ended at these nodes (queries first, then documents) may have started: probabilities that
+        sum to 1 (with a uniform prior over starts)."""
+        s = self.settings
+        for first in range(0, len(nodes), AT_ONCE):
+            rows = backward_walk(self.edges, nodes[first : first + AT_ONCE], s.self_transition, s.steps, s.threshold)
+            for start, stop in pairwise(rows.indptr.tolist()):
+                values = rows.data[start:stop]
+                yield Row(rows.indices[start:stop], values / values.sum()) if stop > start else EMPTY
 
     def walk_from(self, node: int) -> Row:
-        """Where a walk that ended at a node may have started: probabilities that sum to 1 (with a uniform prior over
-        starts)."""
-        s = self.settings
-        how = (np.array([node]), s.self_transition, s.steps, s.threshold, 0, 1)
-        # The first call only counts.
-        ends = np.zeros(2, dtype=np.int64)
-        _walk(*self.edges, *how, ends, np.empty(0, np.int32), np.empty(0))
-        columns, values = np.empty(int(ends[1]), np.int32), np.empty(int(ends[1]))
-        if not len(columns):
-            return EMPTY
-        _walk(*self.edges, *how, ends, columns, values)
-        order = np.argsort(columns)
-        return Row(columns[order], values[order] / values.sum())
+        return next(self.walks_from(np.array([node])))
 
     def queries_from(self, node: int) -> Row:
         columns, values = self.walk_from(node)
@@ -78,9 +67,11 @@ class FittedWalk(FittedClickMemory):
         return Row(columns[:end], values[:end])
 
     def documents_from(self, node: int) -> Row:
-        columns, values = self.walk_from(node)
-        start = np.searchsorted(columns, len(self.queries))
-        return Row(columns[start:] - len(self.queries), values[start:])
+        return self._documents(self.walk_from(node))
+
+    def _documents(self, walked: Row) -> Row:
+        start = np.searchsorted(walked.columns, len(self.queries))
+        return Row(walked.columns[start:] - len(self.queries), walked.values[start:])
 
     # --- scores and search -----------------------------------------------------------------------
 
@@ -98,6 +89,11 @@ class FittedWalk(FittedClickMemory):
     def search(self, query: Query, k: int) -> Found:
         node = self.queries.number(query.key)
         return top(EMPTY if node < 0 else self.documents_from(node), k)
+
+    def search_each(self, queries: Sequence[Query], k: int) -> list[Found]:
+        nodes = np.array([self.queries.number(query.key) for query in queries], dtype=np.int64)
+        walked = self.walks_from(nodes[nodes >= 0])
+        return [top(EMPTY if node < 0 else self._documents(next(walked)), k) for node in nodes.tolist()]
 
     # --- similar queries and documents -----------------------------------------------------------
 

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from clickbridge.engines.base import Engine, default_engine
 from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]
+
+
+class Edges(NamedTuple):
+    """A graph as the compiled walk takes it; `out_weight` is 1 for a node without an edge."""
+
+    indptr: Array
+    indices: Array
+    weights: Array
+    out_weight: Array
+
+    @classmethod
+    def of(cls, weights: sparse.csr_array) -> Edges:
+        """Those of a symmetric adjacency."""
+        total = np.asarray(weights.sum(axis=1)).ravel()
+        return cls(weights.indptr, weights.indices, weights.data.astype(np.float64), np.where(total > 0, total, 1.0))
 
 
 @kernel
@@ -62,34 +76,20 @@ def _walk(indptr, indices, data, out_weight, starts, stay, steps, threshold, fir
             totals[row + 1] = place
 
 
-def backward_walk(
-    weights: sparse.csr_array, starts: Array, stay: float, steps: int, threshold: float, engine: Engine | None = None
-) -> sparse.csr_array:
+def backward_walk(edges: Edges, starts: Array, stay: float, steps: int, threshold: float) -> sparse.csr_array:
     """Row i: where a walk that is at `starts[i]` after `steps` steps is likely to have begun, not normalised.
 
-    `weights` is the symmetric adjacency. From node k the walk stays with probability `stay`, else moves along
-    an edge in proportion to its weight. Probabilities under `threshold` are dropped on the way.
+    From node k the walk stays with probability `stay`, else moves along an edge in proportion to its weight.
+    Probabilities under `threshold` are dropped on the way. Room for all nodes is taken once for all starts.
     """
-    n, n_rows = weights.shape[0], len(starts)
-    out_weight = np.asarray(weights.sum(axis=1)).ravel()
-    out_weight = np.where(out_weight > 0, out_weight, 1.0)
-    graph = (weights.indptr, weights.indices, weights.data.astype(np.float64), out_weight)
-    how = (starts.astype(np.int64), stay, steps, threshold)
-    parts = (engine or default_engine()).by_rows(_walk_rows, n_rows, *graph, *how)
-    lengths, columns, values = (np.concatenate(column) for column in zip(*parts, strict=True))
-    out = sparse.csr_array((values, columns, np.concatenate([[0], np.cumsum(lengths)])), shape=(n_rows, n))
-    out.sort_indices()
-    return out
-
-
-def _walk_rows(engine: Engine, start: int, stop: int, *given: Any) -> tuple[Array, Array, Array]:
-    """How many nodes each of some walks reaches, which, and with what probability."""
-    *graph, starts, stay, steps, threshold = given
-    how = (starts[start:stop], stay, steps, threshold, 0, stop - start)
-    totals = np.zeros(stop - start + 1, dtype=np.int64)
-    _walk(*graph, *how, totals, np.empty(0, np.int32), np.empty(0))
-    lengths, ends = totals[1:].copy(), np.cumsum(totals)
+    n_rows = len(starts)
+    how = (starts.astype(np.int64), stay, steps, threshold, 0, n_rows)
+    ends = np.zeros(n_rows + 1, dtype=np.int64)
+    _walk(*edges, *how, ends, np.empty(0, np.int32), np.empty(0))  # without room for them, nodes are only counted
+    ends = np.cumsum(ends)
     columns, values = np.empty(int(ends[-1]), np.int32), np.empty(int(ends[-1]))
     if len(columns):
-        _walk(*graph, *how, ends, columns, values)
-    return lengths, columns, values
+        _walk(*edges, *how, ends, columns, values)
+    out = sparse.csr_array((values, columns, ends), shape=(n_rows, len(edges.indptr) - 1))
+    out.sort_indices()
+    return out

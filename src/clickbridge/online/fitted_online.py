@@ -218,11 +218,11 @@ class FittedOnline(FittedWrapper):
     def search(self, query: Query, k: int) -> Found:
         return self.search_many([query], k)[0]
 
-    def search_many(self, queries: Sequence[Query], k: int) -> list[Found]:
+    def search_many(self, queries: Sequence[Query], k: int, engine: Engine | None = None) -> list[Found]:
         """Re-ranks what the inner model finds."""
         if "search" not in self.abilities:
             raise NotSupported(f"{self.spec} re-ranks given lists; it cannot search the collection by itself")
-        found = [items for items, _ in self.inner.search_many(queries, max(k, self.settings.list_length))]
+        found = [items for items, _ in self.inner.search_many(queries, max(k, self.settings.list_length), engine)]
         if not found:
             return []
         lists = Ragged.of_lengths([len(items) for items in found])

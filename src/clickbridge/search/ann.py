@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from clickbridge.engines.base import Engine
 from clickbridge.errors import NotSupported
 from clickbridge.io.values import expect, stored
 from clickbridge.search.index import DenseIndex, Found
@@ -119,9 +120,9 @@ class AnnIndex(DenseIndex):
     def search(self, image: Array, k: int) -> Found:
         return self.search_many(image[None, :], k)[0]
 
-    def search_many(self, images: Array, k: int) -> list[Found]:
+    def search_many(self, images: Array, k: int, engine: Engine | None = None) -> list[Found]:
         if k >= self.probe * self.n_items or not len(images):
-            return super().search_many(images, k)
+            return super().search_many(images, k, engine)
         near = self._lists.search(np.ascontiguousarray(images, dtype=np.float32), k)[1]
         out: list[Found] = []
         for image, found in zip(images, near, strict=True):

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from clickbridge.engines.base import default_engine
+from clickbridge.engines.base import Engine, default_engine
 from clickbridge.numerics.coarse import CoarseRows, within_reach
 from clickbridge.numerics.row import Row, gathered, segment_sums
 from clickbridge.numerics.topk import sparse_topk
@@ -50,7 +50,7 @@ class Index(Protocol):
 
     def search(self, image: Any, k: int) -> Found: ...
 
-    def search_many(self, images: Any, k: int) -> list[Found]: ...
+    def search_many(self, images: Any, k: int, engine: Engine | None = None) -> list[Found]: ...
 
 
 class SparseIndex:
@@ -102,9 +102,9 @@ class SparseIndex:
         self.add_all(image, 1.0, total, found)
         return best(total, found, k)
 
-    def search_many(self, images: sparse.csr_array, k: int) -> list[Found]:
-        items, scores, counts = sparse_topk(images, self.inverted, k)
-        return [(i[:n], s[:n]) for i, s, n in zip(items, scores, counts, strict=True)]
+    def search_many(self, images: sparse.csr_array, k: int, engine: Engine | None = None) -> list[Found]:
+        parts = (engine or default_engine()).by_rows(_best_of_rows, images.shape[0], images, self.inverted, k)
+        return [found for part in parts for found in part]
 
 
 class DenseIndex:
@@ -143,8 +143,9 @@ class DenseIndex:
         self.add_bounds(image, 1.0, bounds)
         return bounds.best(k, lambda items: self.score(image, items))
 
-    def search_many(self, images: Array, k: int) -> list[Found]:
-        items, scores = default_engine().top_k(images, self.images, k, None if self.scorable.all() else ~self.scorable)
+    def search_many(self, images: Array, k: int, engine: Engine | None = None) -> list[Found]:
+        hidden = None if self.scorable.all() else ~self.scorable
+        items, scores = (engine or default_engine()).top_k(images, self.images, k, hidden)
         counts = np.where(images.any(axis=1), np.isfinite(scores).sum(axis=1), 0)
         return [(i[:n], s[:n]) for i, s, n in zip(items, scores, counts.tolist(), strict=True)]
 
@@ -187,7 +188,7 @@ class StackedIndex:
         self.add_bounds(image, 1.0, bounds)
         return bounds.best(k, lambda items: self.score(image, items))
 
-    def search_many(self, images: Sequence[Any], k: int) -> list[Found]:
+    def search_many(self, images: Sequence[Any], k: int, engine: Engine | None = None) -> list[Found]:
         return blocked_search(
             lambda a, b: self._block([block[a:b] for block in images]), images[0].shape[0], self.n_items, k
         )
@@ -203,6 +204,13 @@ class StackedIndex:
         found[:, ~self.scorable] = False
         total[~found] = -np.inf
         return total
+
+
+def _best_of_rows(
+    engine: Engine, start: int, stop: int, images: sparse.csr_array, inverted: sparse.csr_array, k: int
+) -> list[Found]:
+    items, scores, counts = sparse_topk(sparse.csr_array(images[start:stop]), inverted, k, engine)
+    return [(i[:n], s[:n]) for i, s, n in zip(items, scores, counts.tolist(), strict=True)]
 
 
 def all_scores(index: Any, images: Any) -> Array:

@@ -1,0 +1,77 @@
+"""Many queries, or many lists, at once: on every engine what a model gives by itself."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clickbridge import ResultList, build_model, example_graph
+from clickbridge.engines import shards
+from clickbridge.engines.base import Engine
+from clickbridge.engines.ray import Ray
+from clickbridge.models.model import Model
+from clickbridge.models.sfunction import ONE_BY_ONE
+
+GRAPH = example_graph()
+QUERIES = [*GRAPH.query_keys, "nyc sleeping rooms", "zzz"] * 4
+LISTS = [ResultList(str(i), text, GRAPH.doc_ids[i % 3 :]) for i, text in enumerate(QUERIES)]
+SPECS = ["walk", "bm25", "pls", "rmls", "ssi", "bm25+pls", "rrf:bm25+walk"]
+
+
+@cache
+def fitted(spec: str) -> Model:
+    return build_model(spec).fit(GRAPH)
+
+
+def same(one: list[Any], two: list[Any], rounding: float) -> None:
+    assert [ranking.doc_ids for ranking in one] == [ranking.doc_ids for ranking in two]
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_allclose([hit.score for hit in a], [hit.score for hit in b], rtol=rounding)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_searches(engine: Engine, spec: str) -> None:
+    assert len(QUERIES) > ONE_BY_ONE
+    model = fitted(spec)
+    alone = [model.rank(query, 3) for query in QUERIES]
+    assert any(alone)
+    # Dot products of dense images are taken many at a time, where the last bit of a sum depends on its order.
+    same(model.rank_many(QUERIES, 3, engine=engine), alone, 1e-5 if spec in ("pls", "rmls") else 0)
+    assert model.rank_many([], 3, engine=engine) == []
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_lists(engine: Engine, spec: str) -> None:
+    model = fitted(spec)
+    same(model.rerank_lists(LISTS, engine=engine), model.rerank_lists(LISTS), 0)
+    assert model.rerank_lists([], engine=engine) == []
+
+
+class Counting(Ray):
+    """Notes every task."""
+
+    def __init__(self, **limits: int) -> None:
+        super().__init__(**limits)
+        self.ran: list[Any] = []
+
+    def _run(self, work: Any, place: int, *given: Any, returns: int = 1) -> Any:
+        self.ran.append(work)
+        return super()._run(work, place, *given, returns=returns)
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize(
+    ("spec", "work"), [("walk", shards.rows_done), ("bm25", shards.rows_done), ("pls", shards.top_k)]
+)
+def test_every_worker_of_a_cluster_has_a_share(ray_here: None, spec: str, work: Any) -> None:
+    with Counting(threads=2) as engine:
+        model = fitted(spec)
+        for _ in range(2):
+            model.rank_many(QUERIES, 3, engine=engine)
+        # One tile holds all of the few images here.
+        assert engine.ran == [work] * (2 * (1 if work is shards.top_k else 2))
+        sent = [key for key in engine._shards if key[0] == id(model.fitted)]
+        assert len(sent) == (spec == "walk"), "the model goes to the workers once"
