@@ -151,7 +151,9 @@ def build(site: Path) -> None:
             shutil.copyfile(path, target)
             continue
         texts[place.as_posix()] = headed(for_the_site(path.read_text(encoding="utf8"), path, where), place)
-        target.write_text(texts[place.as_posix()], encoding="utf8")
+        # The front page is alone in its section: a column that lists it would only take room.
+        hidden = "---\nhide: [navigation]\n---\n\n" if place == Path("index.md") else ""
+        target.write_text(hidden + texts[place.as_posix()], encoding="utf8")
     nav = navigation(set(texts))
     settings = (DOCS / "site.toml").read_text(encoding="utf8")
     ours = f'[project]\ndocs_dir = "pages"\nsite_dir = "site"\nnav = {as_toml(nav)}\n'

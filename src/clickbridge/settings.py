@@ -1,11 +1,11 @@
-"""Settings: declared with the model that has them, checked once, then frozen.
+"""Settings: declared together with their model, checked once, then frozen.
 
     @settings
     class PLSSettings(Counting, Text):
         dim: int = setting(600, "dimensions of the latent space", 1, 100_000)
 
-A class of settings is a frozen dataclass. Making one checks every value; the command line, the docs and the
-constructors read the same declarations.
+A class of settings is a frozen dataclass. Creating an object checks every value. The command line, the docs and the
+constructors use the same declarations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UNBOUNDED = 1e6
 
 @dataclass(frozen=True)
 class Setting:
-    """One declared setting: its default (whose type is the setting's), its limits, and one line of help."""
+    """One setting: its default (which also gives its type), its limits, and one line of help."""
 
     name: str
     default: Any
@@ -45,7 +45,7 @@ class Setting:
 
     @property
     def limits(self) -> str:
-        """What values it may have, in words."""
+        """The allowed values, in words."""
         if self.choices:
             return ", ".join(self.choices)
         if isinstance(self.default, bool):
@@ -76,7 +76,7 @@ class Setting:
         return f"{self.name} : {type(self.default).__name__}, default {self.default!r}\n{said}"
 
     def check(self, value: Any) -> Any:
-        """The value, converted to the default's type; one clear line where it does not fit."""
+        """The value, converted to the type of the default. Raises a SettingError if it does not fit."""
         kind = type(self.default)
         try:
             if kind is bool:
@@ -111,7 +111,7 @@ def _written(value: Any) -> str:
 
 
 def _plainly(number: float) -> str:
-    """`100,000` and `0.999999`: no powers of ten."""
+    """A number as `100,000` or `0.999999`, without powers of ten."""
     return f"{number:,.0f}" if number == int(number) else f"{number:g}"
 
 
@@ -124,7 +124,7 @@ def setting(
     *,
     group: str = "",
 ) -> Any:
-    """A field of a class of settings. At most a dozen of a model have no `group`: those that people change."""
+    """A field of a class of settings. At most a dozen settings of a model have no `group`: those that people change."""
     return field(default=default, metadata={"setting": (help, low, high, choices, group)})
 
 
@@ -142,7 +142,7 @@ def settings(kind: type[Kind]) -> type[Kind]:
 
 @settings
 class Settings:
-    """Base of all settings. What is made has been checked and never changes."""
+    """Base of all settings. An object has been checked and never changes."""
 
     min_users: int = setting(
         1, "queries and pairs of fewer different users are neither learned nor kept (needs users in the log)", 1, 1e9
@@ -157,7 +157,7 @@ class Settings:
 
 
 def declared_in(kind: type[Settings]) -> dict[str, Setting]:
-    """The settings that a class declares, by name, those of its bases first."""
+    """The settings of a class, by name; those of its base classes come first."""
     return {f.name: Setting(f.name, f.default, *f.metadata["setting"]) for f in fields(kind)}
 
 
@@ -172,7 +172,7 @@ def grouped(declared: Iterable[Setting]) -> list[str]:
 
 @settings
 class Printed(Settings):
-    """Of a model that a paper describes and that we have changed."""
+    """Settings of models from a paper that differ here from the printed version."""
 
     as_printed: bool = setting(
         False,
@@ -189,7 +189,7 @@ class Seeded(Settings):
 
 @settings
 class Counting(Settings):
-    """What of the log counts."""
+    """Which parts of the log count, and how much."""
 
     min_clicks: int = setting(1, "minimum clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
     response: str = setting(
@@ -258,13 +258,14 @@ class Searching(Settings):
 
 
 def addressed(key: str, owner: str, names: Iterable[str]) -> str | None:
-    """The setting that `key` names for the model `owner`: `dim`, or `pls.dim` for pls alone; None for another's."""
+    """The name of the setting that `key` addresses in the model `owner`: `dim`, or `pls.dim` for pls only. None if the
+    key is for another model."""
     who, _, name = key.rpartition(".")
     return name if name in names and who in ("", owner) else None
 
 
 def parse_assignments(pairs: Iterable[str]) -> dict[str, str]:
-    """`key=value` words of `--set`; keys may be addressed to one part of a spec (`bm25.k1=2`)."""
+    """Parses the `key=value` arguments of `--set`. A key can be for one part of a spec (`bm25.k1=2`)."""
     out: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")

@@ -131,7 +131,7 @@ def test_fit_returns_self_and_leaves_the_graph_alone(spec: str, small_graph: Cli
     params = model.get_params()
     assert model.fit(small_graph) is model
     assert model.get_params() == params
-    assert {*vars(model)} - {*model.setting_names()} <= {"fitted_", "_source", "parts", "encode"}, (
+    assert {*vars(model)} - {*model.setting_names()} <= {"fitted_", "_given", "_source", "parts", "encode"}, (
         "all that is learned is in one place"
     )
     assert (small_graph.pairs.clicks.tobytes(), small_graph.docs.to_pydict(), list(small_graph.query_keys)) == before

@@ -40,22 +40,24 @@ def make_server(model: Any) -> Any:
 
     @server.tool()
     def search(query: str, k: int = 10) -> list[dict[str, Any]]:
-        """The best documents for a query: rank, doc_id, score and title."""
+        """Searches the collection: the best documents for a query, with rank, doc_id, score and title."""
         return told(lambda: model.rank(query, _few(k)).rows())
 
     @server.tool()
     def rerank(query: str, doc_ids: list[str]) -> list[dict[str, Any]]:
-        """The given documents, best first; those the model cannot score keep their order, last, with no score."""
+        """Re-ranks the given documents, best first. Documents that the model cannot score come last, without a score,
+        in the order given."""
         return told(lambda: [_plain(row) for row in model.rerank(query, doc_ids).rows()])
 
     @server.tool()
     def similar_queries(query: str, k: int = 5) -> list[dict[str, Any]]:
-        """Known queries that mean nearly the same, with their similarity."""
+        """Queries of the log with nearly the same meaning, and their similarity."""
         return told(lambda: [{"query": text, "similarity": s} for text, s in model.similar_queries(query, _few(k))])
 
     @server.tool()
     def explain(query: str, doc_id: str) -> dict[str, Any]:
-        """Which words of the query met which words of the document, and the queries that taught it."""
+        """Explains a score: which words of the query and of the document it comes from, and the clicks this was learned
+        from."""
         return told(lambda: asdict(model.explain(query, doc_id, 6)))
 
     return server
@@ -68,5 +70,5 @@ def _few(k: int) -> int:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no infinity: a document without a score has none."""
+    """A row for JSON, which has no infinity: a missing score becomes null."""
     return row | {"score": None} if row["score"] == float("-inf") else row

@@ -2,23 +2,23 @@
 
     evaluate(model, lists, measures="nDCG@1,nDCG@3,nDCG@5,AP") -> Evaluation
 
-The model never sees a label. `compare` does the same for many models, with significance tests. The package has the
-name of its main function, and can be called as it.
+The model does not see the labels. `compare` does the same for many models, with significance tests. The package has the
+same name as its main function, and can be called like it.
 
 Parameters
 ----------
 model : Model, Fitted, object or function
-    A fitted model, or its fitted value; or a model of your own: an object with `score(query, doc_ids)`, or a function
-    of the same, that gives one score for each document.
+    A fitted model, or its fitted value; or your own model: an object with a method `score(query, doc_ids)`, or a
+    function with the same arguments, that returns one score for each document.
 lists : sequence of ResultList, str, Path or data frame
     Lists with labels: objects, a LISTS file, or a frame (see `read_lists`).
 measures : str or sequence of str
-    Such as "nDCG@10, MAP, MRR, P_5, recall_10".
+    The measures, such as "nDCG@10, MAP, MRR, P_5, recall_10".
 
 Returns
 -------
 Evaluation
-    Means with intervals, and the value of every query.
+    The means with 95% intervals, and the values of every query.
 
 Examples
 --------

@@ -98,10 +98,11 @@ def compare(
     lists : sequence of ResultList, str, Path or data frame
         Lists with labels: objects, a LISTS file, or a frame (see `read_lists`).
     models : str, sequence or mapping
-        Specs ("bm25,pls" or a list of them), models of yours, fitted or not, or a dict of any of these by name. Each
-        spec is fitted in a process of its own, so that its cost can be measured. Models of yours run in this process;
-        those that are not fitted yet are copied first. An object with `score(query, doc_ids)`, or a function of the
-        same, is a model too: it is called by its `name`, or by the name of its class or function.
+        Specs ("bm25,pls" or a list of them), model objects, fitted or not, or a dict of any of these by name. Each spec
+        is fitted in a process of its own, so that its time and memory can be measured. Model objects run in this
+        process. If one is not fitted yet, a copy of it is fitted. An object with a method `score(query, doc_ids)`, or a
+        function with the same arguments, is a model, too. Its name is its attribute `name`, or the name of its class or
+        function.
     settings : mapping, optional
         Settings by name. A setting goes to every spec that has it.
     baseline : str

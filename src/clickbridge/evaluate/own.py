@@ -15,19 +15,19 @@ from clickbridge.types import Ranking, ResultList
 
 @runtime_checkable
 class Scorer(Protocol):
-    """An object that scores documents for a query, higher is better; it has learned already what it needs."""
+    """An object that scores documents for a query. Higher is better. It must be ready to use: it is not fitted here."""
 
     def score(self, query: str, doc_ids: Sequence[str], /) -> Sequence[float] | Array:
-        """One score for each document, in the same order; -inf for what has none."""
+        """One score for each document, in the same order; -inf for a document without a score."""
         ...
 
 
 Score = Callable[[str, Sequence[str]], Sequence[float] | Array]
-"""The same as a plain function."""
+"""The same, as a plain function."""
 
 
 class OwnModel:
-    """A scorer or a function of the user's as what evaluation asks of every model: a name, and lists re-ranked."""
+    """Gives a user's scorer or function what evaluation needs: a name, and re-ranked lists."""
 
     def __init__(self, model: Scorer | Score) -> None:
         self.report: dict[str, object] = {}
@@ -35,7 +35,7 @@ class OwnModel:
         self._score: Score = model.score if isinstance(model, Scorer) else model
 
     def rerank_lists(self, lists: Sequence[ResultList]) -> list[Ranking]:
-        """Each list by falling score; ties, and what has no score, stay as they came."""
+        """Sorts each list by score, highest first. Equal scores keep their order; documents without one come last."""
         return [order(result.results, self._scores(result)) for result in lists]
 
     def _scores(self, result: ResultList) -> Array:
@@ -52,13 +52,13 @@ class OwnModel:
 
 
 def is_own(model: Any) -> bool:
-    """Whether something is a model from outside: it has `score`, or is a function. A class is neither yet."""
+    """Whether something is a user's own model: an object with `score`, or a function. A class is not."""
     inside = isinstance(model, str | type | Model | Fitted)
     return not inside and (isinstance(model, Scorer) or callable(model))
 
 
 def not_a_model(model: Any, needs: str) -> SettingError:
-    """What to say of something that cannot be measured."""
+    """The error for something that cannot be measured."""
     if isinstance(model, type):
         return SettingError(f"{needs}; got the class {model.__name__}: make one of it, as {model.__name__}()")
     return SettingError(f"{needs}; got {type(model).__name__}")

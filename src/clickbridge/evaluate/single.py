@@ -116,7 +116,7 @@ def evaluate(
     lists: Sequence[ResultList] | str | Path | Frame,
     measures: str | Sequence[str] = MEASURES,
 ) -> Evaluation:
-    """What `clickbridge.evaluate` does when it is called; the package says how."""
+    """The function behind `clickbridge.evaluate`, where it is documented."""
     fitted = fitted_of(model)
     labelled, notes = labelled_lists(as_lists(lists), "evaluate")
     ranked, scores = reranked(fitted, labelled)
@@ -128,7 +128,7 @@ def evaluate(
 
 
 def fitted_of(model: Any) -> Fitted | OwnModel:
-    """The value that answers, of a model or as it is."""
+    """The fitted value of a model; a fitted value is returned as it is."""
     if isinstance(model, Fitted):
         return model
     if is_own(model):

@@ -1,1 +1,1 @@
-"""Models out of the house: what other engines need to rank as a model does, one file for each target."""
+"""Exports models to other search engines, so that they rank like the model. One file for each target."""

@@ -1,7 +1,7 @@
 """Elasticsearch's and OpenSearch's Learning to Rank plugin: each part of a sum is a feature, and the sum is its linear
 model.
 
-The numbers of a query come with the search, as parameters of the features. The index is that of
+The numbers of a query are sent with the search, as parameters of the features. The index is that of
 `export --to elasticsearch`.
 """
 
@@ -25,7 +25,7 @@ SET, MODEL, INDEX = "clickbridge", "clickbridge", "clickbridge"
 
 
 def weights(source: Source) -> dict[str, float]:
-    """What each block counts in the sum."""
+    """The weight of each block in the sum."""
     fitted, names = source.maps.fitted, [block.name for block in source.maps.blocks]
     if not isinstance(fitted, FittedSum):
         return dict.fromkeys(names, 1.0)
@@ -55,7 +55,7 @@ def feature_set(source: Source) -> dict[str, Any]:
 
 
 def parameters(source: Source, query: str) -> tuple[dict[str, Any], float]:
-    """A query's parameters, weights of the sum left out, and the constant that the plugin's score has too much."""
+    """A query's parameters, without the weights of the sum, and the constant to subtract from the plugin's score."""
     index, counts = Index(source.maps), weights(source)
     out: dict[str, Any] = {}
     constant = 0.0

@@ -1,6 +1,6 @@
-"""FAISS: an `IndexFlatIP` for every dense block, with places in `doc_ids.txt`; sparse blocks as SciPy files.
+"""FAISS: an `IndexFlatIP` for every dense block, whose rows are listed in `doc_ids.txt`; sparse blocks as SciPy files.
 
-FAISS holds only dense vectors. A sum with a sparse part is added up outside of it, as `search.py` in the folder shows.
+FAISS has only dense vectors. A sum with a sparse part is added up outside of it, as `search.py` in the folder shows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ if __name__ == "__main__":
 
 
 def numbers(maps: Maps, query: str) -> dict[str, Any]:
-    """A query's numbers by block, as `search.py` takes them."""
+    """A query's numbers by block, in the form that `search.py` needs."""
     out: dict[str, Any] = {}
     for block, values in zip(maps.blocks, maps.query(query), strict=True):
         if block.is_sparse:

@@ -1,4 +1,4 @@
-"""The folder of an export: whole or not at all, and never over anything else."""
+"""The folder of an export. It is written completely or not at all, and never replaces anything but an export."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from clickbridge.errors import InputError
 from clickbridge.io.files import aside_name
 
 MARK = "export.json"
-"""Says that a folder is an export, and of what."""
+"""The file that identifies a folder as an export, and tells of what."""
 CHUNK_DOCUMENTS, CHUNK_BYTES = 5_000, 8 << 20
-"""Of one file of data: engines refuse bodies that are too long."""
+"""The largest size of one data file, since engines refuse bodies that are too long."""
 
 
 def check_folder(out: Path) -> None:
-    """Refuses what is there and is not an export."""
+    """Refuses an existing folder that is not an export."""
     if os.path.lexists(out) and (out.is_symlink() or not (out / MARK).is_file()):
         raise InputError(f"{out} exists and is not an export: choose another --out, or remove it")
     if not out.parent.is_dir():
@@ -30,7 +30,7 @@ def check_folder(out: Path) -> None:
 
 @contextmanager
 def export_folder(out: Path, about: dict[str, Any]) -> Iterator[Path]:
-    """A folder that takes its name once all of it is written; an earlier export goes."""
+    """A folder that gets its name only when it is complete. An earlier export is replaced."""
     check_folder(out)
     fresh, old = aside_name(out, "new"), aside_name(out, "old")
     fresh.mkdir()
@@ -49,7 +49,7 @@ def export_folder(out: Path, about: dict[str, Any]) -> Iterator[Path]:
 
 
 def packed(value: Any) -> bytes:
-    """JSON; arrays of 32-bit numbers with as few digits as tell them apart."""
+    """JSON, with arrays of 32-bit numbers in the fewest digits that keep their values."""
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
@@ -61,7 +61,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_chunks(folder: Path, stem: str, suffix: str, items: Iterable[bytes]) -> list[str]:
-    """Lines in numbered files, a file's worth at a time. An item stays whole."""
+    """Writes lines to numbered files of limited size. The lines of one item stay together."""
     names: list[str] = []
     waiting: list[bytes] = []
     size = 0

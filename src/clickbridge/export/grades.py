@@ -1,7 +1,7 @@
-"""Grades from clicks: what a log says about how well a document answers a query, from 0 to 3.
+"""Grades from clicks, from 0 to 3: how well a document answers a query, as far as the log shows it.
 
-The most clicked document of a query is a 3, the others are in proportion, and what was shown and never clicked is a 0.
-Where the log has result pages, a click counts by the inverse of the chance that its rank was looked at.
+The most clicked document of a query gets 3, the others get a grade in proportion, and a document that was shown and
+never clicked gets 0. If the log has result pages, a click is divided by the probability that its rank was looked at.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Graded:
 
 
 def graded_queries(source: Source, most: int = MOST_QUERIES) -> Iterator[Graded]:
-    """The most clicked queries that may be shown, each with the documents it was shown or clicked for."""
+    """The most clicked queries that may be shown, each with the documents that were shown or clicked for it."""
     graph = source.log
     pages = graph.impressions
     values = responses(graph, response="clicks" if pages is None else "debiased").matrix
@@ -51,7 +51,7 @@ def graded_queries(source: Source, most: int = MOST_QUERIES) -> Iterator[Graded]
 
 
 def _shown(query: Array, doc: Array, chosen: Array) -> dict[int, list[int]]:
-    """The different documents that each of the chosen queries was shown."""
+    """The different documents that were shown for each of the chosen queries."""
     there = np.isin(query, chosen)
     pairs = np.unique(np.stack([query[there], doc[there]], axis=1), axis=0)
     starts = np.flatnonzero(np.diff(pairs[:, 0], prepend=-1))

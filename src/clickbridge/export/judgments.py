@@ -1,4 +1,4 @@
-"""Judgments from clicks for tools that tune a search engine: OpenSearch's Search Relevance Workbench, and Quepid."""
+"""Judgments from clicks, for tools that tune a search engine: OpenSearch's Search Relevance Workbench, and Quepid."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write(source: Source, folder: Path) -> None:
         rows = csv.writer(file)
         rows.writerow(("query", "docid", "rating"))
         for g in graded:
-            # Quepid's grades are whole.
+            # Quepid's grades are integers.
             rows.writerows((plain_cell(g.query), d, round(v)) for d, v in zip(g.doc_ids, g.grades, strict=True))
     write_json(folder / "expected.json", [{"query": q, "results": source.expected(q)} for q in source.samples])
     Recipe(

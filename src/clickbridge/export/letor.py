@@ -22,7 +22,7 @@ LISTS_AT_ONCE = 500
 
 
 def features(fitted: Fitted, lists: list[ResultList]) -> tuple[list[str], Array]:
-    """A column for each part; of boosted trees, all that they look at."""
+    """One column for each part; for boosted trees, all their features."""
     if isinstance(fitted, FittedMart):
         return fitted.columns(lists)
     parts = list(fitted.parts) if isinstance(fitted, FittedComposite) else [fitted]

@@ -1,11 +1,11 @@
-"""What OpenSearch and Elasticsearch share: Lucene underneath, fields of positive features, fields of vectors, a script.
+"""What OpenSearch and Elasticsearch share, since both use Lucene: fields of positive features, vectors, and a script.
 
-A sparse block of positive numbers is a field of features; every other block is a vector. Lucene keeps 8 bits of a
-feature's mantissa. Numbers are rounded to what it keeps, so that what we write is what it has: at most 0.2% off.
+A sparse block of positive numbers becomes a field of features; every other block becomes a vector. Lucene keeps 8 bits
+of a feature's mantissa. Numbers are rounded in the same way before they are written, with an error of at most 0.2%.
 
-Features must be positive. A block with negative numbers that is too wide for a vector (`lmir`) has its signed columns
-moved: instead of y a document has y - low and high - y, both positive, and a query asks for one of the two by its sign.
-The score is then off by a constant of the query, and the order is exact.
+Features must be positive. If a block has negative numbers and is too wide for a vector (`lmir`), its signed columns are
+shifted: instead of y, a document has y - low and high - y, both positive, and a query uses one of the two, depending on
+its sign. The score then differs by a constant of the query, and the order is exact.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LONGEST_ID = 512
 
 
 def kept(values: Array) -> Array:
-    """The nearest numbers that Lucene's features can hold."""
+    """The nearest numbers that Lucene's features can represent."""
     bits = np.asarray(values, dtype=np.float32).view(np.uint32)
     return ((bits + np.uint32(0x4000)) & np.uint32(0xFFFF8000)).view(np.float32)
 
@@ -47,7 +47,7 @@ class Features:
 
     @cached_property
     def bounds(self) -> tuple[Array, Array, Array]:
-        """Columns with a negative number, and the least and largest value of each."""
+        """The columns with a negative number, and the smallest and largest value of each."""
         images = sparse.csc_array(self.block.images)
         low = np.minimum(images.min(axis=0).toarray().ravel(), 0.0)
         high = np.maximum(images.max(axis=0).toarray().ravel(), 0.0)
@@ -74,7 +74,7 @@ class Features:
         return {token: value for token, value in tokens.items() if value >= LEAST}
 
     def query(self, row: Row) -> tuple[dict[str, float], float]:
-        """Tokens with their weights, and what the score has too much."""
+        """The tokens with their weights, and the constant to subtract from the score."""
         moved, low, high = self.bounds
         tokens: dict[str, float] = {}
         constant = 0.0
@@ -95,7 +95,7 @@ class Features:
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """A model as an index of Lucene's kind. Subclasses say what their engine calls things."""
+    """A model as a Lucene index. Subclasses define the names that their engine uses."""
 
     maps: Maps
 
@@ -109,7 +109,7 @@ class Index:
         raise NotImplementedError
 
     def product(self, field: str) -> str:
-        """The script's dot product of a parameter and a field, both of that name."""
+        """The script for the dot product of a parameter and a field, both with that name."""
         raise NotImplementedError
 
     @cached_property
@@ -131,7 +131,7 @@ class Index:
         return {"mappings": {"dynamic": False, "properties": {**known, **fields}}}
 
     def bulk(self, index: str) -> Iterator[bytes]:
-        """Two lines for each document: what to do, and its fields."""
+        """Two lines for each document: the action, and its fields."""
         for number in self.maps.documents():
             doc_id = self.maps.doc_ids[number]
             document: dict[str, Any] = {"doc_id": doc_id, "title": self.maps.title(number)}
@@ -146,7 +146,8 @@ class Index:
             yield packed({"index": {"_index": index, **own}}) + b"\n" + packed(document)
 
     def request(self, query: str, k: int) -> Request:
-        """The exact search: features add up; vectors are multiplied by a script over every document that has one."""
+        """The exact search: features are added up; vectors are multiplied by a script for every document that has
+        one."""
         vectors: dict[str, Array] = {}
         clauses: list[tuple[str, dict[str, float]]] = []
         constant = 0.0
@@ -165,7 +166,7 @@ class Index:
             return Request(self._body({"bool": {"should": should}}, k), scale, constant * scale)
         for name in vectors:
             should.append({"constant_score": {"filter": {"exists": {"field": name}}, "boost": 0}})
-        # A score may not be negative: by Cauchy and Schwarz, this is as far below 0 as a product can be.
+        # A score must not be negative. By Cauchy-Schwarz, a product cannot be lower than this.
         shift = float(sum(np.linalg.norm(v) * self._longest[name] for name, v in vectors.items())) * scale
         products = [f"(doc['{name}'].size() == 0 ? 0 : {self.product(name)})" for name in vectors]
         script = {

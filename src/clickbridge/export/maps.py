@@ -1,4 +1,4 @@
-"""The two maps of a model as an engine takes them: blocks of document images, and the numbers of a query for each."""
+"""The two maps of a model for an engine: blocks of document images, and the numbers of a query for each block."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Block:
         return bool(values.size) and bool(values.min() < 0)
 
     def row(self, number: int) -> Row:
-        """A document's image: its columns and values, zeros left out."""
+        """A document's image: its columns and values, without zeros."""
         if self.is_sparse:
             row = row_of(self.images, number)
         else:
@@ -92,12 +92,12 @@ class Maps:
         return self.fitted.catalogue.titles[number]
 
     def documents(self) -> Iterator[int]:
-        """Numbers of the documents that have an image."""
+        """The numbers of the documents that have an image."""
         return iter(np.flatnonzero(self.fitted.scorable).tolist())
 
     def query(self, text: str) -> list[Array | Row]:
-        """The numbers of a query, weights and normalisers of a sum included: a Row for a sparse block, a vector for a
-        dense one."""
+        """The numbers of a query, including the weights and normalisers of a sum: a Row for a sparse block, a vector
+        for a dense one."""
         images = blocks_of(self.fitted.map_keys([self.fitted.query(text)]))
         return [
             _whole(row_of(sparse.csr_array(image), 0)) if sparse.issparse(image) else np.asarray(image[0], np.float32)
@@ -106,7 +106,7 @@ class Maps:
 
 
 def as_row(values: Array | Row) -> Row:
-    """The numbers of a query for one block, zeros left out."""
+    """The numbers of a query for one block, without zeros."""
     if not isinstance(values, Row):
         values = Row(np.arange(len(values), dtype=np.int32), values)
     return _whole(values)

@@ -1,5 +1,5 @@
-"""Parquet: `doc_id`, `title` and `vector`; a sparse block is `indices` and `values`. Several blocks have their names
-behind: `vector_pls`, `indices_bm25`."""
+"""Parquet: `doc_id`, `title` and `vector`; a sparse block has `indices` and `values`. If there are several blocks,
+their names are appended: `vector_pls`, `indices_bm25`."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def schema(maps: Maps) -> str:
 
 
 def rows(maps: Maps) -> Iterator[bytes]:
-    """Lines of PostgreSQL's COPY: tabs between columns, `\\N` for nothing."""
+    """Lines for PostgreSQL's COPY: tabs between columns, `\\N` for nothing."""
     for number in maps.documents():
         cells = [_text(maps.doc_ids[number]), _text(maps.title(number))]
         for block in maps.blocks:
@@ -58,7 +58,7 @@ def sql(maps: Maps, query: str, k: int) -> str:
         if not as_row(values):
             continue
         terms.append(f"coalesce(-({block.name} <#> {literal}), 0)")
-        # A sparse block finds the documents that share a word; a dense one all that have a vector.
+        # A sparse block finds the documents that share a word; a dense one finds all that have a vector.
         found.append(f"{block.name} IS NOT NULL" if is_vector(block) else f"({block.name} <#> {literal}) <> 0")
     if not terms:
         return f"SELECT doc_id, 0.0 AS score FROM {TABLE} WHERE false;\n"
@@ -73,7 +73,7 @@ def vector_text(values: Array) -> str:
 
 
 def sparse_text(row: Row, block: Block) -> str:
-    """`{1:0.5,7:2}/1000`: numbers from 1."""
+    """A sparse vector as text, such as `{1:0.5,7:2}/1000`. Its indices start at 1."""
     if len(row.columns) > MOST_NONZERO:
         raise NotSupported(f"{block.name} has a row of {len(row.columns):,} numbers; pgvector takes {MOST_NONZERO:,}")
     pairs = zip((row.columns + 1).tolist(), row.values.tolist(), strict=True)

@@ -1,7 +1,8 @@
 """Qdrant: named dense vectors with the dot product, and sparse vectors, which may be negative here.
 
-A model of one dense block is a dense vector. Any other model is one sparse vector: blocks side by side, so that a sum
-is one exact dot product. Qdrant's ids are numbers or UUIDs; a document's is made of its id, which the payload keeps.
+A model with one dense block becomes a dense vector. Any other model becomes one sparse vector, with its blocks side by
+side, so that a sum is one exact dot product. Qdrant's ids are numbers or UUIDs. The UUID of a document is computed from
+its id, which is kept in the payload.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ IDS = uuid.UUID("7d9c1a52-6f0e-5b8e-9a56-0d1f6c1b2a90")
 
 
 def point_id(doc_id: str) -> str:
-    """The same for the same document, always."""
+    """The UUID of a document. It is always the same for the same id."""
     return str(uuid.uuid5(IDS, doc_id))
 
 
@@ -64,7 +65,7 @@ def search(maps: Maps, query: str, k: int) -> dict[str, Any]:
 
 
 def _sparse(maps: Maps, rows: list[Row | None]) -> dict[str, Any]:
-    """Rows of the blocks side by side."""
+    """The rows of all blocks side by side."""
     starts = np.cumsum([0, *(block.width for block in maps.blocks[:-1])])
     there = [(row, start) for row, start in zip(rows, starts, strict=True) if row is not None]
     return {

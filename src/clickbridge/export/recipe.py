@@ -1,4 +1,4 @@
-"""The README of an export: what is there, the commands that put it to use, and what its scores are worth."""
+"""The README of an export: its files, the commands to use them, and how exact its scores are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Recipe:
-    """`steps` are a sentence and the commands below it."""
+    """Each of `steps` is a sentence and the commands below it."""
 
     title: str
     about: str
@@ -37,7 +37,7 @@ class Recipe:
 
 
 def any_query(model: str) -> str:
-    """How to have the numbers of a query that is not among the samples."""
+    """How to get the numbers of a query that is not among the samples."""
     return (
         "## Numbers of any other query\n\nThe query's side is computed outside of the engine, by the model itself:\n\n"
         "```python\nimport clickbridge\nfrom clickbridge.export.targets import request\n\n"

@@ -1,4 +1,4 @@
-"""What a target is given: the model, its GRAPH where there is one, and queries whose results show that it worked."""
+"""The input of every target: the model, its GRAPH if there is one, and sample queries to check the result with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAMPLES, SHOWN = 5, 10
 
 @dataclass(frozen=True)
 class Request:
-    """A search, and how its scores are ours: `score = (engine's - constant) / scale`."""
+    """A search request, and how to get our score from the engine's: `score = (engine's - constant) / scale`."""
 
     body: Any
     scale: float = 1.0
@@ -37,7 +37,7 @@ class Source:
     target: str
     graph: ClickGraph | None = None
     min_users: int = 2
-    """Queries of fewer people are not written, where the log has users."""
+    """If the log has users, queries of fewer people are not written."""
 
     @cached_property
     def maps(self) -> Maps:
@@ -45,14 +45,15 @@ class Source:
 
     @property
     def log(self) -> ClickGraph:
-        """The GRAPH, for a target that is made of clicks."""
+        """The GRAPH, for a target that needs clicks."""
         if self.graph is None:
             raise MissingPart(f"export --to {self.target} is made of clicks: give the GRAPH, --graph GRAPH")
         return self.graph
 
     @cached_property
     def shown_queries(self) -> Array:
-        """Numbers of the GRAPH's queries with text that name nobody and that enough people asked and clicked on."""
+        """The numbers of the GRAPH's queries that have text, name no person, and were typed and clicked by enough
+        people."""
         graph = self.log
         clicked = np.bincount(graph.pairs.query, graph.pairs.clicks, minlength=graph.n_queries) > 0
         if graph.pairs.users is not None and self.min_users > 1:
@@ -64,7 +65,8 @@ class Source:
 
     @cached_property
     def samples(self) -> list[str]:
-        """The most clicked queries that others may see and the model answers; where they are too few, titles."""
+        """The most clicked queries that may be shown and that the model can answer; if there are too few, also
+        titles."""
         known = self.fitted.queries
         order = np.argsort(-np.asarray(known.clicks), kind="stable")
         shown = known.may_be_shown()
@@ -80,14 +82,15 @@ class Source:
 
     @cached_property
     def _hides(self) -> Callable[[str], bool]:
-        """Whether a query is not to be written, as the GRAPH says or, without one, the MODEL."""
+        """Whether a query must not be written, according to the GRAPH or, without one, the MODEL."""
         if self.graph is None:
             return self.fitted.display.hides(self.min_users)
         allowed = {self.graph.query_keys[i] for i in self.shown_queries}
         return lambda key: key not in allowed
 
     def write_samples(self, folder: Path, ask: Callable[[str], Request], query_file: bool = True) -> list[Request]:
-        """`expected.json`, the samples with what to send and what should come back; `query.json`, the first of them."""
+        """Writes `expected.json`, the samples with their requests and expected answers, and `query.json`, the first of
+        them."""
         requests = [ask(query) for query in self.samples]
         write_json(
             folder / "expected.json",
@@ -104,7 +107,7 @@ class Source:
         return requests
 
     def expected(self, query: str, scale: float = 1.0, constant: float = 0.0) -> list[dict[str, Any]]:
-        """The first ten of our own results, as the engine should give them."""
+        """Our first ten results, which the engine should return."""
         ranking = self.fitted.rank(query, SHOWN)
         return [
             {"rank": rank, "doc_id": hit.doc_id, "score": hit.score, "engine_score": hit.score * scale + constant}

@@ -1,4 +1,4 @@
-"""Every target of `clickbridge export`: one line here and one file next to this one for each."""
+"""All targets of `clickbridge export`. Each has one line here and a file of its own in this folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TARGETS = {
 def export(
     model: Model | Fitted, target: str, out: str | Path, graph: ClickGraph | None = None, min_users: int = 2
 ) -> Path:
-    """Writes the folder of a target; a target made of clicks needs the GRAPH."""
+    """Writes the folder of a target. Targets that consist of clicks need the GRAPH."""
     source, module = _source(model, target, graph, min_users)
     about = {"kind": "clickbridge export", "target": target, "model": source.fitted.spec, "clickbridge": __version__}
     check_folder(Path(out))
@@ -44,7 +44,7 @@ def export(
 
 
 def request(model: Model | Fitted, target: str, query: str, k: int = 10) -> Any:
-    """What to ask the engine for a query: a body, or SQL, with the query's numbers in it."""
+    """The request to the engine for a query: a JSON body or SQL, with the query's numbers."""
     source, module = _source(model, target, None, 1)
     if not hasattr(module, "request"):
         raise NotSupported(f"{target} is not an engine that can be asked")

@@ -22,7 +22,7 @@ def write(source: Source, folder: Path) -> None:
         topics.writelines(f"{name}\t{query}\n" for name, query in zip(names, queries, strict=True))
     with (folder / "qrels.txt").open("w", encoding="utf8") as qrels:
         for name, g in zip(names, graded, strict=True):
-            # Grades of TREC are whole; a clicked document is never a 0.
+            # TREC grades are integers; a clicked document never gets 0.
             qrels.writelines(f"{name} 0 {d} {math.ceil(v)}\n" for d, v in zip(g.doc_ids, g.grades, strict=True))
     rankings = source.fitted.rank_many(queries, DEPTH)
     write_run(folder / "run.txt", zip(names, rankings, strict=True), source.fitted.spec)

@@ -1,5 +1,5 @@
 """Vespa: an application with one tensor for each block, `tensor<float>(t{})` or `tensor<float>(x[600])`, and a rank
-profile that adds up the products."""
+profile that adds up their dot products."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class ClickSignals(Value):
     # --- lists -----------------------------------------------------------------------------------
 
     def scores(self, lists: Candidates, terms: QueryTerms, matches: Matches, text: TextSignals) -> Array:
-        """Columns whose rank within the list is a feature, too: `score_names`."""
+        """Columns whose position within the list is a feature, too: `score_names`."""
         by_words = self._votes(lists, *self._nearest(terms.words, text.word_idf, self.by_word))
         by_chars = self._votes(lists, *self._nearest(terms.chars, self.char_idf, self.by_char))
         same = self._votes(lists, *self._same(lists))

@@ -1,4 +1,4 @@
-"""The features of a list for trees: the scores of the parts, features of text and clicks, and their ranks within the
+"""The features of a list for trees: the scores of the parts, features of text and clicks, and their positions in the
 list. Which features there are depends on the parts and on the GRAPH.
 """
 
@@ -65,8 +65,8 @@ class ListFeatures:
     ) -> tuple[list[str], Array]:
         """The names of the features, and one row for each document of each list; NaN for a missing value.
 
-        `own` are the parts' scores. `whole` are the same scores on another scale. They give the same order as one of
-        `own`, so their ranks are not features.
+        `own` are the parts' scores; they also weight the documents in features of similarity. `whole` are scores that
+        give the same order as one of `own`, on another scale, so their positions in the list are not features.
         """
         names = self.names(own, whole)
         parts = [_stacked(columns, lists.lists.n_rows) for columns in (own, whole)]

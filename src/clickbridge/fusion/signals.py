@@ -169,7 +169,7 @@ class TextSignals(Value):
         return places(lists.lists.indptr, scores)[2::3].sum(axis=0).round(9)
 
     def scores(self, lists: Candidates, terms: QueryTerms, matches: Matches) -> Array:
-        """Columns whose rank within the list is a feature, too: `score_names`."""
+        """Columns whose position within the list is a feature, too: `score_names`."""
         out = np.empty((len(self.score_names), lists.lists.n_rows))
         out[:-3], out[-3] = matches.bm25, matches.vsm
         out[-2] = self.characters(lists, terms.chars)

@@ -1,4 +1,4 @@
-"""A GRAPH from a log and documents: each is read once, out of core, and written to a folder."""
+"""Builds a GRAPH from a log and documents: each is read once, out of core, and written to a folder."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def build_graph(
     redact: str,
     engine: Engine | None = None,
 ) -> None:
-    """`engine` has workers that share the files of the log; None, or `Local`: one after the other."""
+    """Builds a GRAPH. The workers of `engine` share the files of the log; with None or `Local`, they are read one after
+    the other."""
     check_records(log, docs)
     if redact not in REDACT:
         raise SettingError(f"redact must be one of {', '.join(REDACT)}; got {redact!r}")
@@ -84,7 +85,7 @@ def _add_documents(aggregator: LogAggregator, docs: Iterable[Document], progress
 
 
 def _add_log(aggregator: LogAggregator, log: Iterable[LogRecord], progress: Progress, redact: str) -> int:
-    """How many records there were."""
+    """Adds the log. Returns the number of records."""
     # A reader normalises queries; records made by hand may hold them as they were typed.
     blocks = log.blocks() if isinstance(log, LogReader) else in_blocks(map(_normalised, log))
     count = told = 0

@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Query-document pairs by query, then document."""
+    """Query-document pairs, sorted by query, then document."""
 
     query: Array
     doc: Array
@@ -44,8 +44,8 @@ class Impressions:
 
     @property
     def lists(self) -> Ragged:
-        """The shape of the pages: a list for each page, a row for each shown document. Not kept: the arrays it works
-        out are as long as the log, and this part may lie on disk."""
+        """The shape of the pages: a list for each page, a row for each shown document. It is not cached, since its
+        arrays are as long as the log, and this part may be on disk."""
         return Ragged(self.indptr)
 
     def take(self, keep: Array) -> Impressions:
@@ -62,15 +62,15 @@ class Impressions:
         )
 
     def without_clicks(self, drop: Array) -> Impressions:
-        """The same pages with the clicks of the pages in `drop` removed."""
+        """A copy without the clicks of the pages in `drop`."""
         clicked = np.where(self.lists.kept_rows(drop), 0, self.clicked).astype(np.uint8)
         return replace(self, clicked=clicked)
 
 
 @dataclass(frozen=True)
 class Clicks:
-    """Clicks that no result page in the log accounts for, with their time or user; `impressions` is how often
-    a row of a table says the document was shown."""
+    """Clicks without a result page, with their time or user. `impressions` is how often the document was shown,
+    according to a row of a table."""
 
     query: Array
     doc: Array

@@ -1,4 +1,4 @@
-"""How large W = X' R Y is (13, eq. (2)), without forming it: multiplications counted, non-zeros sampled."""
+"""Estimates the size of W = X' R Y (13, eq. (2)) without forming it: counts multiplications, and samples non-zeros."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy import sparse
 
 
 def products_of(x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array) -> float:
-    """Multiplications to form X' R Y."""
+    """The number of multiplications to form X' R Y."""
     return float(np.diff(x.indptr) @ _entries_reached(r, y))
 
 
@@ -21,8 +21,8 @@ def _entries_reached(r: sparse.csr_array, y: sparse.csr_array) -> Any:
 def nonzeros_of_w(
     x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, *, rows: int, exact_up_to: float = 0.0, seed: int = 0
 ) -> tuple[int, bool]:
-    """nnz(X' R Y), and whether it is exact: where W has no more than `rows` rows that are not empty, or takes no
-    more than `exact_up_to` multiplications. Else from so many rows, stratified by the products each takes."""
+    """nnz(X' R Y), and whether it is exact. It is exact if W has at most `rows` non-empty rows, or needs at most
+    `exact_up_to` multiplications. Otherwise it is estimated from `rows` rows, stratified by their multiplications."""
     x_t = sparse.csr_array(x.T)
     weight = np.asarray(abs(x_t) @ _entries_reached(r, y))
     filled = np.flatnonzero(weight)

@@ -1,6 +1,7 @@
-"""A GRAPH on disk: the one place that knows its files, their columns and the keys of its manifest (docs/formats.md).
+"""A GRAPH on disk. Only this module knows its files, their columns and the keys of its manifest (docs/formats.md).
 
-PyArrow is imported where files are opened: code that only holds a GRAPH, or reads a saved model, does not load it.
+PyArrow is imported when files are opened, so that code that only uses a GRAPH, or reads a saved model, does not load
+it.
 """
 
 from __future__ import annotations
@@ -85,13 +86,13 @@ def write_graph(path: str | Path, graph: ClickGraph) -> None:
 
 
 def parts_present(has: Callable[[str, str], bool], has_fields: bool) -> list[str]:
-    """What the GRAPH holds, as the manifest names it; `has` tells whether a part has a column."""
+    """The names of the parts that the GRAPH has, as in its manifest. `has` tells whether a part has a column."""
     found = [name for name, (part, column) in PRESENT.items() if has(part, column)]
     return [*found, "documents"] if has_fields else found
 
 
 def header(defaults: Mapping[str, Any], summary: Mapping[str, Any], parts: list[str], redact: str) -> dict[str, Any]:
-    """What the manifest of a GRAPH says besides its files."""
+    """The entries of a GRAPH's manifest besides its files."""
     return {"defaults": dict(defaults), "summary": dict(summary), "parts_present": parts, "redact": redact}
 
 
@@ -123,14 +124,14 @@ def read_graph(path: str | Path) -> dict[str, Any]:
 
 
 def _secret_of(artifact: Artifact) -> Secret | None:
-    """Most who open a GRAPH do not need it; None for one who may not read it."""
+    """The secret of a GRAPH, read when it is needed; None if the user may not read it."""
     if f"{USERS}.key" not in artifact.manifest["files"]:
         return Secret()
     return artifact.secret(USERS) if os.access(artifact.file(f"{USERS}.key"), os.R_OK) else None
 
 
 def earlier_secret(path: str | Path) -> Secret | None:
-    """The secret of the GRAPH that one of the same name will replace: who is known by a hash stays known by it."""
+    """The secret of the GRAPH that will be replaced, so that users keep their hashes."""
     from clickbridge.io.artifact import Artifact
     from clickbridge.io.manifest import read_manifest
 
@@ -146,13 +147,13 @@ def _read_part(artifact: Artifact, name: str, kind: type[Part]) -> Part | None:
 
 
 def check_part(place: str, name: str, part: Pairs | Impressions | Clicks, n_queries: int, n_docs: int) -> None:
-    """Refuses a part whose columns do not fit together or name what is not there."""
+    """Refuses a part whose columns do not fit together or refer to items that do not exist."""
     if flaw := _flaw(name, columns(part), n_queries, n_docs):
         raise ArtifactError(f"{place}: {name} {flaw}: ingest again")
 
 
 def _flaw(kind: str, part: Mapping[str, Array | None], n_queries: int, n_docs: int) -> str | None:
-    """What is wrong with the columns of a part, if anything. Compiled loops go by these numbers and do not ask."""
+    """What is wrong with the columns of a part, if anything. Compiled loops do not check these numbers."""
     found = {name: np.asarray(values) for name, values in part.items() if values is not None}
     for name, values in found.items():
         if values.dtype.kind not in SAME_KIND[np.dtype(COLUMNS[kind][name]).kind]:
@@ -187,7 +188,7 @@ def _read_vectors(artifact: Artifact) -> dict[str, dict[str, Array]]:
 
 
 class Keys(Sequence[str]):
-    """The query keys of an opened GRAPH, made into text when first used."""
+    """The query keys of an opened GRAPH, decoded at first use."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         self._column = column
@@ -211,7 +212,7 @@ class Keys(Sequence[str]):
 
 
 def write_log(writer: PartWriter, log: LogAggregator) -> list[str]:
-    """Writes what an aggregated log supports, and returns which parts that is."""
+    """Writes all parts that an aggregated log supports. Returns their names."""
     _write_table(writer, QUERIES[0], log.query_keys())
     fields = _write_table(writer, DOCS[0], log.documents())
     unknown = (set() if log.summary.has_times else {"time", "first", "last"}) | (
@@ -257,7 +258,7 @@ def _write_events(writer: PartWriter, log: LogAggregator, unknown: set[str]) -> 
 
 
 class ColumnFile:
-    """An .npy file that grows. The header leaves room for any length: it is written again at the end."""
+    """An .npy file that grows. Its header has space for any length, and is written again at the end."""
 
     def __init__(self, path: Path, dtype: type[np.generic]) -> None:
         self._dtype, self._length = np.dtype(dtype), 0

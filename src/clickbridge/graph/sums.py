@@ -1,7 +1,7 @@
-"""The pairs of a set of events, summed in memory.
+"""Sums the pairs of a set of events in memory.
 
-`hold_back`, robots and `merge` sum again and again, each time over arrays that are in memory already: a sort and a
-few reductions do it. Ingest makes the same sums out of core (`log/pair_sums.py`); a test compares the two.
+`hold_back`, the removal of robots and `merge` sum repeatedly, over arrays that are already in memory, by a sort and a
+few reductions. Ingest computes the same sums out of core (`log/pair_sums.py`); a test compares the two.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ document."""
 
 
 def sum_pairs(impressions: Impressions | None, clicks: Clicks | None) -> Pairs:
-    """Pairs that have a click or that a row of `clicks` names, by query, then document. Times are those of clicks;
-    users are the distinct known ones who clicked. Columns that no event knows anything about are None."""
+    """The pairs that have a click or occur in a row of `clicks`, sorted by query, then document. Times are those of
+    clicks; users are the different known users who clicked. Columns without any value are None."""
     parts = [part for part in (impressions, clicks) if part is not None]
     has_users = any(part.user is not None for part in parts)
     has_times = any(part.time is not None for part in parts)
@@ -48,8 +48,8 @@ def pair_keys(query: Array, doc: Array) -> Array:
 
 
 def _rows(impressions: Impressions | None, clicks: Clicks | None) -> tuple[Array, ...]:
-    """What can make a pair, a row each: key, clicks, impressions a row states, time and user. Of pages only the clicked
-    results: a result that was shown and never clicked is no pair."""
+    """One row for everything that can make a pair: key, clicks, impressions of a table row, time and user. From pages
+    only the clicked results are used: a result that was shown and never clicked makes no pair."""
     no_rows = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0, np.uint64))
     parts: list[tuple[Array, ...]] = [no_rows]
     if impressions is not None:

@@ -1,4 +1,4 @@
-"""Clicks on ids that no document has: a common fault of a log and its documents, which nothing else shows."""
+"""Finds clicks on ids that no document has: a common error in a log or its documents that nothing else would show."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ TRIED = 1000
 
 @dataclass(frozen=True)
 class UnmatchedIds:
-    """How many of the clicks, and of the clicked documents, are on ids without a document. `example` is such an id,
-    `meant` the id of a document that differs from it in case, zeros or `.0` alone."""
+    """The numbers of clicks and of clicked ids without a document. `example` is such an id; `meant` is the id of a
+    document that differs from it only in case, leading zeros or `.0`."""
 
     clicks: int
     all_clicks: int
@@ -32,7 +32,7 @@ class UnmatchedIds:
 
 
 def unmatched_ids(graph: ClickGraph) -> UnmatchedIds | None:
-    """Compares clicked ids with the documents that have text; None where none has."""
+    """Compares clicked ids with the documents that have text; None if no document has text."""
     has_text = np.zeros(graph.n_docs, dtype=bool)
     for name in graph.field_names:
         has_text |= np.asarray(graph.docs[name].is_valid())
@@ -49,7 +49,8 @@ def unmatched_ids(graph: ClickGraph) -> UnmatchedIds | None:
 
 
 def _likely_meant(ids: list[str], strange: list[int], has_text: Array) -> tuple[str, str]:
-    """An id without a document and, if there is one, the document that differs from it as exports do."""
+    """An id without a document and, if there is one, the document whose id differs from it in a way typical of
+    exports."""
     if not strange:
         return "", ""
     known = {_folded(ids[number]): ids[number] for number in np.flatnonzero(has_text).tolist()}

@@ -1,4 +1,4 @@
-"""Documents taken out of a GRAPH: their text, their clicks, and their place on every page."""
+"""Removes documents from a GRAPH: their text, their clicks, and their position on every page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clickbridge.numerics.ragged import Ragged
 
 
 def without_documents(graph: ClickGraph, gone: Set[str]) -> ClickGraph:
-    """The GRAPH without the documents of these ids; a page that showed nothing else goes with them."""
+    """The GRAPH without the documents with these ids. A page that showed nothing else is removed, too."""
     import pyarrow as pa
 
     keep = np.array([doc_id not in gone for doc_id in graph.doc_ids], dtype=bool)

@@ -1,1 +1,1 @@
-"""What a click log says to people: words that mean the same, searches that fail."""
+"""What people can learn from a click log: words with the same meaning, searches that fail."""

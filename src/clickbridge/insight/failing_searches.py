@@ -1,4 +1,4 @@
-"""Where search fails people: searches that end without a click or deep down, and documents that are wanted there."""
+"""Failing searches: those without a click or with clicks far down the page, and the documents clicked there."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from clickbridge.views.word import Vocabulary
 
 Array = np.ndarray[Any, Any]
 ASKED = 3
-"""Pages from which on a search counts as asked often."""
+"""The number of pages from which a search counts as frequent."""
 RARELY = 0.1
-"""Share of pages with a click below which a search is dead."""
+"""A search is dead if a smaller share of its pages has a click."""
 DEEP = 8.0
-"""Mean place of clicks from which on they are deep."""
+"""The mean rank from which clicks count as far down the page."""
 LOW = 5.0
-"""Mean place of clicks from which on a wanted document is buried."""
+"""The mean rank of its clicks from which a document counts as buried."""
 WORKS = 0.5
-"""Share of pages with a click from which on a search works."""
+"""A search works if at least this share of its pages has a click."""
 ALIKE = 0.3
 BLOCK = 2000
 
@@ -36,12 +36,12 @@ class DeadSearch:
     query: str
     asked: int
     clicked: int
-    """Pages with a click."""
+    """The number of pages with a click."""
     place: float | None
-    """Mean place of the clicks; None where there are none."""
+    """The mean rank of the clicks; None if there are none."""
     people: int
     instead: str
-    """The nearest query that works; empty where none is near."""
+    """The most similar query that works; empty if there is none."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,16 @@ class BuriedDocument:
     doc_id: str
     title: str
     query: str
-    """The one that wanted it most."""
+    """The query with the most clicks on it."""
     clicks: int
     place: float
-    """Mean place of those clicks."""
+    """The mean rank of those clicks."""
     people: int
 
 
 def dead_searches(graph: ClickGraph, *, min_users: int = 2, most: int = 200) -> list[DeadSearch]:
-    """Asked often, clicked never or deep, the most asked first. It takes a log with result pages."""
+    """Frequent searches without clicks, or with clicks far down the page; the most frequent first. The log needs result
+    pages."""
     if graph.impressions is None:
         return []
     pages = _PageFigures(graph)
@@ -82,7 +83,7 @@ def dead_searches(graph: ClickGraph, *, min_users: int = 2, most: int = 200) -> 
 
 
 def buried_documents(graph: ClickGraph, *, min_users: int = 2, most: int = 200) -> list[BuriedDocument]:
-    """Documents that people went far down to click, for the query that wanted each most."""
+    """Documents that people clicked far down the page, with the query that has the most such clicks for each."""
     pages = graph.impressions
     if pages is None:
         return []
@@ -108,7 +109,7 @@ def buried_documents(graph: ClickGraph, *, min_users: int = 2, most: int = 200) 
 
 
 class _PageFigures:
-    """Of each query: its pages, those with a click, and the mean place of its clicks."""
+    """For each query: its pages, those with a click, and the mean rank of its clicks."""
 
     def __init__(self, graph: ClickGraph) -> None:
         pages = graph.impressions
@@ -126,7 +127,7 @@ class _PageFigures:
 
 
 def nearest_queries(texts: Sequence[str], asked: Array, among: Array) -> list[int | None]:
-    """For each query the most similar of `among` by its letters; None where none is near."""
+    """For each query, the most similar query of `among` by character n-grams; None if there is none."""
     if not len(asked) or not len(among):
         return [None] * len(asked)
     counter = CharCounter(Vocabulary(), joined=True)

@@ -1,4 +1,4 @@
-"""`insights`: what a log says to people, as one folder: tables for review, a synonyms file, one HTML page."""
+"""`insights`: what people can learn from a log, as one folder: tables for review, a synonyms file, one HTML page."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from clickbridge.models.fitted import Fitted
 from clickbridge.settings import AUTO_LANGUAGE
 
 MARK = "insights.html"
-"""The file by which a folder of insights is known."""
+"""The file that identifies a folder of insights."""
 SHOWN = 100
-"""Rows of each table on the page; the CSV files have all."""
+"""The number of rows of each table on the page. The CSV files have all rows."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Insights:
 def find_insights(
     graph: ClickGraph, *, min_users: int = 2, language: str = AUTO_LANGUAGE, strictness: float = 1.0
 ) -> Insights:
-    """What a GRAPH tells. Nothing that fewer than `min_users` people showed is in it. `strictness` is that of
+    """All insights from a GRAPH. Everything in it comes from at least `min_users` people. `strictness` is passed to
     `learn_synonyms`."""
     notes = []
     if not has_users(graph):
@@ -78,7 +78,7 @@ def find_insights(
 
 
 def insights_of_model(fitted: Fitted, *, min_users: int = 2) -> Insights:
-    """What a MODEL tells by itself: the pairs of words that it learned. The rest takes the GRAPH."""
+    """The insights from a MODEL alone: the pairs of words that it learned. All others need the GRAPH."""
     pairs = word_pairs(fitted, min_users=min_users)
     notes = ["A MODEL keeps words, not the log: give the GRAPH for synonyms, dead searches and buried documents."]
     if not pairs:
@@ -90,7 +90,7 @@ def insights_of_model(fitted: Fitted, *, min_users: int = 2) -> Insights:
 
 
 def check_folder(out: Path) -> None:
-    """Refuses to replace what is not a folder of insights."""
+    """Refuses to replace a folder that is not one of insights."""
     if os.path.lexists(out) and (out.is_symlink() or not (out / MARK).is_file()):
         raise InputError(f"{out} exists and holds no insights: choose another --out, or remove it")
     if not out.parent.is_dir():
@@ -98,7 +98,7 @@ def check_folder(out: Path) -> None:
 
 
 def write_insights(found: Insights, out: Path, title: str) -> None:
-    """A folder that takes its name once all of it is written."""
+    """Writes the folder. It gets its name only when it is complete."""
     check_folder(out)
     fresh = aside_name(out, "new")
     fresh.mkdir()
@@ -120,7 +120,7 @@ def write_insights(found: Insights, out: Path, title: str) -> None:
 
 
 def write_rows(path: Path, kind: type, rows: Iterable[Any]) -> None:
-    """Values of one kind as a table, a column per field."""
+    """Writes values of one kind as a table with one column per field."""
     with path.open("w", encoding="utf8", newline="") as file:
         table = csv.writer(file)
         table.writerow(field.name for field in fields(kind))

@@ -1,5 +1,5 @@
-"""One pass over a log that counts what its checks are about. Memory grows with queries, users and clicked documents,
-not with lines."""
+"""Counts everything that the checks of a log need, in one pass. Memory grows with the number of queries, users and
+clicked documents, not with the number of lines."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from clickbridge.views.stopwords import STOP_WORDS
 
 EXAMPLES = 3
 POSITIONS = 50
-"""Places of a page that are counted one by one."""
+"""The ranks of a page that are counted separately."""
 MINUTE, DAY = 60.0, 86_400.0
 
 
 @dataclass
 class UserRate:
-    """What one user did, and the most within one minute."""
+    """The number of events of one user, and the largest number within one minute."""
 
     records: int = 0
     minute: float = -1.0
@@ -40,7 +40,7 @@ class UserRate:
 
 @dataclass
 class Found:
-    """How often something was seen, and the first few."""
+    """How often something was seen, and the first few examples."""
 
     count: int = 0
     examples: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class LogCounts:
     records: int = 0
     pages: int = 0
     shown_pages: int = 0
-    """Pages that say what was shown."""
+    """The number of pages that list what was shown."""
     clicks: int = 0
     timed: int = 0
     backwards: Found = field(default_factory=Found)
@@ -73,7 +73,7 @@ class LogCounts:
     users: dict[str, UserRate] = field(default_factory=dict)
     languages: Counter[str] = field(default_factory=Counter)
     own_documents: int = 0
-    """Documents that the log itself brings along."""
+    """The documents that the log itself contains."""
 
 
 def count_log(log: LogReader, progress: Callable[[str, int], None] | None = None) -> LogCounts:
@@ -148,7 +148,7 @@ def _shown_time(moment: float) -> str:
 
 
 def language_of(text: str) -> str:
-    """A rough guess: another script than Latin by its name, else the language of the query's small words."""
+    """A rough guess of the language: the name of the script if it is not Latin, else by the query's function words."""
     letters = next((ch for ch in text if ch.isalpha()), "")
     script = unicodedata.name(letters, "").partition(" ")[0].lower() if letters else ""
     if not script:
@@ -160,6 +160,6 @@ def language_of(text: str) -> str:
 
 
 def _most(counted: Iterable[tuple[str, int]]) -> str:
-    """The name of the largest count, where it is larger than every other."""
+    """The name with the largest count, if it is larger than every other."""
     ordered = sorted(counted, key=lambda item: -item[1])
     return ordered[0][0] if ordered[0][1] > ordered[1][1] else "Latin letters, language not recognised"

@@ -1,7 +1,7 @@
-"""Why a document was found, in words: "`ny` met `york` because people who typed *ny pizza* clicked this document".
+"""Why a document was found, as sentences: "`ny` met `york` because people who typed *ny pizza* clicked this document".
 
-A model explains a score by pairs of features: stems, letters, clicks. Here these become sentences about words as people
-write them and queries that taught them. Pairs that say the same are one sentence.
+A model explains a score by pairs of features: stems, character n-grams, clicks. Here they become sentences with words
+as people write them, and with the queries they were learned from. Pairs with the same meaning become one sentence.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ MARKS = {"text": "", "word": "`", "query": "*", "title": "“"}
 
 @dataclass(frozen=True)
 class Reason:
-    """One sentence; `share` is how much of the score it carries, as far as that was explained."""
+    """One sentence. `share` is its share of the part of the score that was explained."""
 
     kind: str
     spans: tuple[Span, ...]
     share: float
     bridges: tuple[str, ...] = ()
-    """Queries that taught it."""
+    """The queries it was learned from."""
 
     @property
     def text(self) -> str:
@@ -51,7 +51,7 @@ class Reason:
 def reasons(
     fitted: Fitted, query: str, doc_id: str, *, most: int = 5, may_show: Callable[[str], bool] = lambda query: True
 ) -> list[Reason]:
-    """The strongest reasons first. `may_show` says which of the queries that taught them may be named."""
+    """The reasons, strongest first. `may_show` tells which of the queries they were learned from may be named."""
     fitted.catalogue.number(doc_id)
     teller = _Teller(fitted, query, doc_id, may_show)
     for found in explanations(fitted, query, doc_id):
@@ -65,7 +65,7 @@ def reasons(
 
 
 def explanations(fitted: Fitted, query: str, doc_id: str) -> Iterable[Contributions]:
-    """What the model says or, where it has nothing to say, what the models say that it is made of."""
+    """The explanation of the model or, if it has none, those of its parts."""
     for part in parts_of(fitted):
         if "explain" in part.abilities:
             try:
@@ -76,7 +76,7 @@ def explanations(fitted: Fitted, query: str, doc_id: str) -> Iterable[Contributi
 
 @dataclass
 class _Sum:
-    """What pairs that say the same add up to."""
+    """The sum of pairs with the same meaning."""
 
     share: float = 0.0
     words: dict[str, str] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class _Sum:
 
 
 class _Teller:
-    """Sorts pairs of features by the sentence that they make."""
+    """Groups pairs of features by the sentence that they become."""
 
     def __init__(self, fitted: Fitted, query: str, doc_id: str, may_show: Callable[[str], bool]) -> None:
         self.query, self.may_show = query, may_show
@@ -115,7 +115,7 @@ class _Teller:
             self._add_words(part, share)
 
     def _add_words(self, part: Part, share: float) -> None:
-        """Words that met, or letters, by the words that have them."""
+        """Adds a pair of words, or of character n-grams, by the words that contain them."""
         letters = [f.view.startswith("char") for f in (part.query, part.document)]
         typed, met = part.query.name, part.document.name
         word = self.wording.typed_with(typed) if letters[0] else self.wording.typed(typed)
@@ -188,7 +188,7 @@ class _Teller:
 
 
 def _strongest_of_word(made: Sequence[Reason]) -> list[Reason]:
-    """Of one typed word the two words that it met most, and of queries like this one the two strongest."""
+    """For each typed word, the two strongest words of the document; and the two strongest of all similar queries."""
     out: list[Reason] = []
     seen: dict[tuple[str, str], int] = {}
     for reason in sorted(made, key=lambda reason: -reason.share):
@@ -209,6 +209,6 @@ def _and(named: Sequence[Sequence[Span]]) -> list[Span]:
 
 
 def _as_written(typed: str, shown: str) -> list[Span]:
-    """A typed word, with how the document writes it where that is known to differ."""
+    """A typed word, and the word in the document if it is written differently."""
     same = typed == shown or fold_accents(typed) == fold_accents(shown)
     return [("word", typed)] if same else [("word", typed), ("text", " ("), ("word", shown), ("text", ")")]

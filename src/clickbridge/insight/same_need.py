@@ -1,4 +1,4 @@
-"""Queries that ask for the same: what people typed, in many words and spellings, before they clicked one document."""
+"""Queries with the same intent: the words and spellings that people typed before they clicked one document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clickbridge.log.personal import redacted
 from clickbridge.models.catalogue import Catalogue
 
 MOSTLY = 0.6
-"""Share of a query's clicks that one document must have."""
+"""The share of a query's clicks that must be on one document."""
 LEAST_CLICKS = 2
 SHOWN = 12
 
@@ -23,12 +23,12 @@ class SameNeed:
     title: str
     clicks: int
     queries: tuple[str, ...]
-    """The most clicked first, as many as are shown."""
+    """The queries to show, those with the most clicks first."""
     all_queries: int
 
 
 def same_need(graph: ClickGraph, *, min_users: int = 2, most: int = 200) -> list[SameNeed]:
-    """Queries that mostly click the same document, two or more; those with most clicks first."""
+    """Groups of two or more queries whose clicks are mostly on the same document; those with the most clicks first."""
     pairs, catalogue = graph.pairs, Catalogue.of(graph)
     total = np.bincount(pairs.query, pairs.clicks, minlength=graph.n_queries)
     enough = people_by_query(graph) >= min_users

@@ -1,4 +1,4 @@
-"""Synonyms as files: for a search engine, and for people who review them."""
+"""Writes synonyms as files: for a search engine, and for review."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from clickbridge.io.files import plain_cell
 
 
 def solr_lines(synonyms: Sequence[Synonym]) -> Iterator[str]:
-    """Solr's format, which Elasticsearch and OpenSearch read too. A slip is replaced; other words keep their own."""
+    """Solr's format, which Elasticsearch and OpenSearch read, too. A misspelling is replaced; other words are kept
+    next to their synonyms."""
     by_word: dict[str, list[Synonym]] = {}
     for synonym in synonyms:
         by_word.setdefault(synonym.typed, []).append(synonym)
@@ -21,7 +22,7 @@ def solr_lines(synonyms: Sequence[Synonym]) -> Iterator[str]:
 
 
 def write_csv(path: Path, synonyms: Sequence[Synonym]) -> None:
-    """A table for people who review them."""
+    """Writes a table for review."""
     with path.open("w", encoding="utf8", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(("typed", "means", "kind", "weight", "clicks", "users", "examples"))

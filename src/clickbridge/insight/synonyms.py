@@ -1,9 +1,9 @@
-"""Synonyms learned from clicks: what people typed, and the words of what they then wanted.
+"""Learns synonyms from clicks: the words that people typed, and the words of the documents they then clicked.
 
-Someone types *cod* and clicks "Call of Duty". The word is not in the document, so the document's words are what it may
-mean. A pair counts where that happens again and again, for several people, more often than chance and than for other
-words. Letters help: a pair that looks like a slip, two words run together, initials or a number needs few clicks; any
-other pair needs many, in different queries.
+Someone types *cod* and clicks "Call of Duty". The word is not in the document, so it may mean one of the document's
+words. A pair is kept if this happens repeatedly, for several people, more often than by chance and more often than for
+other words. The spelling helps: a pair that looks like a misspelling, two joined words, initials or a number needs few
+clicks. Any other pair needs many, in different queries.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ REPLACED = ("misspelling", "run together", "split apart")
 
 @dataclass(frozen=True)
 class Synonym:
-    """`typed` is a word of queries, `means` one or several words of documents or of other queries."""
+    """A synonym: `typed` is a word of queries, `means` one or several words of documents or of other queries."""
 
     typed: str
     means: str
@@ -98,9 +98,11 @@ def learn_synonyms(
     most: int = 1000,
     strictness: float = 1.0,
 ) -> list[Synonym]:
-    """The surest pairs first. `min_users` different people must have shown a pair; where the log has no users, this
-    many clicks. `language` is that of stems and stop words. `strictness` multiplies the other evidence that a pair
-    needs: below 1 there are more pairs, and more of them are wrong."""
+    """Learns synonyms from the clicks of a GRAPH. The most certain pairs come first.
+
+    A pair needs clicks by at least `min_users` different people or, if the log has no users, at least so many clicks.
+    `language` is that of stems and stop words. `strictness` multiplies the other evidence that a pair needs: with a
+    value below 1 there are more pairs, and more of them are wrong."""
     if language == AUTO_LANGUAGE:
         language = documents_language({name: graph.field(name) for name in graph.field_names})
     return _Learner(graph, min_users, language, strictness).learned(most)
@@ -167,7 +169,7 @@ class _Learner:
             self._count_split(words, known, query, place, clicks)
 
     def _count_split(self, words: Sequence[str], known: frozenset[str], query: int, place: int, clicks: float) -> None:
-        """Neighbours that the document writes as one word: *battle field*, battlefield."""
+        """Two typed words that the document writes as one: *battle field*, battlefield."""
         for one, two in pairwise(words):
             if self.stem(one) not in known and self.stem(two) not in known and self.stem(one + two) in known:
                 self.asked[f"{one} {two}"] += clicks
@@ -187,7 +189,7 @@ class _Learner:
 
     @cached_property
     def doc_stems(self) -> list[frozenset[str]]:
-        """Stems of all text of a document."""
+        """The stems of a document's whole text."""
         texts = [self.graph.field(name) for name in self.graph.field_names]
         return [
             frozenset(self.stem(word) for text in fields for word in words_of(text))
@@ -196,7 +198,7 @@ class _Learner:
 
     @cached_property
     def _naming_fields(self) -> list[tuple[bool, list[str]]]:
-        """The title, and fields of short values; whether each is the title."""
+        """The title and the fields with short values, each with whether it is the title."""
         graph = self.graph
         heading = heading_of(graph.field_names) or next(iter(graph.field_names), None)
         out = []
@@ -209,7 +211,8 @@ class _Learner:
         return out
 
     def doc_phrases(self, doc: int) -> list[tuple[tuple[str, ...], frozenset[str]]]:
-        """What names a document, and the stems of each: runs of words of its title, and words of its short fields."""
+        """The phrases that name a document, with their stems: sequences of words of its title, and words of its short
+        fields."""
         if doc not in self._phrases:
             found: dict[tuple[str, ...], None] = {}
             for is_heading, texts in self._naming_fields:
@@ -227,7 +230,7 @@ class _Learner:
 
     @cached_property
     def click_words(self) -> dict[int, list[str]]:
-        """For each document, the words of the queries that clicked it most."""
+        """For each document, the words of the queries with the most clicks on it."""
         pairs = self.graph.pairs
         counts: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         for place in self.chosen.tolist():
@@ -237,8 +240,8 @@ class _Learner:
 
     @cached_property
     def _neighbours(self) -> tuple[dict[int, dict[str, str]], dict[str, float]]:
-        """For each document, neighbours in the queries that clicked it, by what they are when run together; and how
-        often two neighbours were clicked in all."""
+        """For each document, pairs of neighbouring words in the queries with clicks on it, by their joined form; and
+        the total clicks of each pair."""
         pairs = self.graph.pairs
         by_doc: dict[int, dict[str, str]] = defaultdict(dict)
         clicks: dict[str, float] = defaultdict(float)
@@ -250,8 +253,8 @@ class _Learner:
         return by_doc, clicks
 
     def _typed_apart(self, word: str, doc: int) -> str | None:
-        """The two words that more people typed for this document where someone ran them together: *place2*, place 2.
-        Not of a word that documents use, nor of two words that the document's name has, which are counted already."""
+        """The two words that more people typed for this document if someone joined them: *place2*, place 2. Not for a
+        word that documents use, nor for two words of the document's name, which are counted already."""
         by_doc, clicks = self._neighbours
         apart = by_doc.get(doc, {}).get(word)
         if apart is None or clicks[apart] <= self.asked[word] or self._document_words.get(word, 0) >= OWN_WORD:
@@ -262,7 +265,7 @@ class _Learner:
 
     @cached_property
     def _phrase_share(self) -> dict[str, float]:
-        """For each phrase, the share of all clicks on documents that it names."""
+        """For each phrase, the share of all clicks that are on documents it names."""
         pairs = self.graph.pairs
         clicks = np.bincount(pairs.doc, pairs.clicks, minlength=self.graph.n_docs)
         out: dict[str, float] = defaultdict(float)
@@ -274,7 +277,7 @@ class _Learner:
 
     @cached_property
     def _document_words(self) -> dict[str, int]:
-        """In how many documents a word occurs as it is spelled."""
+        """The number of documents that contain a word in exactly this spelling."""
         out: dict[str, int] = defaultdict(int)
         for name in self.graph.field_names:
             for text in self.graph.field(name):
@@ -307,8 +310,8 @@ class _Learner:
         )
 
     def _may_be_used_alike(self, typed: str, phrase: Sequence[str], evidence: _Evidence) -> bool:
-        """Words without a relation of letters: a word of documents does not stand for another, numbers mean
-        nothing, and what only one document shows is that document's."""
+        """Rules for pairs whose spelling is not related. A word of documents is not a synonym of another one, numbers
+        have no synonyms, and a pair seen with only one document belongs to that document."""
         docs = set(self.graph.pairs.doc[evidence.pairs].tolist())
         return (
             len(docs) >= self.strictness * LEAST_DOCUMENTS
@@ -319,8 +322,8 @@ class _Learner:
         )
 
     def _is_rarer(self, typed: str, means: str, share: float) -> bool:
-        """A slip is typed less often than the word, and documents do not have it; where some do, it must be all the
-        surer that people did not mean them."""
+        """A misspelling is typed less often than the word, and documents do not contain it. If some do, the evidence
+        that people did not mean them must be stronger."""
         own, others = self._document_words.get(typed, 0), self._document_words.get(means, 0)
         typed_less = self.asked[typed] < self.asked.get(means, 0.0) + 5 * others
         return typed_less and 5 * own <= others and (own < OWN_WORD or share >= SURE)
@@ -331,7 +334,7 @@ class _Learner:
 
     @cached_property
     def _people(self) -> tuple[Array, Array] | None:
-        """The pair and the user of every click, sorted by pair; None where the log has no users."""
+        """The pair and the user of every click, sorted by pair; None if the log has no users."""
         graph = self.graph
         keys, users = [], []
         pages, singles = graph.impressions, graph.clicks
@@ -363,7 +366,7 @@ class _Learner:
         return self._users_of(evidence.pairs)
 
     def _examples(self, evidence: _Evidence, most: int = 3) -> tuple[str, ...]:
-        """Queries that show the pair, the most clicked first; each of enough people by itself."""
+        """Example queries for the pair, most clicks first. Each was typed by enough people."""
         pairs = self.graph.pairs
         by_query: dict[int, list[int]] = defaultdict(list)
         for place in evidence.pairs:
@@ -379,7 +382,7 @@ class _Learner:
 
 
 def _may_be_related(word: str, phrase: Sequence[str]) -> bool:
-    """A quick look before letters are compared."""
+    """A quick check before the spelling is compared."""
     return phrase[0][0] == word[0] or (len(phrase) == 1 and (len(word) >= 6 or word in NUMBER_WORDS))
 
 
@@ -388,13 +391,13 @@ def words_of(text: str) -> list[str]:
 
 
 def _order(synonym: Synonym) -> float:
-    """The surest first: much of what was clicked, by many, and letters that say the same."""
+    """The sort key, most certain first: a large share of the clicks, many people, and a related spelling."""
     sure = {"run together": 1.1, "number": 0.6, "same use": 0.35}
     return synonym.weight * sure.get(synonym.kind, 1.0) * float(np.log1p(synonym.clicks))
 
 
 def _resolved(synonyms: list[Synonym]) -> list[Synonym]:
-    """A slip of a slip is one of the word itself; a phrase with a slip is put right."""
+    """A misspelling of a misspelling becomes one of the word itself, and misspellings in phrases are corrected."""
     slips = {s.typed: s.means for s in reversed(synonyms) if s.kind == "misspelling"}
 
     def put_right(word: str, typed: str) -> str:
@@ -413,7 +416,8 @@ def _resolved(synonyms: list[Synonym]) -> list[Synonym]:
 
 
 def _without_repeats(synonyms: list[Synonym]) -> list[Synonym]:
-    """Where letters say what a word means, nothing else does; of phrases that share a word the surer one stays."""
+    """If a word has a meaning with a related spelling, all its other meanings are dropped. Of phrases that share a
+    word, the more certain one is kept."""
     by_letters = {word for s in synonyms if s.kind != "same use" for word in (s.typed, *s.typed.split())}
     kept: list[Synonym] = []
     taken: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""What `try` found, in ten lines."""
+"""The results of `try` in ten lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLES = 3
 
 
 def lines_of(tried: Tried, *, min_users: int = 2) -> list[str]:
-    """What the log is, how good the order was, how much better the model is, three searches, what to do next."""
+    """The lines: the log, the quality of the shown order, the gain of the model, three searches, what to do next."""
     return [
         _log_line(tried),
         _checks_line(tried),
@@ -86,7 +86,7 @@ def _mean(model: ModelResult, found: Comparison) -> str:
 
 
 def _example_lines(tried: Tried, min_users: int) -> list[str]:
-    """Searches whose first clicked document rises most."""
+    """The searches whose first clicked document moves up most."""
     found, best = tried.compared, tried.best
     if found is None or best is None or best.spec == found.baseline:
         return []
@@ -114,7 +114,7 @@ def _shown_queries(graph: ClickGraph, min_users: int) -> set[str]:
 
 
 def _first_wanted(model: ModelResult, number: int, labels: list[float]) -> tuple[int, int]:
-    """The place of the best clicked document, and which it is."""
+    """The best rank of a clicked document, and which document it is."""
     ranked = model.trial.ranked[number].tolist()
     return next((place, i) for place, i in enumerate(ranked, 1) if labels[i] > 0)
 

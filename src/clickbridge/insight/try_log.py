@@ -1,7 +1,8 @@
-"""`try`: from a log of any shape to a model, a comparison on later searches, and insights, in one go.
+"""`try`: makes a model, a comparison on later searches, and insights from any log, in one step.
 
-The log is checked, then split: models are chosen and learned on the earlier part and judged on the later one, with what
-people were shown, or with bm25 where the log does not say that. The model that is kept has learned from everything.
+The log is checked, then split. Models are chosen and fitted on the earlier part, and compared on the later part with
+the order that people were shown, or with bm25 if the log does not have it. The model that is saved is fitted on the
+whole log.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ Progress = Callable[[str, int], None]
 
 @dataclass(frozen=True)
 class Tried:
-    """What came out. `compared` is None where too few searches could be held back to compare models."""
+    """The results. `compared` is None if too few searches could be held back to compare models."""
 
     out: Path
     counts: LogCounts
@@ -60,12 +61,12 @@ class Tried:
 
     @property
     def best(self) -> ModelResult | None:
-        """The model that was chosen, as it was judged."""
+        """The chosen model, as measured on the later searches."""
         return None if self.compared is None else self.compared[self.model.fitted.spec]
 
 
 def check_target(out: Path) -> None:
-    """Refuses a folder that holds something else."""
+    """Refuses a folder that contains something else."""
     if os.path.lexists(out) and (out.is_symlink() or not out.is_dir()):
         raise InputError(f"{out} is not a folder: choose another --out")
     if out.is_dir() and any(out.iterdir()) and not (out / "graph" / "manifest.json").is_file():
@@ -75,7 +76,7 @@ def check_target(out: Path) -> None:
 
 
 def check_size(counts: LogCounts) -> None:
-    """Refuses a log that nothing can be learned from, with what can be done."""
+    """Refuses a log that is too small to learn from, and says what can be done."""
     if counts.clicks < FEW_CLICKS:
         raise InputError(
             f"the log has {count_of(counts.clicks, 'click')}; learning needs {FEW_CLICKS}, and measuring what it gains "
@@ -96,7 +97,7 @@ def try_log(
     progress: Progress | None = None,
     command: str = "clickbridge try",
 ) -> Tried:
-    """`log` and `documents` read everything; `max_rejects` is the share of lines that may be unusable."""
+    """Runs `try`. `log` and `documents` read everything; `max_rejects` is the share of lines that may be unusable."""
     seconds = budget_seconds(budget)
     tell = progress or (lambda what, count: None)
     check_target(out)
@@ -134,14 +135,14 @@ def try_log(
 
 
 def _check_lost(log: LogReader, max_rejects: str) -> None:
-    """The reader stops at nothing, so that all is counted; here is the limit."""
+    """Checks the share of unusable lines. The reader itself does not stop, so that all lines are counted."""
     limit = RejectLog(max_rejects)
     limit.count, limit.lines, limit.first = log.rejects.count, log.rejects.lines, log.rejects.first
     limit.close()
 
 
 def _held_back(log: LogReader, by: str, scratch: Path, tell: Progress) -> tuple[str, str] | None:
-    """A training log and lists of the rest; None where too little can be held back."""
+    """A training log, and lists from the rest; None if too little can be held back."""
     train, lists = str(scratch / "train.jsonl"), str(scratch / "lists.jsonl")
     tell("holding back the last fifth" if by == "time" else "holding back a fifth of the queries", 0)
     try:
@@ -161,7 +162,7 @@ def _compared(
     engine: Engine | None,
     tell: Progress,
 ) -> Comparison:
-    """The chosen model against what was shown and against bm25, as far as there are such."""
+    """Compares the chosen model with the shown order and with bm25, if the log has them."""
     text = bool(graph.field_names) and any(graph.query_texts)
     if not shown and not text:
         _most_clicked_first(lists, graph)
@@ -174,7 +175,7 @@ def _compared(
 
 
 def _most_clicked_first(path: str, graph: ClickGraph) -> None:
-    """Without pages and words the order to be beaten is the one by clicks so far."""
+    """Without pages and text, the baseline is the order by earlier clicks."""
     clicks = np.bincount(graph.pairs.doc, graph.pairs.clicks, minlength=graph.n_docs)
     popular = dict(zip(graph.doc_ids, clicks.tolist(), strict=True))
 

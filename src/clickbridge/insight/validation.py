@@ -1,7 +1,7 @@
-"""Is a log fit to learn from? Named checks, each with counts, examples and what a failure costs.
+"""Checks whether a log is good enough to learn from. Each check has a name, counts, examples and its consequences.
 
-A check passes, warns (learning works, and something is lost) or fails (what is learned would be wrong). Queries are
-personal data: the only ones shown are redacted, and only where they are the trouble.
+A check passes, warns (learning works, but something is lost) or fails (what is learned would be wrong). Queries are
+personal data: they are shown only if they are the problem, and redacted.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def validate(
     documents: DocumentReader | None = None,
     progress: Callable[[str, int], None] | None = None,
 ) -> list[Check]:
-    """All checks of a log and its documents. The readers' own limits of unusable lines are not applied: that share is
-    a check here."""
+    """Runs all checks of a log and its documents. The readers' own limits of unusable lines are not applied, since that
+    share is one of the checks."""
     return checks_of(log, count_log(log, progress), documents)
 
 
@@ -205,7 +205,8 @@ def personal_data(c: LogCounts) -> Check:
 
 
 def event_notes(log: LogReader) -> Iterator[Check]:
-    """What joining events into pages found: ids of the engine instead of documents, where places start."""
+    """Notes from joining events into pages, such as ids of the engine instead of documents, and whether positions start
+    at 0 or 1."""
     if not any(layout.format in ("ubi", "metarank", "events", "shown") for layout in log.layouts.values()):
         return
     internal = [note for note in log.notes if "object_id_field" in note or "docId" in note or "internal" in note]
@@ -220,7 +221,7 @@ def event_notes(log: LogReader) -> Iterator[Check]:
 
 
 def refuse_failed(checks: list[Check]) -> None:
-    """One line for the first failure."""
+    """Raises an error with one line for the first failed check."""
     failed = [check for check in checks if check.verdict == FAIL]
     if failed:
         first = failed[0]

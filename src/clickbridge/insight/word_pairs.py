@@ -1,7 +1,7 @@
-"""Which words of queries a model takes for which words of documents: what it learned, in words.
+"""Which words of queries a model associates with which words of documents.
 
-Every model with maps can be asked: a query of one word against a document of one other word. What only compares equal
-words, as BM25, answers zero.
+Every model with maps can score a query of one word against a document of another word. Models that only compare equal
+words, such as BM25, give zero.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class WordPair:
 
 
 def word_pairs(fitted: Fitted, *, min_users: int = 2, most: int = 50) -> list[WordPair]:
-    """The strongest pairs of different words; none where no part of the model has maps. Queries of fewer people tell
-    nothing; where the log has no users, those of fewer clicks."""
+    """The strongest pairs of different words; empty if no part of the model has maps. Queries of fewer people are not
+    used or, if the log has no users, queries with fewer clicks."""
     part = part_with_maps(fitted)
     if part is None:
         return []
@@ -63,14 +63,14 @@ def word_pairs(fitted: Fitted, *, min_users: int = 2, most: int = 50) -> list[Wo
 
 
 def part_with_maps(fitted: Fitted) -> Any | None:
-    """The model itself, or the first of the models that it is made of, that is learned and has maps."""
+    """The model itself, or the first of its parts, that is learned from clicks and has maps."""
     candidates = [part for part in parts_of(fitted) if "maps" in part.abilities]
     learned = [part for part in candidates if hasattr(part, "spaces") or hasattr(part, "parts")]
     return next(iter(learned or candidates), None)
 
 
 def _typed_words(fitted: Fitted, min_users: int) -> tuple[dict[str, float], dict[str, list[str]]]:
-    """The most clicked words of queries that others may see, and queries that have each."""
+    """The most clicked words of queries that may be shown, and example queries for each."""
     small = frozenset().union(*STOP_WORDS.values())
     counts: Counter[str] = Counter()
     examples: dict[str, list[str]] = defaultdict(list)
@@ -99,7 +99,7 @@ def _title_words(fitted: Fitted) -> dict[str, int]:
 
 
 def _scores(part: Any, words: Sequence[str], others: Sequence[str]) -> Array:
-    """Every word against every other, as the model would score a query of one and a document of the other."""
+    """The scores of every word against every other, as a query of one word and a document of the other."""
     names = part.text_fields or HEADINGS[:1]
     documents = [Document(f"\x1f{i}", dict.fromkeys(names, word)) for i, word in enumerate(others)]
     queries, images = part.map_queries(words), part.map_documents(documents)

@@ -1,6 +1,6 @@
-"""How two words may be the same word: misspelled, run together, cut short, or a number written out.
+"""How two spellings may be the same word: misspelled, joined, abbreviated, or a number written out.
 
-A relation of letters alone is a guess. `synonyms.py` keeps those that clicks confirm.
+A relation by spelling alone is a guess. `synonyms.py` keeps those that clicks confirm.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEAST_SPELLED, LEAST_INITIALS = 4, 2
 
 
 def relation(typed: str, phrase: Sequence[str]) -> str | None:
-    """What `typed` may be of the words of `phrase`; None where letters say nothing.
+    """How `typed` is related to the words of `phrase` by its spelling; None if it is not.
 
     >>> relation("spiderman", ["spider", "man"]), relation("cod", ["call", "of", "duty"])
     ('run together', 'abbreviation')
@@ -60,7 +60,7 @@ def _of_several(typed: str, phrase: Sequence[str]) -> str | None:
 
 
 def _is_initials(typed: str, words: Sequence[str]) -> bool:
-    """`cod` of call of duty, `mw3` of modern warfare 3, `gta4` of grand theft auto iv."""
+    """Whether these are initials: `cod` of call of duty, `mw3` of modern warfare 3, `gta4` of grand theft auto iv."""
     short = "".join(word if word.isdigit() else _NUMBER_OF[word] if word in _ROMAN else word[0] for word in words)
     return typed == short and not typed.isdigit()
 
@@ -73,7 +73,7 @@ def _digits(word: str) -> str:
 
 
 def _allowed(one: str, two: str) -> int:
-    """Slips that a word of this length may have. The first letter is rarely wrong."""
+    """The number of wrong letters allowed in a word of this length. The first letter is rarely wrong."""
     short = min(len(one), len(two))
     most = 1 if short < 7 else 2
     return most if one[0] == two[0] else 1 if short >= 6 else 0
@@ -81,7 +81,7 @@ def _allowed(one: str, two: str) -> int:
 
 @lru_cache(1 << 16)
 def distance(one: str, two: str) -> int:
-    """Letters put in, left out, changed or swapped (optimal string alignment); over 3 is 4."""
+    """The number of letters inserted, left out, changed or swapped (optimal string alignment); 4 if more than 3."""
     if abs(len(one) - len(two)) > 3:
         return 4
     before: list[int] = []

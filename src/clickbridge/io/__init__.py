@@ -1,1 +1,1 @@
-"""Files in and out: artifacts (GRAPH, MODEL), TREC runs and judgments, LISTS."""
+"""Reads and writes files: artifacts (GRAPH, MODEL), TREC runs and judgments, LISTS."""

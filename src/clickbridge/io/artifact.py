@@ -1,10 +1,10 @@
 """Artifacts: a folder with `manifest.json` and plain `.npy` / Parquet files.
 
-New: everything goes to a temporary sibling, which is renamed. Replaced: files of the next generation are
-written next to the old ones, then `manifest.json`, the only fixed name, is replaced atomically, then
-unreferenced files go. A process killed at any moment leaves the old artifact whole. Files are
-memory-mapped on open and verified against their SHA-256. Parts of a composite live complete under
-`parts/0`, `parts/1`, …; the top manifest embeds theirs, so that replacing stays one atomic step.
+A new artifact is written to a temporary folder next to its target, which is then renamed. To replace an artifact, new
+files are written next to the old ones, then `manifest.json`, the only fixed name, is replaced atomically, and files
+that are no longer referenced are removed. If the process is killed at any moment, the old artifact is still complete.
+Files are memory-mapped when they are opened, and verified against their SHA-256. The parts of a composite are complete
+artifacts under `parts/0`, `parts/1`, …; the top manifest contains theirs, so that replacing is still one atomic step.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OWN_FILE = re.compile(r".+\.(\d+)\.(npy|parquet|key)")
 
 
 class PartWriter:
-    """Writes the data files of one artifact folder (the top one or a part) and knows their checksums."""
+    """Writes the data files of one artifact folder (the top one or a part) and keeps their checksums."""
 
     def __init__(self, folder: Path, generation: int) -> None:
         self.folder = folder
@@ -52,8 +52,8 @@ class PartWriter:
         folder.mkdir(parents=True, exist_ok=True)
 
     def path(self, name: str) -> Path:
-        """Where to write the file called `name` (`pairs.npy`, `docs.parquet`). What a killed writer left there, or a
-        link that someone put there, is not written into but replaced."""
+        """The path for the file called `name` (`pairs.npy`, `docs.parquet`). A file that a killed writer left there, or
+        a link, is replaced and not written into."""
         stem, dot, suffix = name.rpartition(".")
         self._paths[name] = self.folder / f"{stem}.{self.generation}{dot}{suffix}"
         self._paths[name].unlink(missing_ok=True)
@@ -63,7 +63,7 @@ class PartWriter:
         return name in self._paths
 
     def written(self, name: str) -> Path:
-        """Where the file called `name` was written before the commit."""
+        """The path to which the file called `name` was written before the commit."""
         return self._paths[name]
 
     def array(self, name: str, values: np.ndarray[Any, Any]) -> None:
@@ -84,14 +84,14 @@ class PartWriter:
         pq.write_table(table, self.path(name + ".parquet"), compression="zstd")
 
     def strings(self, name: str, values: Iterable[str]) -> None:
-        """Texts end to end as UTF-8, and where each ends, in characters: read with NumPy alone."""
+        """Writes texts as one UTF-8 file, and where each ends, in characters, so that NumPy alone can read them."""
         texts = list(values)
         ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
         self.array(name + ".utf8", np.frombuffer("".join(texts).encode("utf8", "surrogatepass"), dtype=np.uint8))
         self.array(name + ".ends", ends)
 
     def secret(self, name: str, secret: Secret) -> None:
-        """For the eyes of its owner alone, whatever the umask says."""
+        """Writes a file that only its owner can read, whatever the umask is."""
         fd = os.open(self.path(name + ".key"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(fd, "wb") as file:
             file.write(secret.key)
@@ -111,7 +111,7 @@ class PartWriter:
         return sealed(out)
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
-        """Of the top folder. From the replacement on the new generation is the artifact."""
+        """Writes the manifest of the top folder. When it replaces the old one, the new files become the artifact."""
         temporary = self.folder / (MANIFEST + ".new")
         temporary.write_bytes(packed(manifest))
         _fsync(temporary)
@@ -119,7 +119,7 @@ class PartWriter:
         _fsync(self.folder)
 
     def write_part_manifests(self, manifest: dict[str, Any]) -> None:
-        """For who opens a part alone; the whole is read by its top manifest."""
+        """Writes the manifests of parts, for opening a part alone. The whole is read from its top manifest."""
         for name, part in self._parts.items():
             part.write_manifest(manifest["parts"][name])
             part.write_part_manifests(manifest["parts"][name])
@@ -164,20 +164,20 @@ class ArtifactWriter(PartWriter):
         return self
 
     def scratch(self) -> Path:
-        """A folder for intermediate files, gone after the commit."""
+        """A folder for intermediate files. It is removed after the commit."""
         folder = self.folder / SCRATCH
         shutil.rmtree(folder, ignore_errors=True)  # a killed writer may have left its own
         folder.mkdir()
         return folder
 
     def beside(self, name: str, source: Path) -> None:
-        """A file for people under a fixed name, copied in with the commit; not part of the data."""
+        """Adds a file for people under a fixed name. It is copied with the commit, and is not part of the data."""
         self._beside[name] = source
 
     def commit(self, **header: Any) -> None:
-        """The artifact is committed by one step: a new one by the renaming of its folder, a replaced one by the
-        replacement of its manifest. All that can fail comes before it; after it there is only tidying, and an error
-        there leaves files for the next writer to clear away."""
+        """Commits the artifact in one step: a new one by renaming its folder, an existing one by replacing its
+        manifest. Everything that can fail happens before that step. After it, only old files are removed; if that
+        fails, the next writer removes them."""
         self.header = {"kind": self.kind, **header}
         if self._beside:
             self.header["beside"] = sorted(self._beside)
@@ -200,7 +200,7 @@ class ArtifactWriter(PartWriter):
             _fsync(self.target.parent)
 
     def _tidy(self, manifest: dict[str, Any], aside: dict[str, Path]) -> None:
-        """What follows the replacement of the manifest; where the disk fails now, the next writer does it."""
+        """Removes old files after the manifest was replaced. If the disk fails now, the next writer does it."""
         for name, copy in aside.items():
             with suppress(OSError):
                 os.replace(copy, self.folder / name)
@@ -209,8 +209,8 @@ class ArtifactWriter(PartWriter):
             sweep(self.folder, manifest, self._earlier, self.generation)
 
     def _is_live(self) -> bool:
-        """Whether this generation is the artifact, as its manifest says. No flag: an exception can come between the
-        replacement and the setting of it."""
+        """Whether these files are the artifact now, according to its manifest. This is not kept in a flag, since an
+        exception could occur between the replacement and setting the flag."""
         try:
             return not self.replaces or int(read_manifest(self.target)["generation"]) == self.generation
         except (ArtifactError, OSError):
@@ -231,8 +231,8 @@ class ArtifactWriter(PartWriter):
 
 
 def sweep(folder: Path, manifest: dict[str, Any] | None, earlier: dict[str, Any], generation: int) -> None:
-    """Removes what earlier generations of an artifact left in its folder, as its earlier manifest and the names of data
-    files tell. What else someone has put there stays. Without a `manifest` the folder is that of a part that is gone.
+    """Removes the files of earlier versions of an artifact from its folder, by its earlier manifest and the names of
+    data files. Other files stay. Without a `manifest`, the folder is that of a part that no longer exists.
     """
     keep = set() if manifest is None else {MANIFEST, *_names(manifest)}
     ours = {MANIFEST, MANIFEST + ".new", *_names(earlier)}
@@ -258,7 +258,7 @@ def _names(manifest: dict[str, Any]) -> set[str]:
 
 
 def csr_flaw(indptr: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], rows: int, columns: int) -> str | None:
-    """What is wrong with the places of a sparse matrix, if anything."""
+    """What is wrong with the indexes of a sparse matrix, if anything."""
     if any(values.ndim != 1 or values.dtype.kind not in "iu" for values in (indptr, indices)):
         return "has places that are no whole numbers"
     if len(indptr) != rows + 1 or indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
@@ -272,14 +272,14 @@ def csr_flaw(indptr: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], rows: 
 
 
 class Artifact:
-    """An opened artifact folder: arrays come memory-mapped, strings as Arrow columns."""
+    """An opened artifact folder. Arrays are memory-mapped, texts are Arrow columns."""
 
     def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
         self.path = path
         self.manifest = manifest
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is an array, a table, a sparse matrix or a list of texts of this name."""
+        """Whether there is an array, a table, a sparse matrix or a list of texts with this name."""
         suffixes = (".npy", ".parquet", ".data.npy", ".utf8.npy")
         return any(f"{name}{suffix}" in self.manifest["files"] for suffix in suffixes)
 
@@ -304,7 +304,7 @@ class Artifact:
         return values if values.size else np.array(values)
 
     def sparse(self, name: str) -> sparse.csr_array:
-        """Every index is checked: compiled code that takes the matrix later does not."""
+        """A sparse matrix, with all indexes checked, since compiled code does not check them later."""
         # Plain arrays over the same memory: a memory map's own class is slow to index.
         data, indices, indptr, shape = (np.asarray(self.array(f"{name}.{p}")) for p in CSR)
         if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
@@ -410,7 +410,7 @@ def open_artifact(path: str | Path, kind: str) -> Artifact:
 
 
 def check_target(target: Path, kind: str) -> bool:
-    """True where an artifact of this kind will be replaced, False where nothing is there; else refuses."""
+    """True if an artifact of this kind will be replaced, False if nothing is there. Anything else is refused."""
     if not target.exists() and not target.is_symlink():
         return False
     if target.is_symlink():
@@ -422,8 +422,8 @@ def check_target(target: Path, kind: str) -> bool:
 
 @contextmanager
 def kept_for_writing(path: str | Path, kind: str) -> Iterator[None]:
-    """Nobody else writes the artifact while what is read from it is changed and written back: without it, of two who
-    do so at once one loses. A second one is refused. A writer of this path in the same thread takes part in it."""
+    """Locks an artifact while it is read, changed and written back. Without the lock, one of two concurrent changes
+    would be lost. A second process is refused. A writer of the same path in the same thread shares the lock."""
     target = Path(os.path.abspath(path))
     if not target.is_dir() or not (target / MANIFEST).is_file():
         yield  # there is nothing to lose: who opens it says what is wrong
@@ -434,7 +434,7 @@ def kept_for_writing(path: str | Path, kind: str) -> Iterator[None]:
 
 
 def file_sha256(path: Path) -> str:
-    """Hexadecimal SHA-256 of a file's bytes."""
+    """The SHA-256 of a file's content, as hexadecimal digits."""
     with path.open("rb") as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
 

@@ -1,4 +1,4 @@
-"""How much of some files has been read, for people who wait: the number of their lines is known only at the end."""
+"""Reports how much of some files has been read, since the number of lines is known only at the end."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class BytesRead:
         self._file: BinaryIO | None = None
 
     def begin(self, file: BinaryIO) -> None:
-        """The next file is read now."""
+        """Starts the next file."""
         self._file, self._begun = file, self._begun + 1
 
     @property
     def lines(self) -> str:
-        """What to say before the number of lines."""
+        """The text before the number of lines."""
         return f"log, {self.said}, lines" if self.said else "log lines"
 
     @property
     def said(self) -> str:
-        """As `3 of 12 MB`; empty where the size is not known or little."""
+        """Text such as `3 of 12 MB`; empty if the size is unknown or small."""
         known = [size for size in self._sizes if size is not None]
         total = sum(known) // MEGABYTE
         if not known or len(known) < len(self._sizes) or self._file is None or self._file.closed or total < 2:

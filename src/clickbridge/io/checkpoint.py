@@ -1,8 +1,9 @@
-"""What a long fit has learned so far, so that one that was killed goes on where it stood.
+"""Checkpoints: the intermediate results of a long fit, so that a fit that was killed can continue.
 
-A checkpoint is an artifact: written aside and swapped in by one step, so a kill at any moment leaves the one before it
-whole. It lies under a digest of all that the work depends on. Who starts the same work finds it; other work, on a log
-that has changed or with another setting, begins from nothing and leaves it alone.
+A checkpoint is an artifact: it is written to a temporary folder and put in place in one step, so if the process is
+killed, the checkpoint before it is still complete. Its name is a digest of everything that the work depends on. The
+same work, started again, finds it. Other work, with a changed log or another setting, starts from the beginning and
+does not touch it.
 """
 
 from __future__ import annotations
@@ -28,18 +29,19 @@ OWN_NAME = re.compile(r"\.?[0-9a-f]{32}(\.lock|\.new-[0-9a-f]{16})?")
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """A folder of checkpoints: a model made of several parts has one for each work that it does."""
+    """A folder of checkpoints. A model with several parts has one for each of its computations."""
 
     folder: Path
 
     def of(self, *work: Any) -> Checkpoint:
-        """The checkpoint of some work, given all that it depends on: arrays, sparse matrices and plain values."""
+        """The checkpoint of a computation, given everything that it depends on: arrays, sparse matrices and plain
+        values."""
         self.folder.mkdir(parents=True, exist_ok=True)
         return Checkpoint(self.folder / _digest(work))
 
     def clear(self) -> None:
-        """Removes the checkpoints, those that a killed writer left half written too, and the folder where nothing
-        else is in it."""
+        """Removes all checkpoints, including incomplete ones of a killed writer, and the folder if nothing else is in
+        it."""
         if not self.folder.is_dir():
             return
         for path in list(self.folder.iterdir()):
@@ -56,8 +58,8 @@ class Checkpoint:
     path: Path
 
     def read(self) -> Any:
-        """The last state that was written whole; None where there is none. Arrays are mapped, and stay when the files
-        are replaced or removed."""
+        """The last complete state; None if there is none. Arrays are memory-mapped, and stay valid when the files are
+        replaced or removed."""
         if not (self.path / MANIFEST).is_file():
             return None
         artifact = open_artifact(self.path, KIND)

@@ -1,4 +1,4 @@
-"""Text in any encoding, as UTF-8 bytes: what reads lines after this need know one encoding only."""
+"""Converts text in any encoding to UTF-8 bytes, so that all later code needs only one encoding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.B
 
 
 def check_encoding(name: str) -> str:
-    """The encoding under the name that Python gives it."""
+    """The encoding by its Python name."""
     try:
         return codecs.lookup(name).name
     except LookupError:
@@ -25,8 +25,8 @@ def check_encoding(name: str) -> str:
 def guess_encoding(head: bytes) -> str:
     """The encoding of a text by its first bytes: UTF-8, UTF-16 or cp1252.
 
-    Where most of what is not ASCII is sound UTF-8 the text is UTF-8, and its bad lines are rejects later. What is
-    neither counts as UTF-8 too: its lines are then refused with the advice to name the encoding.
+    If most non-ASCII characters are valid UTF-8, the text is UTF-8, and its invalid lines become rejects later. A text
+    in none of these encodings also counts as UTF-8: its lines are then refused, with the advice to name the encoding.
     """
     for mark, name in _MARKS:
         if head.startswith(mark):
@@ -40,7 +40,7 @@ def guess_encoding(head: bytes) -> str:
 
 
 def _is_western(head: bytes) -> bool:
-    """Whether cp1252 makes readable text of it: letters and few of them beyond ASCII, nothing that steers."""
+    """Whether cp1252 gives readable text: letters, few of them non-ASCII, and no control characters."""
     try:
         text = head.decode(WESTERN)
     except UnicodeDecodeError:
@@ -51,7 +51,7 @@ def _is_western(head: bytes) -> bool:
 
 
 def recoded(stream: BinaryIO, encoding: str, path: str) -> BinaryIO:
-    """The stream as UTF-8; the same object where it is UTF-8 already."""
+    """The stream as UTF-8; the same object if it is UTF-8 already."""
     if encoding in ("utf-8", "utf-8-sig", "ascii"):
         return stream
     return cast(BinaryIO, io.BufferedReader(cast(Any, _Recoded(stream, encoding, path)), CHUNK))

@@ -1,4 +1,4 @@
-"""Plain text files out: whole or not at all."""
+"""Writes plain files, completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clickbridge.errors import InputError
 
 
 def check_output(path: str | Path) -> None:
-    """Refuses what cannot be replaced by a file without loss: a folder, a device, a pipe, a link."""
+    """Refuses a path that must not be replaced by a file: a folder, a device, a pipe, a link."""
     target = Path(path)
     try:
         mode = os.lstat(target).st_mode
@@ -31,14 +31,14 @@ def check_output(path: str | Path) -> None:
 
 
 def aside_name(target: Path, mark: str) -> Path:
-    """A new name next to `target`. What is made under it has the rights that the umask leaves, as any other file;
-    the tempfile module gives its own."""
+    """A new name next to `target`. A file with this name gets the usual permissions of the umask, which those of the
+    tempfile module do not."""
     return target.with_name(f".{target.name}.{mark}-{secrets.token_hex(8)}")
 
 
 @contextmanager
 def written_aside(path: str | Path) -> Iterator[BinaryIO]:
-    """A binary file that takes its name only when all of it is written; gzip where the name ends in .gz."""
+    """A binary file that gets its name only when it is complete; gzip if the name ends in .gz."""
     target = Path(path)
     check_output(target)
     aside = aside_name(target, "new")
@@ -58,5 +58,5 @@ def written_aside(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def plain_cell(text: str) -> str:
-    """Text for a table that people open in a spreadsheet, which takes what begins like this for a formula."""
+    """Text for a table that may be opened in a spreadsheet, escaped so that it is not taken for a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

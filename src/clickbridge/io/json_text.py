@@ -1,5 +1,5 @@
-"""JSON from outside, nested no deeper than records are: Python itself cannot compare or show what lies deeper than
-its stack, so that any use of such a value could end in an error that is not ours."""
+"""Reads JSON with a limited nesting depth. Python cannot compare or print values nested deeper than its stack, so any
+use of such a value could raise an unexpected error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_NESTED = 100
 
 
 def parse_json(text: bytes | str) -> Any:
-    """A JSON value; an `orjson.JSONDecodeError` where it is none, or is nested deeper.
+    """A JSON value. Raises `orjson.JSONDecodeError` if it is not JSON, or nested too deeply.
 
     >>> parse_json('{"query": "ny pizza"}')
     {'query': 'ny pizza'}

@@ -1,1 +1,1 @@
-"""Raw click logs in, clean records out."""
+"""Reads raw click logs and makes clean records."""

@@ -1,9 +1,9 @@
-"""From a stream of records to numbers, out of core.
+"""Turns a stream of records into numbers, out of core.
 
-Records are staged in batches, and Arrow numbers the ids of each batch. `finish` lets DuckDB merge the batches'
-dictionaries into one sorted numbering; then everything can be read, a batch at a time: the queries, the documents, the
-events renumbered with NumPy, and the pairs, which DuckDB sums while the events go by, spilling to disk. Memory is one
-batch and DuckDB's budget; it does not grow with the log. What is read here is written by `graph/storage.py`.
+Records are written in batches, and Arrow numbers the ids of each batch. In `finish`, DuckDB merges the dictionaries of
+the batches into one sorted numbering. Then everything can be read, one batch at a time: the queries, the documents, the
+events with their new numbers, and the pairs, which DuckDB sums while the events are read, spilling to disk. The memory
+is that of one batch and DuckDB's budget; it does not grow with the log. `graph/storage.py` writes the result.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ AFTER_FILES = 2**48
 
 
 class LogAggregator:
-    """`add` and `add_document` everything, `finish`, then read `query_keys`, `documents`, `events` and `pairs`, each
-    once and in this order; the summary is complete after that."""
+    """Call `add` and `add_document` for everything, then `finish`, then read `query_keys`, `documents`, `events` and
+    `pairs`, each once and in this order. After that the summary is complete."""
 
     def __init__(
         self, folder: Path, memory_mb: int = 1024, threads: int | None = None, secret: Secret | None = None
@@ -68,8 +68,8 @@ class LogAggregator:
             self.add_document(part, from_log=True)
 
     def adopt(self, staged: Iterable[Path], summed: Iterable[Path]) -> None:
-        """Takes over batches that others wrote by `write_batch`, in the order of the log, and the pairs of all of them,
-        summed by others too: files with the columns of `PairSums.pairs`, but texts for numbers."""
+        """Takes batches that other processes wrote with `write_batch`, in the order of the log, and the pairs of all of
+        them, also summed by others: files with the columns of `PairSums.pairs`, but with texts instead of numbers."""
         for path in staged:
             for side in ("query", "doc"):
                 keys = keys_file(path, side)
@@ -127,7 +127,7 @@ class LogAggregator:
     # --- out -------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Numbers queries and documents; what was added can be read from now on."""
+        """Numbers queries and documents. After that, everything that was added can be read."""
         self.batches.flush()
         self._flush_documents()
         summary = self.summary
@@ -149,12 +149,12 @@ class LogAggregator:
         return int(self._sql.execute(f"SELECT count(*) FROM {side}").fetchall()[0][0])
 
     def query_keys(self) -> pa.RecordBatchReader:
-        """A column `key`, by query number."""
+        """A column `key`, in the order of query numbers."""
         return stream(self._sql, "SELECT key FROM query ORDER BY idx", ROWS_AT_ONCE)
 
     def documents(self) -> pa.RecordBatchReader:
-        """A column `doc_id` and one for each field, by name; by document number. Of several documents with one id the
-        first counts, and one of a documents file before one that the log brought along."""
+        """A column `doc_id` and one for each field, in the order of document numbers. If several documents have the
+        same id, the first one is used; those of a documents file come before those in the log."""
         names = sorted(self._fields)
         columns = "".join(f", f{self._fields[name]}" for name in names)
         found = stream(
@@ -169,7 +169,7 @@ class LogAggregator:
         return pa.RecordBatchReader.from_batches(schema, batches)
 
     def events(self) -> Iterator[EventBatch]:
-        """The events in the order of the log, in the numbers of the whole. Each batch is summed as it goes by."""
+        """The events in the order of the log, with the final numbers. Each batch is summed while it is read."""
         for number in range(self._n_batches):
             path = self._batch_file(number)
             stored = EventBatch.load(path)
@@ -185,8 +185,8 @@ class LogAggregator:
         return np.asarray(self._sql.execute(query).fetchnumpy()["idx"], dtype=np.int32)
 
     def pairs(self) -> Iterator[dict[str, Array]]:
-        """The pairs of all events that were read, by query, then document; `users` is 0 and times are NaN where they
-        are unknown."""
+        """The pairs of all events that were read, sorted by query, then document. `users` is 0 and times are NaN if
+        they are unknown."""
         for batch in self._pairs_of_others() if self._summed else self._sums.pairs(ROWS_AT_ONCE):
             columns = {name: batch[name].to_numpy(zero_copy_only=False) for name in batch.schema.names}
             self.summary.pairs += int(np.count_nonzero(columns["clicks"]))
@@ -194,7 +194,7 @@ class LogAggregator:
 
 
 def write_batch(path: Path, batch: Batch) -> None:
-    """A batch in files, for `adopt`."""
+    """Writes a batch to files, for `adopt`."""
     batch.save(path)
     for side, keys in (("query", batch.queries), ("doc", batch.docs)):
         pq.write_table(keys_table(keys), keys_file(path, side))

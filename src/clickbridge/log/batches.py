@@ -1,6 +1,6 @@
-"""Records in batches of columns: the first step from a log to numbers, on this machine or on each of several.
+"""Collects records in batches of columns: the first step from a log to numbers, on one machine or on several.
 
-Texts are numbered batch by batch, by Arrow. Memory is that of one batch.
+Arrow numbers the texts of each batch. The memory is that of one batch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TEXTS = ("query", "doc", "user")
 
 @dataclass
 class Summary:
-    """What a log was made of; printed after ingest and kept in the manifest."""
+    """Counts of a log. They are printed after ingest and stored in the manifest."""
 
     impressions: int = 0
     pair_rows: int = 0
@@ -51,8 +51,8 @@ class Summary:
 
 @dataclass(frozen=True)
 class EventBatch:
-    """Some of the log's events, by column. `pages` has `query`, `length`, `time` and `user` of each page and `doc` and
-    `clicked` of each shown document; `clicks` are clicks that no page accounts for."""
+    """Some of the log's events, by column. `pages` has `query`, `length`, `time` and `user` of each page, and `doc` and
+    `clicked` of each shown document. `clicks` are clicks without a page."""
 
     pages: dict[str, Array]
     clicks: dict[str, Array]
@@ -73,7 +73,7 @@ class EventBatch:
         return cls(pages, clicks)
 
     def renumbered(self, queries: Array, docs: Array) -> EventBatch:
-        """With other numbers of queries and documents, given by the old ones."""
+        """A copy with new numbers of queries and documents, indexed by the old ones."""
         maps = {"query": queries, "doc": docs}
         return EventBatch(
             *(
@@ -85,14 +85,14 @@ class EventBatch:
 
 @dataclass(frozen=True)
 class Batch(EventBatch):
-    """And the texts of their queries and documents, by number."""
+    """A batch of events, and the texts of its queries and documents by number."""
 
     queries: pa.Array
     docs: pa.Array
 
 
 class Numbering(dict[str, int]):
-    """Numbers for texts, in order of first sight."""
+    """Numbers texts in the order in which they are first seen."""
 
     def __missing__(self, key: str) -> int:
         self[key] = number = len(self)
@@ -100,7 +100,7 @@ class Numbering(dict[str, int]):
 
 
 class Batches:
-    """`add` blocks of records, `flush` at the end; every batch is handed to `keep` when it is full."""
+    """Call `add` for blocks of records, and `flush` at the end. Every full batch is passed to `keep`."""
 
     def __init__(self, secret: Secret, keep: Callable[[Batch], None], summary: Summary) -> None:
         self.secret = secret
@@ -183,12 +183,12 @@ class Batches:
 
 
 def _array(name: str, values: list[Any], kinds: Mapping[str, Any]) -> Any:
-    """Values of a column: texts in Arrow, numbers in NumPy; a time of None becomes NaN."""
+    """The values of a column: texts in Arrow, numbers in NumPy. A time of None becomes NaN."""
     return pa.array(values, pa.string()) if name in TEXTS else np.array(values, kinds[name])
 
 
 def _numbered(pages: list[pa.Array], clicks: list[pa.Array]) -> tuple[Array, Array, pa.Array]:
-    """Texts of pages and of clicks as numbers, -1 for none, and the texts by these numbers."""
+    """The texts of pages and of clicks as numbers, -1 for a missing one, and the texts by number."""
     encoded = pa.chunked_array([*pages, *clicks], pa.string()).combine_chunks().dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy()
     n_pages = sum(map(len, pages))

@@ -1,8 +1,8 @@
-"""Position bias: how much of a click is the rank, and how much the document.
+"""Position bias: how much of a click is due to the rank, and how much to the document.
 
-The first result is clicked because it is good and because it is first. Rates by rank say how many clicks the
-rank alone brings. A document's clicks over what its ranks would bring ("clicks over expected clicks") are its own part.
-Where documents are shown at several ranks, the position-based model tells the two apart:
+The first result is clicked because it is good and because it is first. Click rates by rank tell how many clicks a rank
+gets on average. A document's clicks divided by those of its ranks ("clicks over expected clicks") are its own part. If
+documents are shown at several ranks, the position-based model separates the two:
 P(click) = P(examined | rank) P(attracted | query, document).
 """
 
@@ -33,7 +33,7 @@ def ranks(indptr: Array) -> Array:
 
 
 def click_rates(indptr: Array, clicked: Array, longest: int, amounts: Array | None = None) -> Array:
-    """P(clicked | rank) for ranks 1 to `longest` over pages that were clicked at all; falling, never 0."""
+    """P(clicked | rank) for ranks 1 to `longest`, over pages with a click; never rising with the rank, and never 0."""
     length, rank = np.diff(indptr), ranks(indptr)
     counts = np.repeat(np.ones(len(length)) if amounts is None else amounts, length)
     some = np.repeat(_any_clicked(indptr, clicked), length) & (rank < longest)
@@ -62,8 +62,8 @@ def falling(values: Array, weights: Array) -> Array:
 
 
 def rank_rates(indptr: Array, clicked: Array, longest: int) -> Array:
-    """For ranks 1 to `longest`, the share of pages that are clicked there, of those that reach it; what stands lower
-    counts for the last."""
+    """For ranks 1 to `longest`, the share of pages with a click there, among pages that are long enough. Lower ranks
+    count as the last one."""
     rank = np.minimum(ranks(indptr), longest - 1)
     shown = np.bincount(rank, minlength=longest)
     hits = np.bincount(rank, clicked > 0, minlength=longest)
@@ -72,7 +72,7 @@ def rank_rates(indptr: Array, clicked: Array, longest: int) -> Array:
 
 
 def expected_clicks(indptr: Array, clicked: Array, longest: int) -> Array:
-    """For each shown result, the rate of its rank over all pages: its expected clicks."""
+    """The expected clicks of each shown result: the click rate of its rank over all pages."""
     return rank_rates(indptr, clicked, longest)[np.minimum(ranks(indptr), longest - 1)]
 
 
@@ -88,8 +88,9 @@ class PositionBased:
 
 
 def position_based(indptr: Array, clicked: Array, pair: Array, longest: int) -> PositionBased:
-    """The position-based model by EM. `pair` tells which shown results are of one query and document. A log that shows
-    every pair at one rank only cannot tell rank from document: EM then stays near its start, the rates by rank."""
+    """The position-based model, learned by EM. `pair` identifies the query and document of each shown result. If a log
+    shows every pair at only one rank, rank and document cannot be separated: EM then stays near its start, the click
+    rates by rank."""
     rank = np.minimum(ranks(indptr), longest - 1)
     number = np.unique(pair, return_inverse=True)[1]
     shown, times = np.bincount(rank, minlength=longest), np.bincount(number)
@@ -98,7 +99,7 @@ def position_based(indptr: Array, clicked: Array, pair: Array, longest: int) -> 
         return PositionBased(np.ones(longest), np.zeros(len(clicked)))
     seen = hits / np.maximum(shown, 1)
     seen = seen / seen.max()
-    # A few more pages of every pair, clicked as often as the rest: a pair shown once is neither all nor nothing.
+    # A few pseudo-pages for every pair, with the average click rate, so that a pair shown once is not 0 or 1.
     usual = min(float(clicked.mean() / seen[rank].mean()), 0.99)
     drawn = np.full(len(times), usual)
     for _ in range(MOST_ROUNDS):
@@ -108,7 +109,7 @@ def position_based(indptr: Array, clicked: Array, pair: Array, longest: int) -> 
         better /= times + USUAL_PAGES
         looked = np.bincount(rank, np.where(clicked, 1.0, t * (1 - a) / miss), minlength=longest)
         fresh = looked / np.maximum(shown, 1)
-        # Both: where all documents are alike at first, the ranks alone are at rest from the start.
+        # Both must converge: if all documents start equal, the ranks alone do not change at first.
         change = max(float(np.abs(fresh - seen).max()), float(np.abs(better - drawn).max()))
         seen, drawn = fresh, better
         if change < LEAST_CHANGE:

@@ -1,7 +1,7 @@
-"""Clean records by column, some hundred at a time.
+"""Cleans records by column, a few hundred at a time.
 
-Where nothing about the records needs mending, `pages_in` and `pairs_in` clean all of them at once, which is much faster
-than one by one. They give what `clean_session` and `clean_triple` give, or nothing: then a record needs its own look.
+If no record needs a special treatment, `pages_in` and `pairs_in` clean all of them at once, which is much faster than
+one by one. They return the same as `clean_session` and `clean_triple`, or None if a record must be cleaned by itself.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ Block = PageBlock | PairBlock
 
 
 def in_blocks(parts: Iterable[LogRecord | Block]) -> Iterator[Block | Document]:
-    """Records in blocks, in their order; blocks and documents as they are."""
+    """Records in blocks, in their order. Blocks and documents are passed on as they are."""
     for kind, same in groupby(parts, type):
         own: Any = same
         if kind is Impression:
@@ -110,14 +110,14 @@ def _chunks(records: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 def without_names(block: Block) -> Block:
-    """For `redact=learned`: what names a person is not even learned."""
+    """For `redact=learned`: removes what names a person, so that it is not learned either."""
     keys = block.queries
     return replace(block, queries=[key if key.startswith(OPAQUE) else redacted(key) for key in keys])
 
 
 def repeats(block: Block, before: tuple[Any, ...] | None) -> int:
-    """How many equal the record before them, which for the first is `before`. Without a time, equal rows are so many
-    clicks."""
+    """The number of records that equal the one before them; the one before the first is `before`. Rows without a time
+    are not repeats: equal rows are several clicks."""
     queries, times = block.queries, block.times
     same = [i for i, (query, last) in enumerate(pairwise(queries), 1) if query == last]
     count = sum(times[i] is not None and block[i] == block[i - 1] for i in same)
@@ -125,7 +125,7 @@ def repeats(block: Block, before: tuple[Any, ...] | None) -> int:
 
 
 def pages_in(rows: Sequence[Row], scale: float) -> PageBlock | None:
-    """What `clean_session` makes of each row; None where one of them needs its own look."""
+    """The result of `clean_session` for each row; None if one of them must be cleaned separately."""
     queries, clicks = _queries(rows), [row.get("clicks") for row in rows]
     results = [row.get("results") for row in rows]
     if queries is None or {*map(type, clicks)} != {list} or not {*map(type, results)} <= {list, NoneType}:
@@ -139,7 +139,7 @@ def pages_in(rows: Sequence[Row], scale: float) -> PageBlock | None:
 
 
 def pairs_in(rows: Sequence[Row], scale: float) -> PairBlock | None:
-    """What `clean_triple` makes of each row; None where one of them needs its own look."""
+    """The result of `clean_triple` for each row; None if one of them must be cleaned separately."""
     docs: list[Any] = [row.get("doc_id") for row in rows]
     queries = _queries(rows)
     if queries is None or not _are_ids([docs]):
@@ -162,7 +162,7 @@ def _queries(rows: Sequence[Row]) -> list[str] | None:
 
 
 def _folded(texts: list[str]) -> list[str]:
-    """The texts as `normalise_query` gives them. Most need lower case alone, which all can have at once."""
+    """The texts as normalised by `normalise_query`. Most only need lower case, which is done for all at once."""
     joined = "\n".join(texts)
     if joined.isascii() and "  " not in joined and " \n" not in joined and "\n " not in joined:
         lower = joined.lower().strip(" ").split("\n")
@@ -172,7 +172,7 @@ def _folded(texts: list[str]) -> list[str]:
 
 
 def _are_ids(lists: list[Any]) -> bool:
-    """Whether all lists hold ids as they mostly are: text without white space."""
+    """Whether all lists contain only ordinary ids: text without white space."""
     flat = list(chain.from_iterable(lists))
     try:
         text = "".join(flat)

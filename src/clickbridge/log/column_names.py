@@ -1,4 +1,4 @@
-"""The names that columns usually have, in any case and with any punctuation, and which of a file's they are."""
+"""The names that columns usually have, in any case and with any punctuation, and how to find them in a file."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _LIKELY = {
 
 
 def folded(name: str) -> str:
-    """A name without case, blanks and punctuation."""
+    """A name in lower case, without spaces and punctuation."""
     return "".join(char for char in name.casefold() if char.isalnum())
 
 
@@ -64,11 +64,11 @@ def usual_columns(
     wanted: Iterable[str],
     fits: Callable[[str, str], bool],
 ) -> dict[str, str]:
-    """The file's name for each of our fields that it seems to have; `given` ones are certain.
+    """The file's name for each of our fields that it seems to have. Those in `given` are certain.
 
-    `kind` is log or document. A column of our own name is that field. Others must have a usual name, or one that ends
-    like it, and `fits(ours, theirs)` must find that their values can be such. A nested value, `search.term`, is known
-    by its whole name or by the last part of it.
+    `kind` is log or document. A column with our own name is that field. Other columns must have a usual name, or a name
+    that ends like one, and their values must fit, according to `fits(ours, theirs)`. A nested value such as
+    `search.term` is found by its whole name or by the last part of it.
     """
     out = dict(given)
     by_name: dict[str, str] = {}
@@ -88,7 +88,7 @@ def usual_columns(
 
 
 def nested_value(record: Mapping[str, object], name: str) -> object:
-    """The value of a key, or of a nested one by its dotted name."""
+    """The value of a key; for a nested key, by its dotted name."""
     if name in record:
         return record[name]
     value: object = record
@@ -100,7 +100,7 @@ def nested_value(record: Mapping[str, object], name: str) -> object:
 
 
 def dotted_names(record: Mapping[str, object], depth: int = 4) -> list[str]:
-    """The keys of a record; those of nested objects by their dotted names."""
+    """The keys of a record; nested keys are written with dots."""
     out: list[str] = []
     for name, value in record.items():
         out.append(name)

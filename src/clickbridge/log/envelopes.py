@@ -1,7 +1,7 @@
-"""JSON records out of what an engine, its export or a browser wraps them in.
+"""Unwraps JSON records from what an engine, its export or a browser puts around them.
 
-Bulk bodies, where a line that says what to do stands before each record; index exports with `_source`; whole search
-responses; arrays.
+These are bulk bodies, with an action line before each record; index exports with `_source`; whole search responses; and
+arrays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ BULK_NAMES = frozenset(("_index", "_id", "_type", "routing", "pipeline", "requir
 
 
 def unwrapped(value: Any) -> Iterator[Any]:
-    """The records inside of a JSON value, however deep they lie."""
+    """The records inside a JSON value, at any depth."""
     waiting = [value]
     while waiting:
         value = waiting.pop()

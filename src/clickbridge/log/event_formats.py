@@ -1,4 +1,4 @@
-"""Which event logs are read, and how to tell them from their first records."""
+"""The event logs that can be read, and how to recognise them by their first records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _IS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
 
 
 def event_format(records: Sequence[Mapping[str, Any]]) -> str | None:
-    """The format that most of the records have; None where it is not an event log.
+    """The format of most of the records; None if it is not an event log.
 
     >>> event_format([{"action_name": "click", "query_id": "7", "timestamp": "2026-01-31T10:00:00Z"}])
     'ubi'

@@ -1,8 +1,8 @@
-"""Searches and the actions on their results, joined into result pages, out of core.
+"""Joins searches and the actions on their results into result pages, out of core.
 
-Both are kept in DuckDB, which spills to disk, until all are there: an action may come before its search, and in another
-file. What a single event cannot tell is then read from all of them: whether places are counted from 0 or from 1, and
-whether the ids of the results are the documents' at all.
+Both are collected in DuckDB, which spills to disk, until all are read: an action may come before its search, and in
+another file. Two things can only be decided from all events together: whether positions are counted from 0 or from 1,
+and whether the ids of the results are those of documents.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SQL_TYPES = {"int64": "BIGINT", "string": "VARCHAR", "double": "DOUBLE", "bool"
 
 
 class Counts(NamedTuple):
-    """What all events together say about the log."""
+    """What is decided from all events of the log together."""
 
     searches: int
     first_ordinal: int
@@ -53,7 +53,7 @@ class Counts(NamedTuple):
 
 
 class EventJoin:
-    """`add` every event, then read `impressions` once. `notes` say what was found."""
+    """Call `add` for every event, then read `impressions` once. `notes` has lines about what was found."""
 
     def __init__(self, rejects: RejectLog) -> None:
         self._rejects = rejects
@@ -65,7 +65,7 @@ class EventJoin:
         self._lost: dict[str, int] = {}
 
     def _database(self) -> duckdb.DuckDBPyConnection:
-        """Opened where there is an event: it takes longer than to read a small file."""
+        """The database. It is opened at the first event, since that takes longer than reading a small file."""
         if self._opened is None:
             folder = Path(self._files.enter_context(tempfile.TemporaryDirectory(prefix="clickbridge-")))
             self._opened = connect(folder, MEMORY_MB)
@@ -80,7 +80,7 @@ class EventJoin:
 
     def add(self, event: Search | Action, format: str, source: str, line: int) -> None:
         self._place += 1
-        # What has no id of a search stands alone.
+        # An event without a search id is a search of its own.
         key = f"{format} {event.search_id}" if event.search_id is not None else f"{self._place}"
         if isinstance(event, Search):
             row = (self._place, key, *astuple(event)[1:])
@@ -105,8 +105,8 @@ class EventJoin:
     # --- out -------------------------------------------------------------------------------------
 
     def impressions(self) -> Iterator[Impression]:
-        """A result page for each search, in the order of the log; a search that only its actions know of has the
-        results that they name."""
+        """One result page for each search, in the order of the log. If a search is only known from its actions, its
+        results are those that the actions name."""
         if not self._place:
             self.notes.append("0 searches and 0 clicked results were joined")
             return
@@ -124,7 +124,7 @@ class EventJoin:
         self.notes += [f"{what}: {count:,}" for what, count in self._lost.items()]
 
     def _events(self) -> Iterator[dict[str, Any]]:
-        """Searches and actions by search, the searches of one first."""
+        """Searches and actions, grouped by search id; the searches come first in each group."""
         names = list(dict.fromkeys([*SEARCH.names, *ACTION.names]))
         parts = [
             ", ".join(f'"{n}"' if n in schema.names else f'NULL AS "{n}"' for n in names) for schema in (SEARCH, ACTION)
@@ -229,7 +229,7 @@ class EventJoin:
 
 
 def _search_of(action: dict[str, Any], searches: list[dict[str, Any]]) -> int | None:
-    """Of the pages of one search the first that shows the document, else the first; None where all are over."""
+    """The first page of a search that shows the document, or else the first page; None if all pages have ended."""
     late = [s["until"] is not None and action["time"] is not None and action["time"] > s["until"] for s in searches]
     open_ones = [place for place, is_late in enumerate(late) if not is_late]
     ids = {action["doc_id"], action["engine_id"]} - {None}
@@ -237,7 +237,7 @@ def _search_of(action: dict[str, Any], searches: list[dict[str, Any]]) -> int | 
 
 
 def _document(action: dict[str, Any], results: list[str] | None, first_ordinal: int) -> str | None:
-    """The document of an action, called as in the results where they have it."""
+    """The document of an action, with the same id as in the results if it is there."""
     doc_id, engine_id = action["doc_id"], action["engine_id"]
     if results and doc_id not in results and engine_id in results:
         return str(engine_id)
@@ -248,7 +248,7 @@ def _document(action: dict[str, Any], results: list[str] | None, first_ordinal: 
 
 
 def _shown_order(shown: list[dict[str, Any]]) -> list[str] | None:
-    """The documents that were seen on a page, by place; those without one keep the order of the events."""
+    """The documents that were seen on a page, by position. Those without a position keep the order of the events."""
     named = [event for event in shown if event["doc_id"]]
     last = max((event["ordinal"] or 0 for event in named), default=0) + 1
     named.sort(key=lambda event: event["ordinal"] if event["ordinal"] is not None else last)

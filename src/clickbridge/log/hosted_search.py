@@ -1,9 +1,8 @@
 """Click events of hosted search services: Algolia Insights, Meilisearch, Typesense.
 
-Algolia and Meilisearch name a search by an id alone; its words are in the search response, which therefore belongs
-into the log: `{"query", "queryID", "hits": [{"objectID"}]}`, or
-`{"query", "hits", "metadata": {"queryUid", "primaryKey"}}`.
-Typesense sends the words along.
+The events of Algolia and Meilisearch have only the id of a search. Its text is in the search response, which therefore
+has to be in the log, too: `{"query", "queryID", "hits": [{"objectID"}]}`, or
+`{"query", "hits", "metadata": {"queryUid", "primaryKey"}}`. The events of Typesense have the text.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def is_algolia(record: Mapping[str, Any]) -> bool:
 
 
 def read_algolia(record: Any) -> Events:
-    """An event, a batch of them, or a search response. Places count from 1."""
+    """Reads an event, a batch of them, or a search response. Positions start at 1."""
     _check(record)
     batch = _list(record, "events") if "events" in record else [record]
     return [event for inner in batch for event in _algolia(inner)]
@@ -62,7 +61,7 @@ def is_meilisearch(record: Mapping[str, Any]) -> bool:
 
 
 def read_meilisearch(record: Any) -> Events:
-    """An event or a search response. Places count from 0."""
+    """Reads an event or a search response. Positions start at 0."""
     _check(record)
     about = record.get("metadata")
     if type(about) is dict and "hits" in record:
@@ -94,14 +93,14 @@ def is_typesense(record: Mapping[str, Any]) -> bool:
 
 
 def read_typesense(record: Any) -> Events:
-    """An analytics event. Each is a search of its own, with the words it contains."""
+    """Reads an analytics event. Each is a search of its own, with the text it contains."""
     _check(record)
     data = record.get("data")
     if type(data) is not dict:
         raise RecordError(f"data must be a JSON object, got {kind_of(data)}")
     if not data.get("q"):
         raise RecordError("data.q is missing: the event does not say what was searched")
-    # An event is named by its rule; the type, where it comes, says what happened.
+    # An event has the name of its rule; its type, if it has one, tells what happened.
     kind = kind_of_action(record.get("type") or record.get("event_type") or "click")
     if kind is None:
         return []

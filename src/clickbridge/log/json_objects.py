@@ -1,4 +1,4 @@
-"""JSON that is not one object per line: an array of objects, objects over several lines, objects inside one object."""
+"""Reads JSON that is not one object per line: an array of objects, objects over several lines, or inside one object."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SPREAD = re.compile(rb'\s*\{\s*\n\s*"')
 
 
 def nesting(head: bytes, first_is_whole: bool) -> int | None:
-    """How deep the records lie: 1 in an array, 2 in an array inside an object, 0 where each spans several lines. None
-    where each line is one. `first_is_whole` says that the first line is a record."""
+    """The nesting depth of the records: 1 in an array, 2 in an array inside an object, 0 if each spans several lines.
+    None if each line is one record. `first_is_whole` tells that the first line is a record."""
     if _ARRAY.match(head):
         return 1
     if first_is_whole:
@@ -30,7 +30,7 @@ def nesting(head: bytes, first_is_whole: bool) -> int | None:
 
 
 def json_objects(stream: BinaryIO, path: str, depth: int) -> Iterator[bytes]:
-    """The objects that open `depth` brackets deep, each as its bytes; memory is that of one."""
+    """The objects at this nesting depth, each as bytes. The memory is that of one object."""
     data, at, level, start, in_text = b"", 0, 0, -1, False
     while True:
         found = (_TEXT_END if in_text else _MARK).search(data, at)

@@ -1,8 +1,7 @@
-"""Metarank events: one raw event into a Search, an Action or a Document.
+"""Reads Metarank events: one raw event becomes a Search, an Action or a Document.
 
-A `ranking` is a search with its results; the query is its field `query`. An `interaction` names the ranking it belongs
-to, and counts within thirty minutes of it, as in Metarank. An `item` brings a document's text along. A `user` says
-nothing about a result.
+A `ranking` is a search with its results; its field `query` is the query. An `interaction` names its ranking, and counts
+within thirty minutes of it, as in Metarank. An `item` has the text of a document. A `user` event is not used.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ MILLISECONDS = 1e-3
 
 
 def read_metarank(record: Any) -> Search | Action | Document | None:
-    """One event; None for a user, and for an interaction that says nothing about a result."""
+    """Reads one event; None for a user, and for an interaction that does not concern a result."""
     if type(record) is not dict:
         raise RecordError(f"an event must be a JSON object, got {kind_of(record)}")
     event = record.get("event")
@@ -59,7 +58,7 @@ def metarank_ranking(record: Mapping[str, Any]) -> Search:
 
 
 def metarank_interaction(record: Mapping[str, Any]) -> Action | None:
-    """An `interaction` event; None where its type says nothing about a result."""
+    """An `interaction` event; None if its type does not concern a result."""
     kind = kind_of_action(record.get("type"))
     if kind is None:
         return None
@@ -73,7 +72,7 @@ def metarank_interaction(record: Mapping[str, Any]) -> Action | None:
 
 
 def metarank_item(record: Mapping[str, Any]) -> Document:
-    """An `item` event: its fields that are text."""
+    """An `item` event: its text fields."""
     fields: dict[str, str] = {}
     for name, value in _fields(record):
         text, field = field_text(name, value), name.lower()

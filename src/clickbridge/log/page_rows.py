@@ -1,4 +1,4 @@
-"""Values of messy rows: lists of ids however they are written, and flags."""
+"""Reads values of messy rows: lists of ids in any notation, and flags."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def is_number(value: Any) -> bool:
 
 
 def is_flag(value: Any) -> bool:
-    """Whether a value says yes or no."""
+    """Whether a value is a flag, such as yes or no."""
     return not isinstance(value, list | dict) and str(value).strip().lower() in (*_YES, *_NO)
 
 
 def flag(value: Any) -> bool:
-    """Yes or no."""
+    """The value of a flag as a bool."""
     text = "" if value is None else str(value).strip().lower()
     if text in _YES:
         return True
@@ -60,7 +60,7 @@ def is_marked(results: Any) -> bool:
 
 
 def id_list(value: Any) -> Any:
-    """Ids of a cell: a JSON list, or ids with `|`, `;`, a comma or blanks between them."""
+    """The ids in a cell: a JSON list, or ids separated by `|`, `;`, commas or spaces."""
     if not isinstance(value, str):
         return [] if value is None else value
     text = value.strip()
@@ -74,7 +74,7 @@ def id_list(value: Any) -> Any:
 
 
 def page_row(row: dict[str, Any], lists_as_text: bool) -> dict[str, Any]:
-    """A row of `sessions` with its lists as lists. Results that are objects give their ids and their clicks."""
+    """A row of `sessions` with its lists parsed. If results are objects, their ids and clicks are taken from them."""
     out = dict(row)
     if lists_as_text:
         for name in ("results", "clicks"):
@@ -91,7 +91,7 @@ def page_row(row: dict[str, Any], lists_as_text: bool) -> dict[str, Any]:
 
 
 def _from_objects(results: list[dict[str, Any]]) -> tuple[list[Any], list[Any]]:
-    """Ids of shown results, and of those that are marked as clicked."""
+    """The ids of shown results, and of those marked as clicked."""
     names = list(dict.fromkeys(name for item in results for name in item))
     columns = usual_columns("log", names, {}, ("doc_id", "clicks", "position"), lambda ours, theirs: True)
     if "doc_id" not in columns:
@@ -104,5 +104,5 @@ def _from_objects(results: list[dict[str, Any]]) -> tuple[list[Any], list[Any]]:
 
 
 def has_pages(columns: Mapping[str, str]) -> bool:
-    """Whether rows of shown results say which of them were one page."""
+    """Whether rows of shown results tell which of them belong to one page."""
     return bool({"search_id", "position", "time", "session", "user"} & set(columns))

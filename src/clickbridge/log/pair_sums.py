@@ -1,4 +1,4 @@
-"""Sums over query-document pairs in DuckDB, which spills to disk: ingest sums logs that are larger than memory."""
+"""Sums over query-document pairs in DuckDB, which spills to disk, so that logs can be larger than memory."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Array = np.ndarray[Any, Any]
 
 
 class PairSums:
-    """Sums clicks, impressions, distinct clicking users, first and last click of each pair. Most of what is shown is
-    never clicked and makes no pair, so it is only counted, and looked up at the end for the pairs that there are."""
+    """Sums clicks, impressions, distinct clicking users, and first and last click of each pair. Most shown documents
+    are never clicked and make no pair. They are only counted, and looked up at the end for the existing pairs."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._sql = connection
@@ -28,7 +28,7 @@ class PairSums:
         connection.execute("CREATE TABLE pair_user (query INT, doc INT, user UBIGINT)")
 
     def add_pages(self, pages: Mapping[str, Array]) -> None:
-        """Shown documents: they make a pair where one was clicked."""
+        """Adds shown documents. Only clicked ones make a pair."""
         page = np.repeat(np.arange(len(pages["length"])), pages["length"])
         key = np.sort((pages["query"].astype(np.int64)[page] << 32) | pages["doc"])
         first = np.flatnonzero(np.diff(key, prepend=-1))
@@ -48,7 +48,7 @@ class PairSums:
         self._add(own | {"doc": pages["doc"][clicked], "clicks": ones, "impressions": 0 * ones})
 
     def add_clicks(self, clicks: Mapping[str, Array]) -> None:
-        """Rows of a table: each makes a pair, even without a click."""
+        """Adds rows of a table. Each makes a pair, even without a click."""
         self._add(clicks)
 
     def _add(self, columns: Mapping[str, Array]) -> None:
@@ -65,7 +65,7 @@ class PairSums:
         )
 
     def pairs(self, rows: int) -> pa.RecordBatchReader:
-        """All pairs, by query, then document; `users` is 0 and times are NaN where unknown."""
+        """All pairs, sorted by query, then document. `users` is 0 and times are NaN if they are unknown."""
         return stream(
             self._sql,
             "WITH sums AS (SELECT query, doc, sum(clicks) AS clicks, sum(impressions) AS impressions,"
@@ -83,9 +83,9 @@ class PairSums:
 
 @contextmanager
 def database_errors() -> Iterator[None]:
-    """What DuckDB cannot do, as on a full disk, in one line and as an error of the system; Ctrl-C during a query, which
-    it reports as an error of its own or, while it waits, as one of Python's, as Ctrl-C. So is one that comes while it
-    asks a table of Arrow, of which it keeps the name alone."""
+    """Translates errors of DuckDB, such as a full disk, into one line and an OSError. An interrupt during a query,
+    which DuckDB reports as one of its own errors or as another Python error, becomes a KeyboardInterrupt again; also
+    one that arrives while it reads an Arrow table, of which it only keeps the name."""
     try:
         yield
     except duckdb.InterruptException:
@@ -117,7 +117,8 @@ def connect(folder: Path, memory_mb: int, threads: int | None = None) -> duckdb.
 
 
 def stream(connection: duckdb.DuckDBPyConnection, query: str, rows: int) -> pa.RecordBatchReader:
-    """The result of a query, so many rows at a time. It has a connection of its own: others may be used meanwhile."""
+    """The result of a query, so many rows at a time. It uses its own connection, so that others can be used
+    meanwhile."""
     found = connection.cursor().sql(query)
     # Older versions of DuckDB have it under another name.
     read = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_record_batch

@@ -1,11 +1,11 @@
-"""A log aggregated by several workers: each reads some of its files, and they exchange events by a hash of the query.
+"""Aggregates a log with several workers: each reads some of its files, and they exchange events by a hash of the query.
 
     read, clean, number      a file each        -> batches of events, written beside the GRAPH
     exchange                 by hash of query   -> all events of a query are with one worker
     sum                      a share of queries -> its pairs, written beside the GRAPH
 
-What comes to the caller are names of files and counts. It numbers queries and documents and writes the GRAPH from the
-files, a batch at a time. All workers see the files of the log and the folder of the GRAPH: a disk that nodes share.
+The caller only gets names of files and counts. It numbers queries and documents and writes the GRAPH from the files,
+one batch at a time. All workers need access to the files of the log and to the folder of the GRAPH, on a shared disk.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Partition:
 
 @dataclass
 class Staged:
-    """What came of a partition, in names and counts."""
+    """The result of a partition: names of files and counts."""
 
     layout: Layout
     batches: list[str]
@@ -63,7 +63,7 @@ class Staged:
 
 
 def aggregate(log: LogReader, aggregator: LogAggregator, engine: Engine, hide_names: bool) -> None:
-    """Adds a log to an aggregator by the workers of an engine."""
+    """Adds a log to an aggregator, using the workers of an engine."""
     if log.reading.dedupe or "-" in log.paths:
         raise SettingError("--engine ray reads each file by itself: leave out --dedupe and standard input")
     folder, secret = str(aggregator.folder.resolve()), aggregator.secret
@@ -104,7 +104,7 @@ def _rejects_file(partition: Partition) -> Path:
 
 
 def stage(partition: Partition, parts: int) -> tuple[Any, ...]:
-    """Reads a file and writes its batches; gives what came of it, and its events in as many parts, by query."""
+    """Reads a file and writes its batches. Returns the result, and its events in so many parts, by query."""
     if not Path(partition.folder).is_dir():
         raise InputError(f"{partition.folder} cannot be seen by all nodes: write the GRAPH to a disk that they share")
     pieces: list[list[Batch]] = [[] for _ in range(parts)]
@@ -132,7 +132,7 @@ def stage(partition: Partition, parts: int) -> tuple[Any, ...]:
 
 
 def _of_queries(batch: Batch, chosen: Array) -> Batch:
-    """The events of some queries, with texts and numbers of their own."""
+    """The events of some queries, with their own texts and numbers."""
     page = chosen[batch.pages["query"]]
     shown = np.repeat(page, batch.pages["length"])
     by_page = ("query", "length", "time", "user")
@@ -147,7 +147,7 @@ def _of_queries(batch: Batch, chosen: Array) -> Batch:
 
 
 def add_up(number: int, folder: str, *pieces: list[Batch]) -> str:
-    """The pairs of a share of the queries, written to a file; its name."""
+    """Writes the pairs of some of the queries to a file. Returns its name."""
     place = Path(folder) / f"sums-{number}"
     place.mkdir(exist_ok=True)
     connection = connect(place, memory_mb=1024)

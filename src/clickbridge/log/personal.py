@@ -1,6 +1,6 @@
-"""Text that names a person: e-mail addresses, numbers of phones and cards, long runs of digits.
+"""Finds text that names a person: e-mail addresses, phone and card numbers, long sequences of digits.
 
-People type them into search fields by mistake, or paste them. What is shown to others goes through here.
+People type or paste them into search fields by mistake. Everything that is shown to others is redacted here.
 
 >>> redacted("order 4111 1111 1111 1111 of jo@example.org")
 'order [card] of [e-mail]'
@@ -29,12 +29,12 @@ _RUN = re.compile(r"(?<!\d)\d{9,}(?!\d)")
 
 
 def looks_personal(text: str) -> bool:
-    """Whether something in it would be redacted."""
+    """Whether a part of the text would be redacted."""
     return redacted(text) != text
 
 
 def redacted(text: str) -> str:
-    """The text with a word in brackets in place of what names a person."""
+    """The text, with everything that names a person replaced by a word in brackets."""
     if "@" in text:
         text = _EMAIL.sub("[e-mail]", text)
     if sum(map(str.isdigit, text)) < FEWEST_DIGITS:
@@ -49,7 +49,7 @@ def _card(found: re.Match[str]) -> str:
 
 
 def _luhn(text: str) -> bool:
-    """The check digit that numbers of cards have."""
+    """Whether the check digit of a card number is correct."""
     digits = [int(c) for c in text if c.isdigit()]
     doubled = (sum(divmod(2 * d, 10)) for d in digits[-2::-2])
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0

@@ -1,4 +1,4 @@
-"""The text of a document: of its values that are text, without the HTML they were written in."""
+"""The plain text of a document's fields, without HTML."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INLINE = re.compile(r"</?(?:a|b|em|font|i|mark|s|small|span|strong|sub|sup|u)(?
 
 
 def without_html(text: str) -> str:
-    """The text that a browser would show: no tags, scripts and comments, entities as characters.
+    """The text that a browser would show: without tags, scripts and comments, and with entities as characters.
 
     >>> without_html("<p>Fish &amp; <b>chips</b></p><p>twice</p>")
     'Fish & chips twice'
@@ -41,7 +41,7 @@ def without_html(text: str) -> str:
 
 
 def _without_hidden(text: str) -> str:
-    """Scripts, styles and comments go with what they enclose; one that is never closed stays."""
+    """The text without scripts, styles and comments, including their content. One that is never closed stays."""
     for opening, closing in _HIDDEN:
         pieces, start, lower = [], 0, text.lower()
         while found := opening.search(text, start):
@@ -55,7 +55,7 @@ def _without_hidden(text: str) -> str:
 
 
 def field_text(name: str, value: Any) -> str | None:
-    """The text of a field's value; None for what is not text (numbers other than a year, nested values)."""
+    """The text of a field's value; None if it is not text (numbers other than a year, nested values)."""
     if type(value) is str:
         return value
     if name == "year" and type(value) is int:

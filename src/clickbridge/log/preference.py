@@ -5,12 +5,12 @@ From result pages, by rule:
     skip-above   a clicked document over every unclicked one above it
     skip-next    a clicked document over the unclicked one right below it
     last-click   the last clicked document over every unclicked one above it
-    clicked      a clicked document over every unclicked one: where the shown order means nothing
+    clicked      a clicked document over every unclicked one: for pages in a meaningless order
     counts       no pages needed: the more clicked of two documents of a query over the other
 
-`auto` takes `counts` where there are no pages, `clicked` where clicks do not care for the place, else
-`skip-above`. Pages are read in blocks, equal pairs are counted, and of two opposite pairs the more frequent one
-stays, with the difference as its count.
+`auto` uses `counts` if there are no pages, `clicked` if clicks do not depend on the rank, and otherwise `skip-above`.
+Pages are read in blocks and equal pairs are counted. Of two opposite pairs the more frequent one is kept, with the
+difference as its count.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ class PairClicks(Protocol):
 
 @dataclass(frozen=True)
 class Preferences:
-    """`better[i]` was preferred to `worse[i]` for `query[i]`, `count[i]` times more often than the other way
-    round. Sorted by query. `rule` is how they were found, `opposed` how many observations cancelled out."""
+    """`better[i]` was preferred to `worse[i]` for `query[i]`, `count[i]` times more often than the other way round.
+    They are sorted by query. `rule` is the rule by which they were found, `opposed` the number of observations that
+    cancelled out."""
 
     query: Array
     better: Array
@@ -74,7 +75,7 @@ class Preferences:
         return len(self.query)
 
     def at_least(self, count: int) -> Preferences:
-        """Only what was seen so many times."""
+        """Only the preferences that were seen at least so many times."""
         return self.only(self.count >= count)
 
     def only(self, keep: Array) -> Preferences:
@@ -106,14 +107,14 @@ def preferences(pages: Pages | None, counts: PairClicks | None = None, rule: str
 
 
 def choose_rule(pages: Pages | None) -> str:
-    """What `auto` takes."""
+    """The rule that `auto` chooses."""
     if pages is None or not len(pages.query):
         return "counts"
     return "skip-above" if order_effect(pages) >= ORDERED else "clicked"
 
 
 def order_effect(pages: Pages) -> float:
-    """How many times the clicks of their lower half the upper half of the pages draws. Shuffled pages give 1."""
+    """The clicks on the upper half of the pages divided by those on the lower half. Shuffled pages give about 1."""
     lists = Ragged(pages.indptr)
     length, place = lists.lengths, lists.places
     half = np.repeat(length // 2, length)
@@ -125,8 +126,8 @@ def order_effect(pages: Pages) -> float:
 
 
 def contradicted(found: Preferences, grades: Mapping[tuple[int, int], float]) -> dict[str, float]:
-    """How judgments (grades by query and document number) see the preferences: of the pairs whose two documents
-    are judged for the query, how many agree, tie and contradict, each pair counted once."""
+    """Compares the preferences with judgments (grades by query and document number): of the pairs whose documents are
+    both judged for the query, how many agree, tie and contradict. Each pair counts once."""
     agree = tie = against = 0
     for query, better, worse in zip(found.query.tolist(), found.better.tolist(), found.worse.tolist(), strict=True):
         one, two = grades.get((query, better)), grades.get((query, worse))
@@ -148,7 +149,7 @@ def _block_pairs(pages: Pages, start: int, stop: int, rule: int) -> tuple[Array,
 
 
 def _count_pairs(counts: PairClicks) -> tuple[Array, Array, Array, Array]:
-    """Within each query, every document over every less clicked one; the count is the difference."""
+    """For each query, every document over every less clicked one. The count is the difference of their clicks."""
     columns: list[tuple[Array, Array, Array, Array]] = []
     starts = np.flatnonzero(np.diff(counts.query, prepend=-1))
     for start, stop in pairwise([*starts.tolist(), len(counts.query)]):
@@ -163,7 +164,7 @@ def _count_pairs(counts: PairClicks) -> tuple[Array, Array, Array, Array]:
 
 
 def _distinct(query: Array, better: Array, worse: Array, count: Array) -> tuple[Array, Array, Array, Array]:
-    """Equal pairs added up, sorted by query, better, worse."""
+    """Adds up equal pairs. They are sorted by query, better, worse."""
     order = np.lexsort((worse, better, query))
     query, better, worse, count = query[order], better[order], worse[order], count[order]
     new = np.ones(len(query), dtype=bool)
@@ -173,7 +174,7 @@ def _distinct(query: Array, better: Array, worse: Array, count: Array) -> tuple[
 
 
 def _settled(query: Array, better: Array, worse: Array, count: Array, rule: str) -> Preferences:
-    """Opposite pairs against each other: what is left over is a preference."""
+    """Subtracts opposite pairs from each other. What is left is a preference."""
     low, high = np.minimum(better, worse), np.maximum(better, worse)
     signed = np.where(better == low, count, -count)
     seen = int(count.sum())

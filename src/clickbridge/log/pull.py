@@ -1,9 +1,11 @@
-"""Records of an OpenSearch or Elasticsearch index, over HTTP: a point in time, and page after page behind the last.
+"""Reads the records of an OpenSearch or Elasticsearch index over HTTP: opens a point in time, and reads page after
+page.
 
     https://host:9200/ubi_events            an index by its address, where a file could be
     https://user:password@host:9200/ubi_events
 
-What was read goes to a file, and the place to another next to it: a pull that breaks off continues where it stopped.
+The records are written to a file, and the position to another file next to it, so that an interrupted pull can
+continue.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ MOST_BYTES = 1 << 28
 
 @dataclass
 class Index:
-    """An index by its address. Elasticsearch and OpenSearch differ in where a point in time is opened."""
+    """An index by its address. Elasticsearch and OpenSearch have different addresses for opening a point in time."""
 
     url: str
     page: int = PAGE
@@ -61,7 +63,7 @@ class Index:
             raise InputError(f"cannot read {self.base}{path}: {getattr(error, 'reason', error)}") from None
 
     def open_point(self) -> tuple[str, str]:
-        """The id of a point in time, and the field that closes it: OpenSearch's way, then Elasticsearch's."""
+        """The id of a point in time, and the field for closing it. Tries OpenSearch first, then Elasticsearch."""
         try:
             return str(self.ask("POST", f"/{self.name}/_search/point_in_time?keep_alive={KEEP}")["pit_id"]), "pit_id"
         except Refused as error:
@@ -77,7 +79,7 @@ class Index:
             return  # it ends by itself after a while
 
     def pages(self, after: list[Any] | None = None) -> Iterator[list[dict[str, Any]]]:
-        """Pages of hits, by time; from behind `after` on."""
+        """Pages of hits, sorted by time, starting after `after`."""
         point, name = self.open_point()
         try:
             while True:
@@ -108,8 +110,8 @@ class Refused(InputError):
 
 
 def pull(url: str, out: str | Path, page: int = PAGE) -> int:
-    """Appends the records of an index to an NDJSON file and returns how many came. `OUT.state` keeps the place: a pull
-    that broke off, or one on another day, goes on behind it."""
+    """Appends the records of an index to an NDJSON file. Returns their number. `OUT.state` stores the position: an
+    interrupted pull, or one on another day, continues after it."""
     target = Path(out)
     state = target.with_name(target.name + ".state")
     place = _place(state, target, url)
@@ -130,7 +132,7 @@ def pull(url: str, out: str | Path, page: int = PAGE) -> int:
 
 @dataclass
 class Place:
-    """How far a pull has come: the last time, the ids of the records of that time, and the bytes of the file."""
+    """The position of a pull: the last time, the ids of the records with that time, and the size of the file."""
 
     time: Any = None
     ids: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""From the records of a file, under whatever names, to clean ones: one at a time, or a block at a time."""
+"""Turns the records of a file, with any column names, into clean records: one at a time, or a block at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Numbered = tuple[int, Any]
 
 
 class RecordCleaner:
-    """Cleans the records of a file by its layout. Called, it gives a clean record or raises a RecordError."""
+    """Cleans the records of a file by its layout. Calling it returns a clean record or raises a RecordError."""
 
     def __init__(self, layout: Layout, lists_as_text: bool) -> None:
         self.columns, self.lists_as_text = layout.renamed, lists_as_text
@@ -41,16 +41,16 @@ class RecordCleaner:
         return clean_session(row, self.scale)
 
     def named(self, row: Any) -> Any:
-        """A record under our names; one that is no object as it is."""
+        """A record with our names. A record that is not an object is returned as it is."""
         return renamed_row(row, self.columns) if self.columns and type(row) is dict else row
 
     @property
     def takes_blocks(self) -> bool:
-        """Whether records may be cleaned many at once; others are rewritten first, each by itself."""
+        """Whether many records can be cleaned at once. If not, each has to be rewritten first."""
         return not self.shown and self.form is None and not self.lists
 
     def blocks(self, numbers: Sequence[int], rows: list[Any]) -> Iterator[Block | Iterator[Numbered]]:
-        """Records in blocks; those that a block cannot hold come as they are with their numbers, in their place."""
+        """Records in blocks. Records that do not fit into a block are passed on with their numbers, in order."""
         found = self._block(rows)
         if found is not None:
             yield found
@@ -75,7 +75,7 @@ def checked_row(row: Any) -> dict[str, Any]:
 
 
 def renamed_row(record: dict[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
-    """The record under our names. A value of theirs that has one of our names, and was not meant, gives way."""
+    """The record with our names. A value that has one of our names but was not mapped to it is dropped."""
     out = {name: value for name, value in record.items() if name not in columns}
     for ours, theirs in columns.items():
         value = nested_value(record, theirs)

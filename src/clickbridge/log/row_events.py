@@ -1,7 +1,8 @@
-"""Tables of shown results, and plain event logs, as searches and actions: `event_join.py` makes result pages of them.
+"""Turns tables of shown results, and plain event logs, into searches and actions. `event_join.py` makes result pages of
+them.
 
-A row names the search it belongs to, or it does not; then rows of one person, session and query are one page until a
-document comes again, a position does not rise or, where there are no positions, the time changes.
+If a row does not name its search, rows of the same person, session and query form one page, until a document is
+repeated, a position does not increase or, without positions, the time changes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MOST_OPEN = 100_000
 
 @dataclass
 class _Page:
-    """A page that may go on."""
+    """A page that may get more rows."""
 
     key: str
     query: str
@@ -34,8 +35,8 @@ class _Page:
 
 
 class RowEvents:
-    """Makes searches and actions of rows, which come in the order of the log. `others` counts events of kinds that say
-    nothing about a result."""
+    """Makes searches and actions from rows, in the order of the log. `others` counts events of kinds that do not
+    concern a result."""
 
     def __init__(self, layout: Layout, lists_as_text: bool) -> None:
         self._events = layout.format == "events"
@@ -48,7 +49,7 @@ class RowEvents:
         self.others: Counter[str] = Counter()
 
     def read(self, row: dict[str, Any]) -> Iterator[Search | Action]:
-        """What a row says: nothing, one event, or a shown result and a click on it."""
+        """The events of a row: none, one, or a shown result and a click on it."""
         if not self._events:
             action = self._action(row, "shown")
             yield action
@@ -89,7 +90,7 @@ class RowEvents:
     def _page(
         self, row: dict[str, Any], query: str, doc_id: str, place: float | None, time: float | None, kind: str
     ) -> _Page:
-        """The page that a row without the id of its search belongs to."""
+        """The page of a row that does not have a search id."""
         who = _who(row)
         last = self._last.get(who) if who else None
         if last is not None and (not query or last.query == query):
@@ -108,7 +109,7 @@ class RowEvents:
         return page
 
     def _begins(self, page: _Page, doc_id: str, place: float | None, time: float | None) -> bool:
-        """Whether a shown result is the first of another page."""
+        """Whether a shown result is the first of a new page."""
         if doc_id in page.documents or (place is not None and place <= page.place):
             return True
         return not self._has_places and time != page.time
@@ -128,7 +129,7 @@ class RowEvents:
 
 
 def _query(row: dict[str, Any], needed: bool = True) -> str:
-    """The text of a query; its id, marked as such, where it has none."""
+    """The text of a query or, if it has none, its id, marked as such."""
     if not needed and not row.get("query") and not row.get("query_id"):
         return ""
     text, query_id = clean_query(row)

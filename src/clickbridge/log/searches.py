@@ -1,7 +1,7 @@
-"""The two records that event logs come down to: a search with its results, and an action on one of them.
+"""The two kinds of record in event logs: a search with its results, and an action on one of them.
 
-Systems write them as separate events, often in separate files, that share the id of the search. One raw event becomes
-one of these in `ubi.py` or `metarank.py`; `event_join.py` makes result pages of them.
+Systems write them as separate events, often in separate files, with the same search id. `ubi.py`, `metarank.py` and
+others turn a raw event into one of these; `event_join.py` makes result pages of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOTHING = {"remove", "removed", "filter", "sort", "error"}
 
 @dataclass(slots=True)
 class Search:
-    """A search as the engine saw it. `search_id` is what later actions call it by."""
+    """A search as the engine saw it. Later actions refer to it by `search_id`."""
 
     search_id: str | None
     query: str
@@ -63,7 +63,7 @@ class Action:
 
 
 def kind_of_action(name: Any) -> Literal["click", "shown"] | None:
-    """What an action means for a ranking; None where it says nothing about a result."""
+    """What an action means for a ranking; None if it does not concern a result."""
     if type(name) is not str or not name:
         raise RecordError(f"the name of an action must be text, got {kind_of(name)}")
     plain = name.strip().lower().replace("-", "_").replace(" ", "_")
@@ -71,7 +71,7 @@ def kind_of_action(name: Any) -> Literal["click", "shown"] | None:
 
 
 def event_kind(name: Any) -> str | None:
-    """What an event is by its name, as `product_click` or `viewItemList`: click, shown, search; None for others.
+    """The kind of an event by its name, such as `product_click` or `viewItemList`: click, shown or search; else None.
 
     >>> [event_kind(name) for name in ("searchResultClick", "view_item_list", "Search", "remove_from_cart")]
     ['click', 'shown', 'search', None]
@@ -84,7 +84,7 @@ def event_kind(name: Any) -> str | None:
 
 
 def text_of_query(value: Any) -> str:
-    """The normalised text of a query; empty where there is none."""
+    """The normalised text of a query; empty if there is none."""
     if value is None:
         return ""
     if type(value) is not str:
@@ -100,7 +100,7 @@ def token(value: Any, what: str) -> str | None:
 
 
 def first_of(record: Mapping[str, Any], *names: str) -> str | None:
-    """The first of several fields that is filled, as who searched: a user, a client, a session."""
+    """The first of several fields that has a value, for example user, client or session."""
     for name in names:
         value = record.get(name)
         if type(value) is int or (type(value) is str and value.strip()):
@@ -109,7 +109,7 @@ def first_of(record: Mapping[str, Any], *names: str) -> str | None:
 
 
 def moment(value: Any, scale: float = 1.0) -> float:
-    """A time that must be there."""
+    """A time that is required."""
     seconds = event_time(value, scale)
     if seconds is None:
         raise RecordError("no timestamp")

@@ -1,6 +1,7 @@
-"""One file of records, whatever it looks like: its encoding, its layout, and its first records, read before the rest.
+"""One file of records in any format: its encoding, its container, and its first records, which are read before the
+rest.
 
-A log and a file of documents are both this. What the records mean is for `recognise.py` to say.
+Logs and files of documents are both read this way. `recognise.py` decides what the records mean.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _SUFFIXES = {
 
 @dataclass(frozen=True)
 class Source:
-    """A file that was opened and looked at. `stream` holds all of it, as UTF-8."""
+    """A file that was opened and examined. `stream` has its whole content, as UTF-8."""
 
     path: str
     stream: BinaryIO
@@ -61,7 +62,7 @@ class Source:
     first: Sequence[dict[str, Any]] = ()
 
     def records(self, rejects: RejectLog) -> Iterator[tuple[int, Any]]:
-        """All records, with their line or row; what cannot be read is a reject."""
+        """All records, with their line or row numbers. Records that cannot be read are rejects."""
         if self.container == "table":
             yield from text_rows(self.stream, self.path, self.dialect, rejects)
         elif self.container == "parquet":
@@ -71,12 +72,12 @@ class Source:
 
     @property
     def is_lines(self) -> bool:
-        """Whether each line is a record in JSON."""
+        """Whether each line is a JSON record."""
         return self.container == "json" and self.depth is None and not self.wrapped
 
     def pieces(self, rejects: RejectLog) -> Iterator[tuple[Sequence[int], list[Any]]]:
-        """The same, some hundred at a time: their lines or rows, and the records. Of JSON objects that are not lines,
-        each by itself."""
+        """The same, a few hundred at a time: their line or row numbers, and the records. JSON objects that span lines
+        come one by one."""
         if not self.is_lines:
             at_once = 1 if self.container == "json" else ROWS_AT_ONCE
             records = self.records(rejects)
@@ -104,8 +105,8 @@ def open_source(
     known: Sequence[str] = (),
     expected: str | None = None,
 ) -> Source:
-    """Looks at the first bytes of an open file. `encoding` and `delimiter` settle what is else guessed; `known` are
-    names of columns that it should have, `expected` is the container where the bytes do not tell."""
+    """Examines the first bytes of an open file. `encoding` and `delimiter` are guessed if they are not given. `known`
+    are names of columns that it should have; `expected` is the container if the bytes do not show it."""
     head = stream.read(HEAD)
     rest = rewound(head, stream)
     suffix = _SUFFIXES.get(file_stem_suffix(path), "")
@@ -127,7 +128,7 @@ def open_source(
 
 
 def _container(path: str, start: bytes, suffix: str) -> str:
-    """What the file holds: by its first characters, then by its name."""
+    """The container of the file, by its first characters, then by its name."""
     begin = start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if begin == b"<" and suffix != "table":
         return "xml"
@@ -189,7 +190,7 @@ def _json(source: Source, start: bytes) -> Source:
 
 
 def _is_wrapper(record: dict[str, Any]) -> bool:
-    """Whether an object holds nothing but a list of records."""
+    """Whether an object contains only a list of records."""
     values = list(record.values())
     return len(values) == 1 and type(values[0]) is list and bool(values[0]) and type(values[0][0]) is dict
 

@@ -1,8 +1,8 @@
-"""`split`: a training log and click-labelled lists, for people without judgments.
+"""`split`: splits a log into a training log and lists labelled by clicks, for evaluation without judgments.
 
-Two passes over the files. The training part is written back as a log that `ingest` reads; the held part
-becomes one list per query: every result it was shown there, label 1 where clicked. A log without shown results
-gets, beside the clicked documents, the training part's most clicked ones to be ranked against.
+It reads the files twice. The training part is written as a log that `ingest` reads. The other part becomes one list per
+query: all results that were shown, with label 1 for clicked ones. If the log has no shown results, the most clicked
+documents of the training part are added to the clicked ones.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SplitReport:
 def split_log(
     log: LogReader, *, at: str, by: str, train: str, lists: str, docs: str | None = None, seed: int = 0
 ) -> SplitReport:
-    """Writes the training log, the lists and, to `docs`, the documents that the log brings along."""
+    """Writes the training log, the lists and, to `docs`, the documents that the log contains."""
     if "-" in log.paths:
         raise SettingError("split reads the log twice: give files, not standard input")
     if by == "time":
@@ -135,7 +135,7 @@ def _lists(shown: dict[str, dict[str, float]], records: dict[str, Any], others: 
         grades = [labels.get(doc_id, 0.0) for doc_id in results]
         if 0 < sum(grades) < len(grades):
             record = records[key]
-            # A query known by its id alone keeps that id: it is how a model finds it.
+            # A query that has only an id keeps it, since models find it by that id.
             query_id = record.query_id if not record.query else next(free)
             yield ResultList(query_id, record.query, results, grades)
 

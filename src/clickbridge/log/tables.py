@@ -1,4 +1,5 @@
-"""Rows of a CSV, TSV or Parquet file: how its columns are told apart, and each row as a dict with its line number."""
+"""Reads rows of a CSV, TSV or Parquet file: finds how columns are separated, and gives each row as a dict with its
+line."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ Cells = list[str] | None
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text table is written. A tab separates values without quotes, unless the header has quotes."""
+    """How a text table is written. Values separated by tabs are not quoted, unless the header has quotes."""
 
     delimiter: str = ","
     quote: str | None = '"'
@@ -31,7 +32,7 @@ class Dialect:
 
 
 def check_delimiter(text: str) -> str:
-    """One character, or the name of one."""
+    """Checks a delimiter: one character, or the name of one."""
     found = DELIMITERS.get(text.lower(), text.replace("\\t", "\t"))
     if len(found) != 1 or found in "\"'\r\n" or found.isalnum():
         raise SettingError(f"--delimiter is one character, or {', '.join(DELIMITERS)}; got {text!r}")
@@ -39,8 +40,9 @@ def check_delimiter(text: str) -> str:
 
 
 def find_dialect(head: str, delimiter: str | None, known: Sequence[str] = ()) -> Dialect:
-    """How a table is written, by its first lines: the mark that cuts its header into most columns, and the others into
-    as many. `known` are names of columns that a user gave: a mark that shows them goes before others."""
+    """The dialect of a table, guessed from its first lines: the delimiter that gives the most columns in the header,
+    and equally many in the other lines. `known` are column names that the user gave: a delimiter that gives them is
+    preferred."""
     rows = head.splitlines()
     skip = 0
     while skip < len(rows) and _before_header(rows[skip]):
@@ -62,7 +64,7 @@ def find_dialect(head: str, delimiter: str | None, known: Sequence[str] = ()) ->
 
 
 def _even(rows: list[str], dialect: Dialect) -> bool:
-    """Whether the lines have as many cells as the header when they are read like this."""
+    """Whether the lines have as many cells as the header in this dialect."""
     try:
         return len({len(cells) for cells in _reader([row + "\n" for row in rows], dialect)}) == 1
     except csv.Error:
@@ -87,8 +89,8 @@ def _before_header(line: str) -> bool:
 
 
 def _merit(rows: list[str], mark: str, known: Sequence[str]) -> tuple[int, int, int, int]:
-    """How well a mark separates columns: the user's own names found, rows of equal length, columns; a comma goes
-    before the others."""
+    """How well a delimiter separates columns: by the user's names that are found, by rows of equal length, and by the
+    number of columns. A comma is preferred to others."""
     if not rows:
         return 0, 0, 0, mark == ","
     try:
@@ -102,7 +104,7 @@ def _merit(rows: list[str], mark: str, known: Sequence[str]) -> tuple[int, int, 
 
 
 def header_of(rows: Iterator[tuple[int, Cells]], path: str) -> list[str]:
-    """The names of the columns; blanks around them and columns without a name at the end are dropped."""
+    """The names of the columns, without spaces around them, and without columns at the end that have no name."""
     header = next(rows, None)
     if header is None or header[1] in ([], [""]):
         raise InputError(f"{path} is empty, or its first line is: a header line with column names is needed")
@@ -117,7 +119,7 @@ def header_of(rows: Iterator[tuple[int, Cells]], path: str) -> list[str]:
 def text_rows(
     stream: BinaryIO, path: str, dialect: Dialect, rejects: RejectLog
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows under the header's names."""
+    """Rows as dicts with the names of the header."""
     rows = cells_of(stream, path, dialect)
     names = header_of(rows, path)
     width = len(names)
@@ -136,7 +138,7 @@ def text_rows(
 
 
 def cells_of(stream: BinaryIO, path: str, dialect: Dialect) -> Iterator[tuple[int, Cells]]:
-    """The cells of each line, with its number; the lines before the header are left out."""
+    """The cells of each line, with its number. Lines before the header are skipped."""
     whole = lines(stream, path, ends=dialect.quote is not None)
     for _ in range(dialect.skip):
         next(whole, None)
@@ -172,7 +174,7 @@ def _quoted(whole: Iterator[bytes], path: str, dialect: Dialect) -> Iterator[tup
 
 
 class _RecordLines:
-    """Lines for the csv module, which asks for more of them as long as a quote is open: up to a limit."""
+    """Lines for the csv module, which reads more of them while a quote is open, up to a limit."""
 
     def __init__(self, path: str, whole: Iterator[bytes]) -> None:
         self._path = path
@@ -196,7 +198,7 @@ class _RecordLines:
 def parquet_rows(
     stream: BinaryIO, path: str, rejects: RejectLog | None = None, most: int | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows of a Parquet file under its names; the first `most` of them."""
+    """The first `most` rows of a Parquet file, as dicts."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -232,7 +234,8 @@ def parquet_names(stream: BinaryIO, path: str) -> list[str]:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """Python values; times in nanoseconds lose what a datetime cannot hold (without pandas PyArrow refuses)."""
+    """A column as Python values. Times in nanoseconds are rounded to what a datetime can hold, since PyArrow refuses
+    them without pandas."""
     import pyarrow as pa
 
     try:
@@ -255,7 +258,7 @@ def _value(scalar: pa.Scalar) -> Any:
 
 
 class _Unreadable:
-    """A value that Python cannot hold; whoever needs it rejects the row."""
+    """A value that Python cannot represent. If it is needed, the row is rejected."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind

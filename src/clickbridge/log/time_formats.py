@@ -1,4 +1,4 @@
-"""How the times of a log are written, told from the first of them."""
+"""Guesses the format of a log's times from the first of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ZONES = ("", "%z", " %z", " UTC", " GMT", "Z")
 
 
 def check_time_format(text: str) -> str:
-    """Refuses a format that names no day, as `%H:%M`, or that Python does not know."""
+    """Refuses a format without a day, such as `%H:%M`, or one that Python does not know."""
     try:
         days = {datetime.strptime(moment.strftime(text), text).date() for moment in _TRIAL}
     except ValueError:
@@ -33,7 +33,7 @@ _TRIAL = (datetime(2023, 1, 31, tzinfo=UTC), datetime(2024, 11, 5, tzinfo=UTC))
 
 
 def read_time(value: object, form: str) -> float | None:
-    """Seconds since 1970 of a time in a format; no zone means UTC."""
+    """The seconds since 1970 of a time in this format. No time zone means UTC."""
     text = str(value).strip() if value is not None else ""
     if not text:
         return None
@@ -45,7 +45,7 @@ def read_time(value: object, form: str) -> float | None:
 
 
 def guess_unit(values: Sequence[object]) -> str | None:
-    """The unit of times that are numbers; None where they are not, or where seconds do."""
+    """The unit of times that are numbers; None if they are not numbers, or are plausible as seconds."""
     numbers = [_number(value) for value in values]
     if not numbers or None in numbers:
         return None
@@ -64,9 +64,9 @@ def _number(value: object) -> float | None:
 
 
 def guess_format(values: Sequence[object], path: str) -> str | None:
-    """The format of times that are neither ISO 8601 nor seconds; None where they are, or where no format fits.
+    """The format of times that are neither ISO 8601 nor seconds; None if they are, or if no format fits.
 
-    Refuses days that may be months.
+    Refuses times in which day and month cannot be told apart.
     """
     plain = all(_is_plain(value) for value in values)
     texts = list(dict.fromkeys(str(value).strip() for value in values if isinstance(value, str | int)))[:500]
@@ -85,7 +85,7 @@ def guess_format(values: Sequence[object], path: str) -> str | None:
 
 
 def _is_plain(value: object) -> bool:
-    """ISO 8601, or a number that is no day without dashes; a day of ISO 8601 as text needs none."""
+    """Whether a time needs no format: ISO 8601, or a number that is not a date without dashes."""
     text = str(value).strip()
     if _number(text) is not None:
         days = ("%Y%m%d",) if isinstance(value, int) else ()
@@ -100,7 +100,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _forms(text: str) -> list[str]:
-    """Formats that fit one text."""
+    """The formats that fit one text."""
     found = [day for day in (*_DATES, "%Y%m%d%H%M%S") if _fits(text, day)]
     joints = [joint for joint in (" ", "T", ", ", ":", " - ") if joint in text]
     for day, joint, clock, zone in product(_DATES, joints, _CLOCKS, _ZONES):
@@ -110,7 +110,7 @@ def _forms(text: str) -> list[str]:
 
 
 def _looks_like(text: str, day: str) -> bool:
-    """Whether the marks between the parts of the day are those of the text: saves trying most formats."""
+    """Whether the separators between the parts of the date are those of the text, to avoid trying most formats."""
     marks = [char for char in day if not char.isalpha() and char != "%"]
     return all(char in text for char in marks)
 
@@ -123,6 +123,7 @@ def _fits(text: str, form: str) -> bool:
 
 
 def _rises(values: Sequence[object], form: str) -> bool:
-    """Whether the log is in the order of time under this format, as logs are; not one day alone."""
+    """Whether the times of the log never decrease with this format, as is usual for logs, and span more than one
+    day."""
     times = [datetime.strptime(str(value).strip(), form).replace(tzinfo=None) for value in values if value]
     return len({time.date() for time in times}) > 1 and (times == sorted(times) or times == sorted(times)[::-1])

@@ -1,7 +1,6 @@
-"""TREC session track XML: queries, shown results with title, url and snippet, clicks by rank.
+"""Reads TREC session track XML: queries, shown results with title, url and snippet, clicks by rank.
 
-The only format here that brings its documents along. Times are of the day alone and are not used;
-a session is used as the user.
+The file also contains the documents. Its times have no date and are not used; a session is used as the user.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def read_trec_session(path: str, stream: BinaryIO) -> Iterator[Impression | Docu
 
 
 class _Counted:
-    """What the parser reads. It keeps all of it until a session ends, so that must not be far."""
+    """The input of the parser, with a limit: the parser keeps everything until a session ends."""
 
     def __init__(self, path: str, stream: BinaryIO) -> None:
         self._path, self._stream = path, stream
@@ -76,7 +75,7 @@ def _session(path: str, session: ElementTree.Element) -> Iterator[Impression | D
 
 
 def _document(result: ElementTree.Element) -> Document:
-    """The id is the collection's own (`clueweb09id`, `clueweb12id`), else the URL."""
+    """A document. Its id is that of the collection (`clueweb09id`, `clueweb12id`), or else the URL."""
     own = next((e.text for e in result if e.tag.startswith("clueweb") and e.text), None)
     doc_id = clean_id(own or result.findtext("url"), "the id of a result")
     texts = ((name, result.findtext(name)) for name in ("title", "url", "snippet"))

@@ -1,7 +1,7 @@
-"""OpenSearch User Behavior Insights 1.3: one raw query or event into a Search or an Action.
+"""Reads OpenSearch User Behavior Insights 1.3: one raw query or event becomes a Search or an Action.
 
-The schema is https://o19s.github.io/ubi (query.request and event). Logs in the wild differ from it, and so does the
-specification's own sample; what is taken:
+The schema is https://o19s.github.io/ubi (query.request and event). Real logs differ from it, and so does the sample in
+the specification. These variants are accepted, too:
 
 - `query_response_object_ids`, as OpenSearch 2.18 wrote it, for `query_response_hit_ids`;
 - an empty `client_id`, no `timestamp` of a query, `position: {}`, offsets as `+0000`;
@@ -23,7 +23,8 @@ HITS = ("query_response_hit_ids", "query_response_object_ids")
 
 
 def read_ubi(record: Any) -> Search | Action | None:
-    """A query or an event; None for an event that says nothing about a result (a page left, a filter opened)."""
+    """Reads a query or an event; None for an event that does not concern a result (leaving a page, opening a
+    filter)."""
     if type(record) is not dict:
         raise RecordError(f"a UBI record must be a JSON object, got {kind_of(record)}")
     if "action_name" in record:
@@ -53,7 +54,7 @@ def ubi_query(record: Mapping[str, Any]) -> Search:
 
 
 def ubi_event(record: Mapping[str, Any]) -> Action | None:
-    """A record of `ubi_events`; None where its action says nothing about a result."""
+    """A record of `ubi_events`; None if its action does not concern a result."""
     kind = kind_of_action(record.get("action_name"))
     if kind is None:
         return None
@@ -79,7 +80,7 @@ def ubi_event(record: Mapping[str, Any]) -> Action | None:
 
 
 def _query_fields(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Where the fields of a query are: in the record, or inside of the request that brought them."""
+    """The fields of a query, which are in the record or inside the search request."""
     ext, params = record.get("ext"), record.get("params")
     if type(ext) is dict and type(ext.get("ubi")) is dict:
         return ext["ubi"]

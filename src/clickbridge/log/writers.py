@@ -1,7 +1,7 @@
-"""A click log out, in the format its name asks for: `triples` for .csv, .tsv and .parquet, else `sessions` JSONL.
+"""Writes a click log in the format given by its name: `triples` for .csv, .tsv and .parquet, else `sessions` JSONL.
 
-A table holds counts, so equal rows are summed, in DuckDB, which spills to disk; a page becomes a row for each
-document it showed. `sessions` lines hold pages, so a row of counts becomes a line for each of its clicks.
+A table has counts, so equal rows are summed in DuckDB, which spills to disk; a page becomes one row for each shown
+document. A line of `sessions` is a page, so a row of counts becomes one line for each of its clicks.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class LogWriter(Protocol):
 
 @contextmanager
 def log_writer(path: str) -> Iterator[LogWriter]:
-    """Takes records; the file gets its name once all of it is written."""
+    """A writer of records. The file gets its name only when it is complete."""
     suffix = file_stem_suffix(path)
     if suffix in (".parquet", ".pq") and not path.lower().endswith(suffix):
         raise SettingError(f"Parquet is packed already: name it {path[: path.lower().rindex(suffix)]}{suffix}")
@@ -92,7 +92,7 @@ class SessionsWriter:
 
 
 class TableWriter:
-    """Sums equal rows; they come out in the order in which each was first seen."""
+    """Sums equal rows, and writes them in the order in which they were first seen."""
 
     def __init__(self, folder: Path) -> None:
         self._sql = connect(folder, MEMORY_MB)
@@ -139,7 +139,7 @@ class TableWriter:
         write(out, names, iter(lambda: found.fetchmany(BATCH_ROWS), []))
 
     def _columns(self) -> list[str]:
-        """Those that hold anything; `query`, `doc_id` and `clicks` always."""
+        """The columns that have values; `query`, `doc_id` and `clicks` are always there."""
         counts = ", ".join(f'count("{name}")' for name in SCHEMA.names)
         filled = self._sql.execute(f"SELECT {counts} FROM row").fetchall()[0]
         needed = ("query", "doc_id", "clicks")

@@ -1,1 +1,1 @@
-"""Search over images, exact and approximate: arrays and maps only, never a model."""
+"""Exact and approximate search over images. It uses only arrays and maps, no models."""

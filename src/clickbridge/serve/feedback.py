@@ -1,4 +1,4 @@
-"""Feedback: what people did with the results. Events are durable before they are acknowledged."""
+"""Feedback: what people clicked. Events are on disk before they are acknowledged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def feedback_routes(service: Service) -> APIRouter:
 
     @routes.post("/feedback", **taking(Feedback, FeedbackAnswer))
     async def feedback(request: Request) -> Response:
-        """Result pages and their clicks. Answers once they are durable; an `online:` model has then learned them."""
+        """Reports result pages and their clicks. The answer is sent once they are on disk and `online:` models have
+        learned them."""
         service.check_ready()
         value = feedback_values(await read_body(request))
         if is_metarank(value):
@@ -34,7 +35,8 @@ def feedback_routes(service: Service) -> APIRouter:
 
     @routes.post("/feedback/undo", **taking(Undo, FeedbackAnswer))
     async def undo(request: Request) -> Response:
-        """Takes an event back. An `online:` model forgets it at once; others never learn it unless they have."""
+        """Undoes an event. An `online:` model forgets it at once. Other models will not learn it, unless they already
+        have."""
         service.check_ready()
         event_id = checked(Undo, decode(await read_body(request))).event_id
         kept = await service.keep([undo_event(event_id)])
@@ -46,7 +48,8 @@ def feedback_routes(service: Service) -> APIRouter:
 
 
 async def feedback_events(service: Service, given: list[EventIn]) -> list[Event]:
-    """Events as they are kept. One that names an answer takes its query and results from it."""
+    """Events in the form in which they are stored. If an event refers to an answer, its query and results come from
+    there."""
     named = [e.query_id for e in given if e.query_id is not None and (e.query is None or e.results is None)]
     pages = await service.shown_pages([query_id for query_id in named if query_id is not None])
     return [_event(i, event, pages, service.store.secret) for i, event in enumerate(given)]

@@ -1,4 +1,4 @@
-"""For the page: why a document was found, in words, and what clicks have taught."""
+"""For the search page: why a document was found, as sentences, and what was learned from clicks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def learned_routes(service: Service) -> APIRouter:
 
     @routes.get("/why")
     async def why(q: Q, doc_id: DocId, model: Model = None) -> Response:
-        """Why a document was found, in words: sentences, and the queries that taught them."""
+        """Why a document was found, as sentences, with the queries that this was learned from."""
         service.check_ready()
         served = live.get(model)
         shown = service.suggestions(served)
@@ -50,7 +50,7 @@ def learned_routes(service: Service) -> APIRouter:
 
     @routes.get("/learned")
     async def learned(model: Model = None) -> Response:
-        """What clicks have taught: pairs of words, new synonyms, the queries that taught most."""
+        """What was learned from clicks: pairs of words, new synonyms, and the queries with the most clicks."""
         service.check_ready()
         served = live.get(model)
         return reply(await asyncio.to_thread(what_was_learned, service, served))

@@ -1,4 +1,4 @@
-"""The native endpoints. Bodies are read and answers written by hand: the work is a fraction of a millisecond."""
+"""The native endpoints. They parse bodies and write answers themselves, which takes a fraction of a millisecond."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from clickbridge.serve.served import Served
 from clickbridge.serve.service import Service
 
 LARGE = 20_000
-"""From so many documents on, a search runs in a thread of its own, so that other requests need not wait for it."""
+"""With at least so many documents, a search runs in a separate thread, so that other requests do not wait for it."""
 Q = Annotated[str, Query(max_length=MAX_QUERY, description="what was typed")]
 K = Annotated[int, Query(ge=1, le=MAX_K, description="how many")]
 Model = Annotated[str | None, Query(max_length=100, description="the first one by default")]
@@ -45,7 +45,7 @@ def native_routes(service: Service) -> APIRouter:
 
     @routes.post("/rank", **taking(RankRequest | RankBatch, RankAnswer | BatchAnswer))
     async def rank(request: Request) -> Response:
-        """Puts documents in order for a query; `{"requests": [...]}` does several lists at once."""
+        """Re-ranks documents for a query. With `{"requests": [...]}`, several lists at once."""
         service.check_ready()
         requests, batch = rank_requests(decode(await read_body(request)))
         answers = [rank_list(service, one) for one in requests]
@@ -56,7 +56,7 @@ def native_routes(service: Service) -> APIRouter:
     async def search(
         request: Request, q: Q, k: K = 10, model: Model = None, filter: Terms = None, user: User = None
     ) -> Response:
-        """The best documents of the whole collection."""
+        """Searches the whole collection for the best documents."""
         service.check_ready()
         large = len(live.get(model).fitted.catalogue) > LARGE
         query = readable(q)
@@ -66,7 +66,7 @@ def native_routes(service: Service) -> APIRouter:
 
     @routes.get("/suggest")
     async def suggest(q: Q, k: K = 10, model: Model = None) -> Response:
-        """Queries that begin like this and that enough people typed."""
+        """Completes a query: queries that begin with this text and were typed by enough people."""
         service.check_ready()
         served = live.get(model)
         rows = [{"query": text} for text in service.suggestions(served).complete(readable(q), k)]
@@ -74,7 +74,7 @@ def native_routes(service: Service) -> APIRouter:
 
     @routes.get("/similar/queries")
     async def similar_queries(q: Q, k: K = 10, model: Model = None) -> Response:
-        """Queries like this one that enough people typed."""
+        """Similar queries that were typed by enough people."""
         service.check_ready()
         served = live.get(model)
         near = service.suggestions(served).similar(served.fitted, readable(q), k)
@@ -83,7 +83,7 @@ def native_routes(service: Service) -> APIRouter:
 
     @routes.get("/similar/documents")
     async def similar_documents(doc_id: DocId, k: K = 10, model: Model = None) -> Response:
-        """Documents that are like this one."""
+        """Similar documents."""
         service.check_ready()
         served = live.get(model)
         fitted = served.fitted
@@ -93,7 +93,7 @@ def native_routes(service: Service) -> APIRouter:
 
     @routes.get("/explain")
     async def explain(q: Q, doc_id: DocId, model: Model = None) -> Response:
-        """Which features carried the score of a document."""
+        """Explains the score of a document: the words or other features it comes from."""
         service.check_ready()
         served = live.get(model)
         served.fitted.catalogue.number(doc_id)
@@ -102,29 +102,29 @@ def native_routes(service: Service) -> APIRouter:
 
     @routes.get("/health", response_model=Health)
     async def health() -> Response:
-        """200 once every model answers; 503 while they are loaded."""
+        """Status 200 once all models are ready; 503 while they are being loaded."""
         ready = live.ready
         status = "ok" if ready else ("failed" if service.failure else "loading")
         return reply({"status": status, "models": live.states()}, 200 if ready else 503)
 
     @routes.get("/models")
     async def models() -> Response:
-        """The models that answer."""
+        """The loaded models."""
         return reply({"models": live.states()})
 
     @routes.post("/models/{name}/reload", response_model=ModelState)
     async def reload(name: str) -> Response:
-        """Takes in what a model's folder holds now. What does not verify is refused, and the old model stays."""
+        """Loads a model's folder again. If it fails verification, it is refused, and the old model stays."""
         return reply(await replaced(service, name, service.swap))
 
     @routes.post("/models/{name}/rollback", response_model=ModelState)
     async def rollback(name: str) -> Response:
-        """Puts the model in place that answered before the last promotion. A second call takes it back."""
+        """Restores the model from before the last promotion. A second call reverses this."""
         return reply(await replaced(service, name, service.roll_back))
 
     @routes.get("/experiments")
     async def experiments() -> Response:
-        """How the two models of the experiment stand. It may be looked at any time."""
+        """The current result of the experiment. Its p-value is valid no matter how often you look."""
         service.check_ready()
         found = service.experiment
         rows = [] if found is None else [await asyncio.to_thread(found.report, service.store)]
@@ -132,7 +132,7 @@ def native_routes(service: Service) -> APIRouter:
 
     @routes.get("/metrics")
     async def metrics() -> Response:
-        """For Prometheus."""
+        """Metrics for Prometheus."""
         service.metrics.waiting.set(service.writer.waiting)
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -140,7 +140,7 @@ def native_routes(service: Service) -> APIRouter:
 
 
 async def replaced(service: Service, name: str, how: Callable[[str], Served]) -> dict[str, Any]:
-    """The model that answers after a swap; where it is refused, the old one stays."""
+    """The model after loading its folder again. If the folder is refused, the old model stays."""
     service.check_ready()
     service.live.get(name)
     try:
@@ -155,7 +155,7 @@ async def aside(slow: bool, work: Callable[[], Any]) -> Any:
 
 
 def note(service: Service, request: Request, model: str, queries: list[str]) -> None:
-    """For the log line; with the queries only where that was asked for."""
+    """Adds to the log line. Queries are added only with `--log-queries`."""
     request.state.notes.update(model=model, lists=len(queries))
     if service.config.log_queries:
         request.state.notes["queries"] = queries

@@ -26,7 +26,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def readable(text: str) -> str:
-    """Control characters mean nothing in a query, and one of them marks ids inside."""
+    """Replaces control characters, which have no meaning in a query. One of them marks ids internally."""
     return _CONTROL.sub(" ", text)
 
 
@@ -52,7 +52,7 @@ class Body(BaseModel):
 
 
 class DocumentIn(BaseModel):
-    """A document by its id, with any fields: their text scores it where the model does not know the id."""
+    """A document: its id and any fields. If the model does not know the id, the document is scored by its text."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"doc_id": "d7", "title": "Pizza"}]})
 
@@ -60,7 +60,7 @@ class DocumentIn(BaseModel):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The fields that came with it."""
+        """The fields given with the document."""
         fields = self.model_extra or {}
         if len(fields) > MAX_FIELDS:
             raise Refused(422, "invalid", f"a document has at most {MAX_FIELDS} fields; got {len(fields)}", "documents")
@@ -68,7 +68,7 @@ class DocumentIn(BaseModel):
 
 
 class RankRequest(Body):
-    """Documents to put in order for a query."""
+    """Documents to re-rank for a query."""
 
     query: Query
     documents: Annotated[list[DocId | DocumentIn], Field(max_length=MAX_DOCUMENTS)]
@@ -86,7 +86,7 @@ class RankBatch(Body):
 
 
 class EventIn(Body):
-    """A result page and what was clicked on it: by the `query_id` of an answer, or with its query and results."""
+    """A result page and its clicks. The page is given by the `query_id` of an answer, or by its query and results."""
 
     event_id: Id
     query_id: Id | None = None
@@ -161,7 +161,7 @@ class ErrorAnswer(BaseModel):
 
 
 def decode(body: bytes) -> Any:
-    """JSON as it stands: no NaN, no endless nesting, no broken text."""
+    """Strict JSON: no NaN, limited nesting, valid text."""
     try:
         return parse_json(body)
     except orjson.JSONDecodeError as error:

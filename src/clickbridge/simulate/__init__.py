@@ -1,1 +1,1 @@
-"""Logs that were never logged: always called simulated where they are shown."""
+"""Simulated logs. Wherever they are shown, they are called simulated."""

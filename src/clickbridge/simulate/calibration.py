@@ -1,12 +1,12 @@
-"""What to draw so that a log with known truth has its published size *after* the papers' threshold.
+"""How much to draw so that a simulated log has its published size *after* the papers' threshold.
 
-The papers count queries, documents and pairs that are left when pairs of three clicks or fewer are dropped (13,
-Table 1; 11M, Section 5.1). So more queries and documents are drawn than they print, and each query is searched often
-enough. The figures were found by drawing a twentieth of each scale and correcting by what was left. Searches fall as
-a power below 1 of a query's rank, so that their distribution, and with it all of this, is the same at every fraction.
+The papers count the queries, documents and pairs that remain when pairs with three clicks or fewer are dropped (13,
+Table 1; 11M, Section 5.1). So more queries and documents are drawn than they report, and each query is searched often
+enough. The figures were found by drawing a twentieth of each scale and correcting for what remained. The number of
+searches falls as a power below 1 of a query's rank, so that the distribution is the same at every fraction.
 
-Half a year cannot have its published words: there are 23 queries to a word, and one simulated query in eight is a token
-of its own.
+Half a year cannot have its published number of words: there are 23 queries per word, and one simulated query in eight
+is a token of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Draws:
-    """Queries, documents, words and searches to draw for each query, document, word and query that should be left."""
+    """How many queries, documents, words and searches to draw for each query, document, word and query that should
+    remain."""
 
     queries: float
     docs: float

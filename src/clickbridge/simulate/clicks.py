@@ -1,7 +1,7 @@
 """Simulated users: three models of how people read a result page from the top and click.
 
-    pbm      position-based: a click needs a look, P(look at rank r) = r^-FADING, and a liking
-    cascade  Craswell and others (2008): from the top, click the first result one likes, and stop
+    pbm      position-based: a result is clicked if it is looked at, P(look at rank r) = r^-FADING, and liked
+    cascade  Craswell and others (2008): from the top, click the first result that is liked, and stop
     dbn      dynamic Bayesian network, Chapelle and Zhang (2009): from the top; after a click stop if satisfied;
              otherwise go on with probability PERSEVERANCE
 

@@ -1,4 +1,4 @@
-"""The demo's documents: what the running Python says about its own standard library."""
+"""The demo's documents: the docstrings of the standard library of the running Python."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def standard_library(extra: Iterable[str] = ()) -> list[Document]:
 
 
 def resolve(name: str) -> Any:
-    """The object a dotted name stands for; names without a module are built in."""
+    """The object with this dotted name. Names without a module are built-ins."""
     parts = _ORIGINALS.get(name, name).split(".")
     for cut in range(len(parts), 0, -1):
         try:
@@ -74,7 +74,7 @@ def _walk() -> Iterator[tuple[str, str]]:
 
 
 def _modules() -> Iterator[tuple[str, ModuleType]]:
-    """Top-level modules first, so that an object is named after the shortest way to it."""
+    """Top-level modules first, so that an object gets its shortest name."""
     yield "", builtins
     names = sorted(n for n in sys.stdlib_module_names if not n.startswith("_") and n not in _SKIPPED)
     packages: list[tuple[str, ModuleType]] = []

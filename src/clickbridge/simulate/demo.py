@@ -1,9 +1,9 @@
 """The demo's data: standard-library documents, hand-written intents, simulated clicks.
 
-Each intent has target objects and several phrasings. Half of the phrasings are searched by simulated users
-and make the log; the other half never appear in it and are the test. A result page shows what a plain
-keyword engine finds for the phrasing, and among it, as an engine with several sources would, what the
-intent is about; users click by one of three click models.
+Each intent has target objects and several phrasings. Simulated users search for half of the phrasings, which gives the
+log; the other half never appear in it and are the test. A result page shows what a plain keyword engine finds for the
+phrasing, mixed, as by an engine with several sources, with documents about the intent. Users click by one of three
+click models.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WORD = re.compile(r"[a-z0-9]+")
 
 @dataclass(frozen=True)
 class Intent:
-    """What somebody wants: `grades` of the objects that answer it, and ways to type it."""
+    """What a user wants: the `grades` of the objects that answer it, and its phrasings."""
 
     grades: dict[str, int]
     phrasings: list[str]
@@ -51,7 +51,7 @@ def read_intents() -> list[Intent]:
 
 
 class KeywordEngine:
-    """Sums the idf of shared words: the plain engine whose pages the simulated users see."""
+    """A plain engine that sums the idf of shared words. The simulated users see its pages."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self.ids = [d.doc_id for d in documents]
@@ -142,7 +142,8 @@ def _page(phrasing: str, intent: Intent, engine: KeywordEngine, rng: np.random.G
 def _judged(
     query_id: str, phrasing: str, grades: dict[str, int], engine: KeywordEngine, rng: np.random.Generator
 ) -> ResultList:
-    """The phrasing's keyword results, some of its neighbours in the alphabet, and the targets, shuffled."""
+    """A judged list: the phrasing's keyword results, some of their neighbours in the alphabet, and the targets,
+    shuffled."""
     pool = dict.fromkeys([*engine.search(phrasing, POOL), *grades])
     for number in rng.integers(len(engine.ids), size=max(POOL - len(pool), 5)):
         pool[engine.ids[int(number)]] = None

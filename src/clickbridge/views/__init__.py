@@ -1,1 +1,1 @@
-"""Text and clicks into features, the same code for both sides."""
+"""Turns text and clicks into features, with the same code for queries and documents."""

@@ -1,4 +1,4 @@
-"""The character view: n-grams of words, which survive misspellings and run-together words."""
+"""The character view: n-grams of words, which still match if words are misspelled or joined."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ SHORTEST, LONGEST = 3, 5
 
 
 class CharCounter:
-    """Counts character n-grams of many texts. `joined` adds those of all words run together, which bridge
-    "play station" and "playstation"; it is meant for short texts."""
+    """Counts character n-grams of many texts. `joined` adds those of all words joined together, so that "play station"
+    matches "playstation"; it is meant for short texts."""
 
     def __init__(self, vocabulary: Vocabulary, frozen: bool = False, joined: bool = False) -> None:
         self.vocabulary, self.joined, self.frozen = vocabulary, joined, frozen

@@ -1,7 +1,7 @@
-"""Documents of several fields as one sparse pattern with a count for each field.
+"""Documents with several fields as one sparse pattern with a count for each field.
 
-The pattern (document, term) is shared; `values[p, f]` says how often the term occurs in field f. Any
-weighting of the fields is then one small matrix-vector product, which is what makes learning weights cheap.
+The pattern (document, term) is shared; `values[p, f]` is how often the term occurs in field f. Any weighting of the
+fields is then one small matrix-vector product, which makes learning the weights cheap.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class FieldCounts:
         return np.bincount(self.pattern.indices, minlength=self.pattern.shape[1]).astype(np.float64)
 
     def with_values(self, values: Array) -> sparse.csr_array:
-        """A matrix of this pattern with other values."""
+        """A matrix with this pattern and other values."""
         parts = (values.astype(np.float32), self.pattern.indices, self.pattern.indptr)
         out = sparse.csr_array(parts, shape=self.pattern.shape)
         out.has_sorted_indices = True
@@ -60,7 +60,7 @@ class FieldCounts:
 
 
 def count_fields(counter: Counter, texts: Mapping[str, Sequence[str]], n_docs: int) -> FieldCounts:
-    """Counts of every field; the vocabulary grows unless the counter's is frozen."""
+    """Counts the terms of every field. The vocabulary grows, unless the counter's is frozen."""
     matrices = [counter.count(column, url=name == URL_FIELD) for name, column in texts.items()]
     width = len(counter.vocabulary)
     matrices = [widen(matrix, width) for matrix in matrices]
@@ -81,7 +81,7 @@ def count_fields(counter: Counter, texts: Mapping[str, Sequence[str]], n_docs: i
 
 
 def parse_fields(text: str, available: Sequence[str]) -> dict[str, float]:
-    """`title:3,overview` as weights; a field without a number has weight 1. `equal` gives every field 1."""
+    """Parses weights such as `title:3,overview`. A field without a number has weight 1. `equal` gives every field 1."""
     if text == EQUAL and EQUAL not in available:
         return dict.fromkeys(available, 1.0)
     weights: dict[str, float] = {}
@@ -102,5 +102,5 @@ def parse_fields(text: str, available: Sequence[str]) -> dict[str, float]:
 
 
 def default_weights(names: Sequence[str]) -> Array:
-    """Titles, names and headings 3, the others 1."""
+    """The default weights: 3 for titles, names and headings, 1 for other fields."""
     return np.array([HEADING_WEIGHT if name in HEADINGS else 1.0 for name in names])

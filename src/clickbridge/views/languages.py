@@ -1,4 +1,4 @@
-"""The language of a text, as far as a stemmer needs it: by its letters, then by its commonest words."""
+"""Guesses the language of a text for the stemmer: by its letters, then by its most frequent words."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 
 def guess_language(texts: Iterable[str], known: Iterable[str] = ()) -> str:
-    """The stemmer for a collection; english where nothing speaks for another one. `known` are the stemmers that there
-    are; without any, all count.
+    """The stemmer for a collection; english if there is no evidence for another one. `known` are the available
+    stemmers; if it is empty, all are.
 
     >>> guess_language(["Der Hund und die Katze sind nicht im Haus, weil es regnet und die Tür zu ist."] * 10)
     'german'
@@ -54,7 +54,7 @@ def guess_language(texts: Iterable[str], known: Iterable[str] = ()) -> str:
 
 
 def _until(texts: Iterable[str], size: int) -> Iterable[str]:
-    """Texts of about so many characters in all; at most ten thousand of them."""
+    """The first texts, with about so many characters in total; at most ten thousand of them."""
     for text in islice((text for text in texts if text), 10_000):
         yield text[:2000]
         size -= min(len(text), 2000)

@@ -1,8 +1,8 @@
-"""Words that a collection does not have, as words that it has: misspelled, run together or taken apart.
+"""Replaces words that a collection does not have by similar words that it has: misspelled, joined or split words.
 
-A word is looked up by its character pairs and triples, with its ends marked: the known words that share most of them
-(Dice's coefficient) stand for it. Words typed apart that are one word in the collection, and the other way round, are
-found by joining and cutting.
+A word is looked up by its character pairs and triples, with its ends marked: it is replaced by the known words that
+share most of them (Dice's coefficient). Two typed words that are one word in the collection, and the other way round,
+are found by joining and splitting.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ SIZES = (2, 3)
 LEAST_ALIKE = 0.5
 MOST_NEAR = 3
 SHORTEST = 3
-"""Shorter words are like too many others."""
+"""Shorter words are not replaced: they are similar to too many others."""
 LONGEST = 64
-"""Of longer words only so many characters are looked at."""
+"""Only so many characters of longer words are compared."""
 KEPT = 1 << 10
 
 Weighted = dict[int, float]
-"""Columns of the vocabulary, and how far each stands for what was typed: 1 for a word found whole."""
+"""Columns of the vocabulary, and the weight of each: 1 for a word that was found exactly."""
 
 
 def grams(word: str) -> set[str]:
@@ -32,7 +32,7 @@ def grams(word: str) -> set[str]:
 
 
 class NearWords:
-    """Built once over a vocabulary; remembers a limited number of words."""
+    """Finds similar words in a vocabulary. It caches a limited number of words."""
 
     def __init__(self, analyzer: Analyzer, vocabulary: Vocabulary) -> None:
         self.analyzer, self.vocabulary = analyzer, vocabulary
@@ -50,7 +50,7 @@ class NearWords:
         return NearWords, (self.analyzer, self.vocabulary)
 
     def columns(self, text: str) -> Weighted:
-        """What stands for a text of unknown words."""
+        """The known words that replace a text of unknown words."""
         tokens = tokens_of(text)
         joined = self._known("".join(tokens)) if len(tokens) > 1 else {}
         if joined:
@@ -70,7 +70,7 @@ class NearWords:
         return {number: 1.0 for number in numbers if number is not None}
 
     def _cut(self, token: str) -> Weighted:
-        """Two known words run together, the more even cut first."""
+        """Splits a word into two known words; the most even split first."""
         places = range(SHORTEST, min(len(token), LONGEST) - SHORTEST + 1)
         for place in sorted(places, key=lambda i: abs(2 * i - len(token))):
             one, two = self._known(token[:place]), self._known(token[place:])

@@ -24,7 +24,7 @@ SIDES = {"q": "query", "d": "document"}
 
 
 def parse_views(text: str) -> tuple[list[str], list[str]]:
-    """Terms of the query side and of the document side."""
+    """The terms of the query side and of the document side."""
     sides: dict[str, list[str]] = {"q": [], "d": []}
     for term in (t.strip() for t in text.split(",")):
         prefix, dot, rest = term.partition(".")
@@ -38,7 +38,7 @@ def parse_views(text: str) -> tuple[list[str], list[str]]:
         if kind in ("click", "response", "clicktext", "id") and argument:
             raise SettingError(f"view {kind} takes no field; got {term!r}")
         for side in on:
-            # A field belongs to documents: the query's counterpart is its own text.
+            # Only documents have fields; the counterpart of a field on the query side is the query's text.
             own = kind if side == "q" and kind != "dense" else bare
             if own not in sides[side]:
                 sides[side].append(own)
@@ -51,7 +51,7 @@ def parse_views(text: str) -> tuple[list[str], list[str]]:
 @stored
 @dataclass(frozen=True, eq=False)
 class ViewStack:
-    """The views of one side; `spans` says which columns each one has."""
+    """The views of one side. `spans` gives the columns of each."""
 
     terms: list[str]
     views: list[View]
@@ -60,7 +60,7 @@ class ViewStack:
     def fit(
         cls, terms: Sequence[str], source: Source, language: str = "english", stop_words: str = "keep"
     ) -> tuple[ViewStack, sparse.csr_array]:
-        """The views that the terms name, fitted on a source, and the source's rows."""
+        """Fits the views named by the terms on a source. Returns them and the rows of the source."""
         asked = [ViewTerm(term, language, stop_words) for term in terms]
         found = [term.kind.fit(term, source) for term in asked]
         return cls(list(terms), [view for view, _ in found]), _beside([rows for _, rows in found])
@@ -74,7 +74,7 @@ class ViewStack:
 
     @property
     def vector_names(self) -> list[str]:
-        """Which dense vectors these views read."""
+        """The names of the dense vectors that these views use."""
         return [view.argument for view in self.views if view.kind == "dense"]
 
     @cached_property

@@ -1,7 +1,7 @@
-"""Text into terms: tokens, CamelCase and URL parts, stems, stop words; word bigrams and character n-grams.
+"""Turns text into terms: tokens, CamelCase and URL parts, stems, stop words; word bigrams and character n-grams.
 
-Distinct raw tokens are analysed once and remembered, up to a limit, so that a long text costs one regular
-expression and one dictionary look-up a token.
+Each distinct raw token is analysed once and cached, up to a limit, so that a long text costs one regular expression and
+one dictionary look-up per token.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Made = TypeVar("Made")
 
 
 class Analyzer:
-    """Terms of a text. Where stop words are dropped, a text made of nothing else keeps them, so that
-    "the who" and "it" stay findable.
+    """Splits a text into terms. If stop words are dropped, a text that consists only of stop words keeps them, so that
+    "the who" and "it" can still be found.
 
     >>> Analyzer("english", "drop").terms("The HTTPServer's running pages")
     ['httpserver', 'http', 'server', 'run', 'page']
@@ -53,7 +53,7 @@ class Analyzer:
         self.all_terms = Memo(self._analyse)
 
     def __reduce__(self) -> tuple[type[Analyzer], tuple[str, str]]:
-        """By its settings: a stemmer cannot be copied or sent to another process."""
+        """Pickles only the settings, since a stemmer cannot be copied or sent to another process."""
         return Analyzer, (self.language, self.stop_words)
 
     def terms(self, text: str, url: bool = False) -> list[str]:
@@ -77,7 +77,7 @@ class Analyzer:
         return tuple(term for word in words if (term := self._term(word)))
 
     def _analyse_run(self, run: str) -> tuple[str, ...]:
-        """A stretch of one script inside a mixed token, so that "iPhone手机" is found by "iphone 手机"."""
+        """Analyses a part of a mixed token with one script, so that "iPhone手机" is found by "iphone 手机"."""
         if not _CJK.match(run):
             return self._analyse(run)
         return tuple(run[i : i + 2] for i in range(max(len(run) - 1, 1)))
@@ -93,8 +93,8 @@ class Analyzer:
 
 
 class Memo(dict[str, tuple[Made, ...]]):
-    """What `make` gives for a token, worked out once and kept while there is room. At the limit everything goes and
-    filling starts again: a process that keeps meeting new words does not grow, and threads need no lock."""
+    """Caches the result of `make` for each token. When the limit is reached, the cache is emptied: so memory does not
+    grow with new words, and threads need no lock."""
 
     def __init__(self, make: Callable[[str], tuple[Made, ...]], limit: int = 1 << 10) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class Memo(dict[str, tuple[Made, ...]]):
 
 
 def tokens_of(text: str) -> list[str]:
-    """Runs of letters and digits; an apostrophe inside a word belongs to it."""
+    """Sequences of letters and digits. An apostrophe inside a word belongs to it."""
     if not text.isascii():
         # Case folding turns the Turkish İ into i and a combining dot, which would end the word.
         text = unicodedata.normalize("NFKC", text).replace("i\u0307", "i")
@@ -117,7 +117,7 @@ def tokens_of(text: str) -> list[str]:
 
 
 def url_words(url: str) -> str:
-    """A URL as words: scheme, `www` and page suffix dropped, escapes undone.
+    """The words of a URL, without scheme, `www` and page suffix, and with escapes decoded.
 
     >>> url_words("http://www.new-york.org/BestPizza.html?id=7")
     'new-york.org/BestPizza?id=7'
@@ -135,12 +135,12 @@ def fold_accents(word: str) -> str:
 
 
 def bigrams(terms: list[str]) -> Iterator[str]:
-    """Neighbouring terms, joined by a blank."""
+    """Pairs of neighbouring terms, joined by a space."""
     return (f"{one} {two}" for one, two in pairwise(terms))
 
 
 def char_ngrams(words: Iterable[str], low: int = 3, high: int = 4) -> Iterator[str]:
-    """Character n-grams of each word between boundary marks; a word shorter than `low` gives itself.
+    """The character n-grams of each word, with marks at its ends. A word shorter than `low` gives itself.
 
     >>> list(char_ngrams(["ny", "pizza"], 4, 4))
     ['#ny#', '#piz', 'pizz', 'izza', 'zza#']

@@ -1,7 +1,7 @@
 """Views: one kind of feature of one side (queries or documents), as rows of unit length.
 
-Both sides are a `Source`: texts by field, clicks towards the other side, dense vectors. `fit` reads one and gives
-the view, whose columns are fixed from then on, and the rows. The view maps new texts into the same columns.
+Each side is a `Source`: texts by field, clicks on the other side, dense vectors. `fit` reads a source and returns the
+view, whose columns are then fixed, and the rows. The view maps new texts into the same columns.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Counted = tuple[Vocabulary, FieldCounts]
 
 @dataclass(frozen=True)
 class Source:
-    """What is known of one side. `clicks` has a row for each item here and a column for each of the other side.
-    `counted` remembers counts of these texts, so that several models over the same documents read them once."""
+    """What is known about one side. `clicks` has a row for each item of this side and a column for each item of the
+    other. `counted` caches the counts of these texts, so that several models on the same documents read them once."""
 
     texts: Mapping[str, Sequence[str]]
     n_items: int
@@ -43,7 +43,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """`kind` is how the view is written in a list of views, before any colon."""
+    """`kind` is the name of the view in a list of views, before the colon."""
 
     kind: ClassVar[str]
     of_text: ClassVar[bool] = False
@@ -58,15 +58,15 @@ class View:
 
     @classmethod
     def fit(cls, term: ViewTerm, source: Source) -> tuple[Self, sparse.csr_array]:
-        """The view and unit rows of the source's items."""
+        """Returns the view and the unit rows of the source's items."""
         raise NotImplementedError
 
     def transform(self, source: Source) -> sparse.csr_array:
-        """Unit rows of new items; empty where the view knows nothing of them."""
+        """The unit rows of new items; empty if the view has no feature for them."""
         raise NotImplementedError
 
     def row(self, text: str, vectors: Mapping[str, Any]) -> Row:
-        """The unit row of one query, by its text and what it brings along."""
+        """The unit row of one query, from its text and its vectors."""
         return EMPTY
 
     @property
@@ -74,13 +74,13 @@ class View:
         raise NotImplementedError
 
     def feature(self, column: int) -> str:
-        """A column in words."""
+        """The name of a column."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class ViewTerm:
-    """A view as it is asked for: `word:title` in a language."""
+    """A view as the user writes it, such as `word:title`, and its language."""
 
     term: str
     language: str = "english"
@@ -97,7 +97,7 @@ class ViewTerm:
 
 @dataclass(frozen=True, eq=False)
 class TermView(View):
-    """tf-idf over terms, the fields of a text weighted; idf is of this side's own items."""
+    """tf-idf of terms, with weighted fields. The idf is computed from this side's own items."""
 
     of_text = True
     vocabulary: Vocabulary
@@ -189,7 +189,7 @@ class CharView(TermView):
 
 @stored
 class ClickTextView(WordView):
-    """An item by the words of what it was clicked with: a document by its queries, a query by its documents."""
+    """An item as the words of its clicks: a document by the words of its queries, a query by those of its documents."""
 
     kind = "clicktext"
     of_text = False
@@ -220,7 +220,7 @@ def _count_clicked(counter: Counter, source: Source) -> FieldCounts:
 @stored
 @dataclass(frozen=True, eq=False)
 class ClickView(View):
-    """An item by its clicks on the other side: a query by its documents, a document by its queries."""
+    """An item as its clicks: a query by its documents, a document by its queries."""
 
     kind = "click"
     names: list[str]
@@ -233,7 +233,7 @@ class ClickView(View):
         return view, view.transform(source)
 
     def transform(self, source: Source) -> sparse.csr_array:
-        """Clicks may be on items that came after `fit`: those columns are dropped."""
+        """The rows of new items. Clicks on items that were added after `fit` are dropped."""
         if source.clicks is None:
             return sparse.csr_array((source.n_items, self.width), dtype=np.float32)
         clicks = sparse.csr_array(source.clicks[:, : self.width], dtype=np.float32)
@@ -242,7 +242,7 @@ class ClickView(View):
 
     @staticmethod
     def worth(clicks: Array) -> Array:
-        """The feature of so many clicks, before rows are brought to length 1."""
+        """The feature value of so many clicks, before rows are scaled to length 1."""
         return np.log1p(clicks)
 
     @property
@@ -256,8 +256,8 @@ class ClickView(View):
 @stored
 @dataclass(frozen=True, eq=False)
 class ResponseView(ClickView):
-    """As `click`, by what the clicks are worth to the model (`response`), as it is: the papers' click features, counts
-    in 12 and 13, logarithms in 11M."""
+    """Like `click`, but with the model's `response` to the clicks as the feature: the click features of the papers,
+    which are counts in 12 and 13 and logarithms in 11M."""
 
     kind = "response"
 
@@ -268,7 +268,7 @@ class ResponseView(ClickView):
 
 @dataclass(frozen=True, eq=False)
 class PlainView(View):
-    """A view that is known by its width alone."""
+    """A view that only stores its width."""
 
     columns: int
 
@@ -279,7 +279,7 @@ class PlainView(View):
 
 @stored
 class IdView(PlainView):
-    """An item by itself alone: indicator features, with which PLS becomes LSI (11M, 4.2)."""
+    """An item as an indicator of itself. With these features PLS becomes LSI (11M, 4.2)."""
 
     kind = "id"
 
@@ -297,7 +297,7 @@ class IdView(PlainView):
 
 @stored
 class DenseView(PlainView):
-    """Vectors that came with the data (`ingest --vectors NAME=FILE`)."""
+    """Dense vectors given with the data (`ingest --vectors NAME=FILE`)."""
 
     kind = "dense"
 
@@ -336,7 +336,7 @@ KINDS: dict[str, type[View]] = {
 
 
 def counted_once(memory: dict[Any, Counted] | None, key: Any, count: Any) -> Counted:
-    """What was counted under `key` before, or what `count` finds with a new vocabulary."""
+    """The counts cached under `key`, or those that `count` computes with a new vocabulary."""
     if memory is not None and key in memory:
         return memory[key]
     vocabulary = Vocabulary()

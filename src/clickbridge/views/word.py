@@ -17,9 +17,11 @@ URL_FIELD = "url"
 
 @stored
 class Vocabulary(dict[str, int]):
-    """Terms and their column numbers. Open, an unknown term gets the next number; frozen, it is dropped.
+    """Terms and their column numbers. In an open vocabulary an unknown term gets the next number; in a frozen one it is
+    dropped.
 
-    `written` has the word that a term was first met in, where that is another: people read "primitive", not "primit".
+    `written` has the word in which a term was first seen, if it differs from the term: people read "primitive", not
+    "primit".
     """
 
     def __init__(self, terms: Iterable[str] = (), written: Mapping[str, str] | None = None) -> None:
@@ -34,7 +36,7 @@ class Vocabulary(dict[str, int]):
         return list(self)
 
     def number_in(self, token: str, terms: Iterable[str]) -> tuple[int, ...]:
-        """The numbers of a token's terms; new ones are added, with how they are written."""
+        """The numbers of a token's terms. New terms are added, together with the word as written."""
         word, known = token.lower(), len(self)
         out = tuple(map(self.number, terms))
         if len(self) > known and len(out) == 1 and (term := next(reversed(self))) != word:
@@ -77,12 +79,12 @@ class WordCounter:
         return out
 
     def count(self, texts: Iterable[str], url: bool = False) -> sparse.csr_array:
-        """One row per text, one column per term of the vocabulary as it stands afterwards."""
+        """One row per text, and one column per term of the vocabulary after counting."""
         return count_columns(self, texts, url)
 
 
 def count_columns(counter: Any, texts: Iterable[str], url: bool) -> sparse.csr_array:
-    """Counts of every text, by the columns that the counter gives for it."""
+    """The counts of every text, from the columns that the counter gives for it."""
     columns, ends = array("i"), array("q", [0])
     for text in texts:
         columns.extend(counter.columns(text, url))
@@ -93,14 +95,14 @@ def count_columns(counter: Any, texts: Iterable[str], url: bool) -> sparse.csr_a
 def _numbers(
     cut: Callable[[str], Iterable[str]], vocabulary: Vocabulary, frozen: bool
 ) -> Callable[[str], tuple[int, ...]]:
-    """From a token to the columns of its terms; with a frozen vocabulary, unknown ones are left out."""
+    """A function from a token to the columns of its terms. With a frozen vocabulary, unknown terms are left out."""
     if not frozen:
         return lambda token: vocabulary.number_in(token, cut(token))
     return lambda token: tuple(n for n in map(vocabulary.get, cut(token)) if n is not None)
 
 
 def limit_of(frozen: bool) -> int:
-    """How many tokens a counter remembers: many while a collection is read, few in a process that serves."""
+    """The number of tokens that a counter caches: many while a collection is read, few in a service."""
     return 1 << 10 if frozen else 1 << 20
 
 
@@ -113,7 +115,7 @@ def counts_matrix(columns: array[int], ends: array[int], width: int) -> sparse.c
 
 
 def widen(matrix: sparse.csr_array, width: int) -> sparse.csr_array:
-    """The same rows over a vocabulary that has grown since."""
+    """The same rows with the columns of a vocabulary that has grown."""
     parts: tuple[Any, Any, Any] = (matrix.data, matrix.indices, matrix.indptr)
     return sparse.csr_array(parts, shape=(matrix.shape[0], width))
 
@@ -121,8 +123,8 @@ def widen(matrix: sparse.csr_array, width: int) -> sparse.csr_array:
 def count_words(
     query_texts: Iterable[str], fields: Mapping[str, Iterable[str]], n_docs: int
 ) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """Words of queries and of documents (all fields together) over one vocabulary, stop words dropped:
-    the word features of the papers' Table 1."""
+    """The words of queries and of documents (all fields together) over one vocabulary, without stop words: the word
+    features of the papers' Table 1."""
     vocabulary = Vocabulary()
     counter = WordCounter(Analyzer("english", "drop"), vocabulary)
     queries = counter.count(query_texts)

@@ -8,7 +8,7 @@ export function show(error) {
   const text = error?.status === undefined ? `Error in this page: ${error?.message ?? error}` : error.message;
   if ([...$("errors").children].some((line) => line.dataset.text === text)) return;
   const line = el("p", { class: "error", "data-text": text }, el("span", {}, text),
-    el("button", { type: "button", "aria-label": "Put this error away", onclick: () => line.remove() }, "×"));
+    el("button", { type: "button", "aria-label": "Close this error", onclick: () => line.remove() }, "×"));
   $("errors").append(line);
 }
 

@@ -15,11 +15,11 @@ export async function showLearned(model, taught, undo) {
   if (found.pairs.length) {
     out.push(table("Strongest pairs of words", ["typed", "means", "strength", "clicks", "as in"], found.pairs.map((pair) =>
       [pair.typed, pair.means, [bar(pair.strength), ` ${pair.strength.toFixed(2)}`], number(pair.clicks), pair.queries.join(", ")])));
-  } else out.push(el("p", { class: "empty" }, `${found.spec} compares equal words only: it has no pairs of different ones.`));
+  } else out.push(el("p", { class: "empty" }, `${found.spec} only compares equal words, so it has no pairs of different words.`));
   if (found.synonyms.length) {
     out.push(table("New synonyms, from the clicks of this service", ["typed", "means", "kind", "clicks", "as in"],
       found.synonyms.map((row) => [row.typed, row.means, row.kind, number(row.clicks), row.queries.join(", ")])));
-  } else out.push(el("p", { class: "empty" }, "No new synonyms yet: they come with the clicks of several people."));
+  } else out.push(el("p", { class: "empty" }, "No new synonyms yet: they need clicks by several people."));
   if (found.taught.length) {
     out.push(table("Most taught queries", ["query", "clicks", "people", "most clicked"], found.taught.map((row) =>
       [row.query, number(row.clicks), number(row.people), row.title])));
@@ -37,12 +37,12 @@ export async function showExperiments() {
   }
   $("experiments").replaceChildren(...experiments.map((e) => {
     const decided = e.wins + e.losses;
-    const verdict = e.decided ? `${e.leader} is better, beyond chance.` :
+    const verdict = e.decided ? `${e.leader} is significantly better.` :
       e.leader ? `${e.leader} leads; that may still be chance.` : "No difference so far.";
     return el("div", {}, el("p", { class: "verdict" }, verdict),
       table(`${e.first} against ${e.second}`, ["", "pages"], [[`${e.first} won`, number(e.wins)], [`${e.second} won`, number(e.losses)],
         ["undecided", number(e.ties)]]),
       el("p", {}, decided ? `${e.first} wins ${(100 * e.preference).toFixed(0)}% of the decided pages; p ${e.p_value.toPrecision(2)}, ` +
-        "valid whenever you look." : "No page is decided yet: it takes clicks."));
+        "valid no matter how often you look." : "No page is decided yet: that needs clicks."));
   }));
 }

@@ -31,7 +31,7 @@ function whyPanel(id, reasons) {
   const lines = reasons.map((reason) => el("li", {}, bar(reason.share),
     el("span", {}, sentence(reason))));
   return el("div", { class: "why", id },
-    lines.length ? el("ul", {}, lines) : el("p", {}, "The model has no reason to give in words for this one."));
+    lines.length ? el("ul", {}, lines) : el("p", {}, "The model cannot explain this result."));
 }
 
 function result(found, q, hit, place, marks, teach) {
@@ -51,7 +51,7 @@ function result(found, q, hit, place, marks, teach) {
   });
   return el("li", { class: "result", "data-doc": hit.doc_id },
     el("div", { class: "line" },
-      el("button", { type: "button", class: "title", title: "Choose this result: it teaches the models",
+      el("button", { type: "button", class: "title", title: "Choose this result: the models learn from it",
         onclick: () => teach(found, hit) }, hit.title || hit.doc_id),
       marks,
       el("button", { type: "button", class: "why-button", "aria-expanded": "false", "aria-controls": id,

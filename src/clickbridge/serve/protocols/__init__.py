@@ -1,1 +1,1 @@
-"""Protocols that existing clients speak already, one file each, over the same models and the same store."""
+"""Protocols of existing clients, one file each. They use the same models and the same store."""

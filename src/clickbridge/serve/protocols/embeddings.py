@@ -1,4 +1,4 @@
-"""Embeddings as OpenAI has them: the two maps of an S-function. `NAME:query` and `NAME:document` name the map."""
+"""Embeddings in OpenAI's protocol: the two maps of an S-function. `NAME:query` and `NAME:document` choose the map."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def embeddings_routes(service: Service) -> APIRouter:
 
     @routes.post("/v1/embeddings", **taking(EmbeddingsRequest, EmbeddingsAnswer))
     async def embeddings(request: Request) -> Response:
-        """Texts as vectors: model `NAME:query` maps queries, `NAME:document` documents; their dot product scores."""
+        """Maps texts to vectors. The model `NAME:query` maps queries, `NAME:document` documents; the dot product of the
+        two is the score."""
         service.check_ready()
         asked = checked(EmbeddingsRequest, decode(await read_body(request)))
         name, _, side = asked.model.rpartition(":") if asked.model.endswith(tuple(SIDES)) else (asked.model, "", "")

@@ -44,7 +44,7 @@ def metarank_routes(service: Service) -> APIRouter:
 
     @routes.post("/rank/{model}", **taking(dict[str, Any], MetarankAnswer))
     async def rank(request: Request, model: str, explain: bool = False) -> Response:
-        """A ranking event in, its items in order out, as Metarank answers."""
+        """Re-ranks the items of a ranking event, and answers like Metarank."""
         service.check_ready()
         started, served = time.perf_counter(), service.live.get(model)
         body = decode(await read_body(request))
@@ -91,7 +91,7 @@ def _texts(fields: Any) -> dict[str, str]:
 
 
 def is_metarank(value: Any) -> bool:
-    """Whether a body of `/feedback` is Metarank's and not our own."""
+    """Whether a body of `/feedback` is in Metarank's format and not in ours."""
     return isinstance(value, list) or (isinstance(value, dict) and "event" in value and "events" not in value)
 
 
@@ -107,7 +107,7 @@ def feedback_values(body: bytes) -> Any:
 
 
 async def take_events(service: Service, value: Any) -> Response:
-    """Metarank's events: rankings are kept, and clicks on them learned."""
+    """Stores Metarank's rankings, and learns the clicks on them."""
     started = time.perf_counter()
     records = value if isinstance(value, list) else [value]
     if len(records) > MAX_EVENTS:

@@ -1,4 +1,4 @@
-"""Rerank in the protocol of Cohere (v1, v2) and Jina: texts in, their indices out, best first.
+"""Re-ranking in the protocol of Cohere (v1, v2) and Jina: takes texts, and returns their indices, best first.
 
 A document is a text, or an object with `text` and perhaps an `id`; one whose id the model knows is scored as the model
 knows it, the others by their text. The two protocols differ in what they say beside the results, and one answer has
@@ -55,7 +55,7 @@ def rerank_routes(service: Service) -> APIRouter:
     @routes.post("/v1/rerank", **taking(RerankRequest, RerankAnswer))
     @routes.post("/v2/rerank", **taking(RerankRequest, RerankAnswer))
     async def rerank(request: Request) -> Response:
-        """Texts in order for a query, for the clients of Cohere and Jina."""
+        """Re-ranks texts for a query, for clients of Cohere and Jina."""
         service.check_ready()
         asked = checked(RerankRequest, decode(await read_body(request)))
         served = service.live.get_or_first(asked.model)
@@ -108,6 +108,6 @@ def _returned(given: str | TextDocument) -> dict[str, Any]:
 
 
 def _usage(asked: RerankRequest) -> dict[str, int]:
-    """Words stand for tokens: clients only add them up."""
+    """Counts words as tokens, since clients only add them up."""
     words = len(asked.query.split()) + sum(len(d.split()) for d in asked.documents if isinstance(d, str))
     return {"prompt_tokens": words, "total_tokens": words}

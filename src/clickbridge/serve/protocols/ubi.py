@@ -22,7 +22,7 @@ def ubi_routes(service: Service) -> APIRouter:
     @routes.post("/ubi_queries", **taking(list[dict[str, Any]], FeedbackAnswer))
     @routes.post("/ubi_events", **taking(list[dict[str, Any]], FeedbackAnswer))
     async def collect(request: Request) -> Response:
-        """Queries and events of User Behavior Insights 1.3, as its collector posts them."""
+        """Takes queries and events of User Behavior Insights 1.3, in the form that its collector sends."""
         service.check_ready()
         body = decode(await read_body(request))
         records = body if isinstance(body, list) else [body]
