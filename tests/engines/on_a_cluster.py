@@ -1,8 +1,8 @@
 """Learns on a Ray cluster of several nodes on loopback, loses one of them on the way, and prints what came of it.
 
 A process of its own, for Ray has one cluster a process: `python on_a_cluster.py NODES [kill] [client] [ingest]
-[memory]`. With `ingest` it reads a log instead of learning; with `memory` it learns by RMLS alone, and says what every
-node held.
+[memory] [at-once]`. With `ingest` it reads a log instead of learning; with `memory` it learns by RMLS alone, and says
+what every node held; with `at-once` Ray frees what nobody needs any more at once, not every second.
 """
 
 from __future__ import annotations
@@ -139,8 +139,13 @@ def on_paper(k: int) -> tuple[int, int]:
 
 def held(cluster: Cluster, engine: Any) -> dict[str, Any]:
     """What nodes have in memory while RMLS is learned; the driver's node is the first."""
-    small = FormedRows(rows(3, 2000, 2000, 0.01))
-    half_iteration(small, engine.hold(np.ones((2000, DIM), np.float32)), Shrinkage(RELATIVE, 1.0), engine=engine)
+    # Every worker has loaded and compiled what it needs before its memory is taken.
+    half_iteration(
+        FormedRows(rows(3, 40_000, 500, 0.001)),
+        np.ones((500, DIM), np.float32),
+        Shrinkage(RELATIVE, 1.0),
+        engine=engine,
+    )
     with NodeMemory(cluster) as memory:
         passes(engine)
     return {"store": memory.store, "workers grew by": memory.grown, "on paper": on_paper(engine.workers)}
@@ -182,6 +187,8 @@ def main() -> None:
     n_nodes, kill, client = int(sys.argv[1]), "kill" in sys.argv, "client" in sys.argv
     store = ENOUGH if "memory" in sys.argv else STORE
     given: dict[str, Any] = {"num_cpus": 1, "object_store_memory": store, "include_dashboard": False}
+    if "at-once" in sys.argv:
+        given["_system_config"] = {"free_objects_period_milliseconds": 10}
     cluster = Cluster(
         initialize_head=True, head_node_args=given | ({"ray_client_server_port": CLIENT_PORT} if client else {})
     )

@@ -25,7 +25,7 @@ def on_a_cluster(*words: str) -> dict[str, Any]:
     if os.environ.get("REQUIRE_ALL") != "1":
         pytest.importorskip("ray")
     line = [sys.executable, "-P", str(SCRIPT), *words]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SCRIPT.parent), *(p for p in sys.path if p)])}
     for _ in range(3):
         done = subprocess.run(line, capture_output=True, text=True, timeout=600, env=environment)
         # Ray gives the server of a client some seconds to start, which may be too few on a busy machine, or it may find
@@ -61,6 +61,15 @@ def test_a_node_is_lost_while_a_log_is_read() -> None:
     assert found["killed"]
     assert found["files"] > 5
     assert found["graph to the bit"]
+
+
+@pytest.mark.ray
+def test_a_node_holds_what_the_page_says() -> None:
+    """All matrices on the driver's node, a share elsewhere; maps and what lies between are small beside them."""
+    found = on_a_cluster("2", "memory", "at-once")
+    for held, expected in zip(found["store"], found["on paper"], strict=True):
+        assert 0.7 * expected < held < 1.3 * expected
+    assert found["store"][1] < 0.7 * found["store"][0]
 
 
 def test_shares_are_whole_blocks_and_cover_all_rows() -> None:
