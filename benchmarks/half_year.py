@@ -143,8 +143,8 @@ def print_truth(folder: Path) -> None:
 def ndcg(run: Path, lists: Path) -> float:
     line = [*CLICKBRIDGE, "evaluate", str(run), "--lists", str(lists), "--measures", "nDCG@5", "--json"]
     done = subprocess.run(line, check=True, capture_output=True, text=True)
-    (row,) = json.loads(done.stdout)["systems"]
-    return float(row["means"]["nDCG@5"])
+    (row,) = json.loads(done.stdout)
+    return float(row["nDCG@5"])
 
 
 def main() -> None:
