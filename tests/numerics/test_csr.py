@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from clickbridge.engines.local import Local
-from clickbridge.numerics.csr import csr_times_dense, entries, nonzero_bounds
+from clickbridge.numerics.csr import compact, csr_times_dense, entries, nonzero_bounds
 
 
 def random_csr(rows: int, columns: int, density: float = 0.2, seed: int = 0) -> sparse.csr_array:
@@ -75,3 +75,13 @@ def test_entries_of_nothing() -> None:
     none = np.empty(0, dtype=np.int64)
     assert len(entries(random_csr(0, 4), none, none)) == 0
     np.testing.assert_array_equal(entries(random_csr(3, 4, 0.0), np.arange(3), np.arange(3)), np.zeros(3))
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_places_take_32_bits_where_they_suffice(kind: Any) -> None:
+    parts: Any = (np.array([1.0, 2.0], np.float32), np.array([2, 0], kind), np.array([0, 1, 2], kind))
+    wide = sparse.csr_array(parts, shape=(2, 3))
+    wide.indices, wide.indptr = wide.indices.astype(kind), wide.indptr.astype(kind)
+    found = compact(wide)
+    assert (found.indices.dtype, found.indptr.dtype) == (np.int32, np.int32)
+    assert (found != sparse.csr_array(parts, shape=(2, 3))).nnz == 0

@@ -22,7 +22,7 @@ from clickbridge.models.candidates import Query, Vectors
 from clickbridge.models.explain import NO_FEATURE, Contributions, Feature, Part, contributions
 from clickbridge.models.fitted import Array, Choices
 from clickbridge.models.sfunction import FittedImages, Image, Images
-from clickbridge.numerics.csr import csr_times_dense
+from clickbridge.numerics.csr import compact, csr_times_dense
 from clickbridge.numerics.row import EMPTY, Row, as_matrix, gathered, row_of
 from clickbridge.numerics.rows import Maps, SparseRows
 from clickbridge.search.ann import AnnIndex, Cells
@@ -323,7 +323,7 @@ def mapped(
         part = features if len(own) == width else sparse.csr_array(features[:, own])
         table = getattr(space, maps)
         if isinstance(table, SparseRows):
-            blocks.append(sparse.csr_array(part @ table.csr))
+            blocks.append(sparse.csr_array(compact(part) @ compact(table.csr)))
         else:
             blocks.append(csr_times_dense(part, np.ascontiguousarray(table)))
     if not isinstance(blocks[0], np.ndarray):

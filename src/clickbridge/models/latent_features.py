@@ -21,6 +21,7 @@ from clickbridge.models.change import Change
 from clickbridge.models.fitted import Array
 from clickbridge.models.latent import Features, new_document_features
 from clickbridge.models.study import Known, Study
+from clickbridge.numerics.csr import compact
 from clickbridge.settings import Counting
 from clickbridge.types import text_of_key
 from clickbridge.views.stack import ViewStack, parse_views
@@ -210,7 +211,7 @@ def with_clicks(
         elif view.kind == "clicktext" and other_texts:
             block = view.transform(Source({}, features.shape[0], clicks, other_texts))
         blocks.append(block)
-    return sparse.csr_array(sparse.hstack(blocks, format="csr"))
+    return compact(sparse.csr_array(sparse.hstack(blocks, format="csr")))
 
 
 def in_order(matrix: sparse.csr_array) -> sparse.csr_array:
@@ -220,7 +221,7 @@ def in_order(matrix: sparse.csr_array) -> sparse.csr_array:
 
 
 def below(matrix: sparse.csr_array, rows: sparse.csr_array) -> sparse.csr_array:
-    return sparse.csr_array(sparse.vstack([matrix, rows], format="csr"))
+    return compact(sparse.csr_array(sparse.vstack([matrix, rows], format="csr")))
 
 
 def resized(matrix: sparse.csr_array, n_rows: int, n_columns: int) -> sparse.csr_array:

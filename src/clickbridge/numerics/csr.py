@@ -42,6 +42,17 @@ def rows_times(indptr, indices, data, dense, start, stop, out, first):  # type: 
             p += 1
 
 
+def compact(a: sparse.csr_array) -> sparse.csr_array:
+    """The same matrix with 32-bit places where they suffice. SciPy takes 64 bits for what is put side by side, and
+    hands them on to every product: twice the memory of the places."""
+    if a.indices.dtype == np.int32 or max(a.nnz, *a.shape) > np.iinfo(np.int32).max:
+        return a
+    parts: Any = (a.data, a.indices.astype(np.int32), a.indptr.astype(np.int32))
+    out = sparse.csr_array(parts, shape=a.shape)
+    out.has_sorted_indices = a.has_sorted_indices
+    return out
+
+
 def csr_times_dense(a: sparse.csr_array, dense: Array, engine: Engine | None = None) -> Array:
     """`a @ dense`; a few rows here and now, more where the engine wants."""
     if a.indptr[-1] < FEW:

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from clickbridge.errors import SettingError
 from clickbridge.io.values import stored
+from clickbridge.numerics.csr import compact
 from clickbridge.numerics.row import Row, side_by_side
 from clickbridge.views.view import KINDS, Source, View, ViewTerm
 
@@ -99,4 +100,4 @@ class ViewStack:
 
 
 def _beside(matrices: list[sparse.csr_array]) -> sparse.csr_array:
-    return matrices[0] if len(matrices) == 1 else sparse.csr_array(sparse.hstack(matrices, format="csr"))
+    return matrices[0] if len(matrices) == 1 else compact(sparse.csr_array(sparse.hstack(matrices, format="csr")))
