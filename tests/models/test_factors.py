@@ -257,7 +257,7 @@ def test_factors_that_overflow_are_refused() -> None:
 def test_nothing_of_the_training_stays(name: str, tmp_path: Path) -> None:
     """What is saved is features and factors; images follow from them."""
     model: Any = build_model(name, SMALL).fit(random_clicks(5))
-    assert set(vars(model)) == {*model.setting_names(), "encode", "fitted_"}
+    assert set(vars(model)) == {*model.setting_names(), "_given", "encode", "fitted_"}
     kept = {f.name for f in fields(model.fitted) if f.init and f.metadata.get("stored", True)}
     assert kept.isdisjoint({"images", "blocks", "scorable", "index"})
     model.save(tmp_path / "model")
