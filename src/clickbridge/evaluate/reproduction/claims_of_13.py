@@ -131,7 +131,8 @@ def better_on_the_tail(label: str) -> Rule:
         found = data.values(line.spec, line.settings)
         if isinstance(found, str):
             return NOT_TESTED
-        tail, head = (np.array([found[NDCG[-1]][q] for q in only]) for only in _tail_and_head(data))
+        values = found[NDCG[-1]]
+        tail, head = (np.array([values[q] for q in only if q in values]) for only in _tail_and_head(data))
         return higher(tail, head, "on queries of up to 100 clicks, on the others")
 
     return rule
