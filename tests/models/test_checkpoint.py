@@ -21,7 +21,7 @@ from oracles.latent import random_clicks
 
 RMLS_SETTINGS = {"dim": 6, "iterations": 4, "tolerance": 0}
 CASES: list[tuple[str, dict[str, Any]]] = [
-    *[("rmls", {**RMLS_SETTINGS, "plan": plan}) for plan in ("w-sparse", "w-dense", "w-blocks", "factors")],
+    *[("rmls", {**RMLS_SETTINGS, "plan": plan}) for plan in ("w-sparse", "w-dense", "images", "factors")],
     ("pls", {"dim": 4}),
     ("mpls", {"dim": 3, "combine": "closed"}),
     ("lsi-dt", {"dim": 3}),

@@ -257,21 +257,22 @@ def test_plans_without_running(small_graph: ClickGraph) -> None:
 def sizes(**changes: Any) -> Sizes:
     base: dict[str, Any] = {
         "n_queries": 94_022, "n_docs": 111_631, "n_x": 95_000, "n_y": 112_000, "nnz_x": 376_000, "nnz_r": 163_000,
-        "nnz_y": 660_000, "nnz_w": 2_400_000, "nnz_half": 1_600_000, "products": 4e6, "dim": 1000,
+        "nnz_y": 660_000, "nnz_w": 2_400_000, "links": 1_600_000, "images": 14_000_000,
+        "linked": 2e8, "products": 4e6, "dim": 1000,
         "iterations": 10, "kept": 20, "decorrelate": False,
     }  # fmt: skip
     return Sizes(**base | changes)
 
 
 def test_sparse_factors_win_where_w_is_sparse() -> None:
-    rates = Rates(1e10, 1e11)
+    rates = Rates(1e10, 1e11, 1e7)
     assert choose(sizes(), 8e9, rates=rates).name == "w-sparse"
     # A W of far more numbers than its factors is not formed.
     assert choose(sizes(nnz_w=400_000_000, products=5e9), 8e9, rates=rates).name == "factors"
 
 
 def test_columns_are_tiled_when_memory_is_short() -> None:
-    rates = Rates(1e10, 1e11)
+    rates = Rates(1e10, 1e11, 1e7)
     wide = sizes(nnz_w=4_000_000_000, products=5e10)
     roomy, tight = (next(p for p in plans(wide, budget, rates=rates) if p.name == "factors") for budget in (16e9, 1e9))
     assert roomy.tile == 1000
@@ -281,23 +282,35 @@ def test_columns_are_tiled_when_memory_is_short() -> None:
         choose(wide, 1e6, rates=rates)
 
 
-def test_w_is_formed_by_blocks_where_memory_does_not_hold_it() -> None:
-    half_year = sizes(
-        n_queries=6_372_254, n_docs=4_599_849, n_x=4_871_410, n_y=6_643_815, nnz_x=35_041_516, nnz_r=18_605_239,
-        nnz_y=39_586_860, nnz_w=800_000_000, nnz_half=260_000_000, products=1e9, iterations=3, decorrelate=True,
-    )  # fmt: skip
-    assert choose(half_year, 40e9).name == "w-sparse"
-    tight = choose(half_year, 8e9)
-    assert tight.name == "w-blocks"
-    assert tight.memory < 8e9
+HALF_YEAR: dict[str, Any] = {
+    "n_queries": 6_372_254, "n_docs": 4_599_849, "n_x": 4_871_410, "n_y": 6_643_815, "nnz_x": 35_041_516,
+    "nnz_r": 18_605_239, "nnz_y": 39_586_860, "nnz_w": 1_226_000_000, "links": 430_000_000, "images": 792_000_000,
+    "linked": 7.4e10, "products": 2.4e9, "iterations": 3,
+}  # fmt: skip
+
+
+def test_w_is_not_formed_where_memory_does_not_hold_it() -> None:
+    half_year = sizes(**HALF_YEAR, decorrelate=True)
+    tight = choose(half_year, 9.7e9)
+    assert tight.name == "images"
+    assert tight.memory < 9.7e9
     with pytest.raises(EngineError, match="GiB at least"):
-        choose(half_year, 8e9, blockwise=False)
-    with pytest.raises(SettingError, match="plan=w-blocks is for engine local"):
-        choose(half_year, 8e9, "w-blocks", blockwise=False)
+        choose(half_year, 9.7e9, here=False)
+    with pytest.raises(SettingError, match="plan=images is for engine local"):
+        choose(half_year, 9.7e9, "images", here=False)
+
+
+def test_the_printed_algorithm_takes_a_plan_of_every_engine_where_one_fits() -> None:
+    """Its bits are the same on all of them."""
+    printed = sizes(**HALF_YEAR)
+    assert plans(printed, 1e12)[-1].name == "images"
+    for budget in (64e9, 1e12):
+        assert choose(printed, budget) == choose(printed, budget, here=False)
+    assert choose(printed, 9.7e9).name == "images"
 
 
 def test_cost_grows_with_the_work() -> None:
-    rates = Rates(1e10, 1e11)
+    rates = Rates(1e10, 1e11, 1e7)
     for name in PLANS:
         small, large = (
             next(p for p in plans(s, 1e12, rates=rates) if p.name == name)

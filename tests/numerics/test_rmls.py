@@ -16,16 +16,16 @@ from clickbridge.numerics.rmls import (
     ABSOLUTE,
     DENSITY,
     RELATIVE,
-    BlockwiseRows,
     FactoredRows,
     FormedRows,
+    ImageRows,
     Shrinkage,
     decorrelation,
     effective_rank,
     half_iteration,
     kept,
 )
-from clickbridge.numerics.rows import SparseRows, sparse_rows, surveyed
+from clickbridge.numerics.rows import LINKS, SparseRows, block_product, images_of, sparse_rows, surveyed
 from oracles.rmls import algorithm_2, decorrelated, objective, soft_row
 
 Array = np.ndarray[Any, Any]
@@ -201,28 +201,45 @@ def test_effective_rank_counts_directions() -> None:
     assert surveyed(sparse_rows(np.eye(4))).cosine_to_constant == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("decorrelate", [0.0, 0.8])
-@pytest.mark.parametrize("dense", [False, True])
-def test_w_by_blocks_is_w(decorrelate: float, dense: bool, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of a product that are formed as needed, to the bit, also where a block is formed in several goes."""
-    monkeypatch.setattr("clickbridge.numerics.rmls.ROWS_FORMED", 3)
+@pytest.mark.parametrize("kind", ["sparse", "filled", "dense"])
+def test_rows_from_images_are_those_of_w(decorrelate: float, kind: str) -> None:
+    """A row with more links than are collected at once, one without links, images that are kept dense."""
     rng = np.random.default_rng(0)
-    a, b = (
-        sparse.csr_array(rng.random(shape) * (rng.random(shape) < 0.3), dtype=dtype) for shape in ((400, 60), (60, 90))
+    outer, middle, inner = (
+        sparse.csr_array(rng.random(shape) * (rng.random(shape) < share), dtype=np.float32)
+        for shape, share in (((400, 60), 0.3), ((60, 50), 0.3), ((50, 90), 0.03))
     )
-    l_y: Any = rng.standard_normal((90, 5)).astype(np.float32)
-    how, maps = Shrinkage(DENSITY, 2, decorrelate=decorrelate), l_y if dense else sparse_rows(l_y)
-    engine = Local(2, memory=1)  # nothing is kept: rows are formed for every use
+    outer = sparse.csr_array(sparse.vstack([outer, np.zeros((1, 60)), np.ones((1, 60))]), dtype=np.float32)
+    assert middle.nnz > LINKS, "links of the last row"
+    l_y: Any = rng.standard_normal((90, 8)).astype(np.float32)
+    if kind == "sparse":
+        l_y[rng.random(l_y.shape) < 0.9] = 0
+    maps = l_y if kind == "dense" else sparse_rows(l_y)
+    assert isinstance(images_of(inner, maps, Local(1)), SparseRows) == (kind == "sparse")
+    how, engine = Shrinkage(RELATIVE, 0.5, decorrelate=decorrelate), Local(2, memory=1)  # nothing is kept
+    w = sparse.csr_array(outer @ middle @ inner)
     found, expected = (
-        half_iteration(rows, maps, how, engine=engine)
-        for rows in (BlockwiseRows(a, b), FormedRows(sparse.csr_array(a @ b)))
+        half_iteration(rows, maps, how, engine=engine) for rows in (ImageRows(outer, middle, inner), FormedRows(w))
     )
-    if dense:  # there blocks have other bounds, and sums of rows go by fours
-        np.testing.assert_allclose(found.maps.dense(), expected.maps.dense(), atol=1e-6)
-    else:
-        np.testing.assert_array_equal(found.maps.dense(), expected.maps.dense())
-    np.testing.assert_allclose(found.alignment, expected.alignment, rtol=1e-5)
+    assert isinstance(found.maps, SparseRows)
+    assert isinstance(expected.maps, SparseRows)
+    np.testing.assert_allclose(found.maps.dense(), expected.maps.dense(), atol=2e-5)
+    np.testing.assert_allclose(found.alignment, expected.alignment, rtol=1e-4, atol=1e-3)
+
+
+def test_images() -> None:
+    rng = np.random.default_rng(1)
+    features = sparse.random_array((300, 70), density=0.05, random_state=rng, dtype=np.float32, format="csr")
+    maps = sparse_rows(sparse.random_array((70, 200), density=0.02, random_state=rng, dtype=np.float32, format="csr"))
+    for threads in (1, 2):
+        found = images_of(sparse.csr_array(features), maps, Local(threads))
+        assert isinstance(found, SparseRows)
+        found.check((300, 200))
+        np.testing.assert_allclose(found.dense(), features.toarray() @ maps.dense(), atol=1e-6)
+    empty = images_of(sparse.csr_array((3, 70), dtype=np.float32), maps, Local(1))
+    assert empty.shape == (3, 200)
+    assert images_of(sparse.csr_array((0, 70), dtype=np.float32), maps, Local(1)).shape == (0, 200)
 
 
 @pytest.mark.parametrize("how", [
@@ -240,7 +257,8 @@ def test_the_order_of_the_rows_changes_no_bit(how: Shrinkage, threads: int, monk
     assert (np.diff(neighbours_together(sparse.csr_array(w))) < 0).any(), "an order of its own"
     with Local(threads) as engine, engine.at_work():
         found = half_iteration(ordered, maps, how, keep_dense=True, engine=engine)
-        monkeypatch.setattr(straight, "whole", lambda _: straight.block(0, 300, np.empty((300, 17), np.float32)))
+        room = np.empty((300, 17), np.float32)
+        monkeypatch.setattr(straight, "whole", lambda *_: block_product(straight.chain[0], maps, 0, 300, room))
         expected = half_iteration(straight, maps, how, keep_dense=True, engine=engine)
     assert isinstance(found.maps, np.ndarray)
     assert found.maps.any()

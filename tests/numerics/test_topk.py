@@ -12,7 +12,7 @@ from scipy import sparse
 
 from clickbridge.engines.local import Local
 from clickbridge.numerics.threads import over_rows
-from clickbridge.numerics.topk import paired_dots, sparse_topk
+from clickbridge.numerics.topk import ITEMS_AT_ONCE, paired_dots, sparse_topk
 
 Array = np.ndarray[Any, Any]
 
@@ -92,6 +92,23 @@ def test_widths_that_do_not_fit_are_refused() -> None:
         sparse_topk(sparse.csr_array((1, 3)), sparse.csr_array((2, 4)), 1)
     with pytest.raises(ValueError, match="rows of 3 and 2 columns have no dot product"):
         paired_dots(sparse.csr_array((1, 3)), sparse.csr_array((4, 2)), np.array([0, 1]), np.array([0]))
+
+
+@pytest.mark.parametrize("n_items", [ITEMS_AT_ONCE, ITEMS_AT_ONCE + 1, 3 * ITEMS_AT_ONCE + 7])
+def test_more_items_than_are_added_up_at_once(n_items: int) -> None:
+    """Long lists, short ones that leave whole parts of the items out, and an order of its own within a list."""
+    rng = np.random.default_rng(n_items)
+    inverted = sparse.vstack([
+        sparse.random_array((3, n_items), density=0.5, rng=rng, dtype=np.float32),
+        sparse.random_array((5, n_items), density=3 / n_items, rng=rng, dtype=np.float32),
+    ], format="csr")  # fmt: skip
+    queries = random_matrix(rng, 6, 8, 0.5)
+    found = hits(*sparse_topk(queries, sparse.csr_array(inverted), 12))
+    assert found == oracle(queries, inverted, 12)
+    mixed = sparse.csr_array(inverted[:, ::-1][:, ::-1])
+    mixed.indices[:2], mixed.data[:2] = mixed.indices[:2][::-1].copy(), mixed.data[:2][::-1].copy()
+    mixed.has_sorted_indices = False
+    assert hits(*sparse_topk(queries, mixed, 12)) == found
 
 
 @pytest.fixture(scope="module")

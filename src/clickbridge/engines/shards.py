@@ -18,7 +18,7 @@ from clickbridge.engines.local import Local
 from clickbridge.numerics import qr
 from clickbridge.numerics.csr import product
 from clickbridge.numerics.nearest import largest_of_rows, nearest
-from clickbridge.numerics.rmls import FormedRows, KeptRows, ProductRows, Shrinkage, shrunk, with_gram
+from clickbridge.numerics.rmls import FormedRows, KeptRows, Omega, Shrinkage, shrunk, with_gram
 from clickbridge.numerics.rows import (
     BLOCK_ROWS,
     Maps,
@@ -150,12 +150,10 @@ class Share:
         self.blocks = [(start - first, stop - first) for start, stop in blocks]
         self._w = w
 
-    def rows(self, parts: tuple[Any, ...], engine: Engine) -> ProductRows:
+    def rows(self, parts: tuple[Any, ...], engine: Engine) -> Omega:
         if self._w is None:
             return KeptRows(parts[0] if len(parts) == 1 else np.hstack(parts), self.blocks)
-        formed = FormedRows(self._w, self.blocks)
-        formed.load(whole(parts), engine)
-        return formed
+        return FormedRows(self._w, self.blocks).omega(whole(parts), engine)
 
 
 def omega_gram(threads: int, share: Share, width: int, *parts: Any) -> Array:

@@ -313,14 +313,18 @@ def new_document_features(
     return views.transform(Source(texts, len(documents), vectors=vectors, field_weights=weights))
 
 
+def of_columns(features: sparse.csr_array, columns: Array) -> sparse.csr_array:
+    """Some columns of the features; the features themselves, not a copy, if these are all."""
+    return features if len(columns) == features.shape[1] else sparse.csr_array(features[:, columns])
+
+
 def mapped(
     features: sparse.csr_array, spaces: Sequence[Space], columns: str, maps: str, as_sparse: bool = False
 ) -> Images:
     """Images of many rows of features: those of all spaces side by side."""
     blocks = []
     for space in spaces:
-        own, width = getattr(space, columns), features.shape[1]
-        part = features if len(own) == width else sparse.csr_array(features[:, own])
+        part = of_columns(features, getattr(space, columns))
         table = getattr(space, maps)
         if isinstance(table, SparseRows):
             blocks.append(sparse.csr_array(compact(part) @ compact(table.csr)))

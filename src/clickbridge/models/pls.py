@@ -27,7 +27,16 @@ from clickbridge.models.ascent import document_field_weights
 from clickbridge.models.catalogue import KnownQueries
 from clickbridge.models.change import Change
 from clickbridge.models.fitted import Array, Choices, Fitted
-from clickbridge.models.latent import Features, FittedLatent, LatentChoices, SearchCells, Space, document_images, mapped
+from clickbridge.models.latent import (
+    Features,
+    FittedLatent,
+    LatentChoices,
+    SearchCells,
+    Space,
+    document_images,
+    mapped,
+    of_columns,
+)
 from clickbridge.models.latent_features import check_updatable, learn_features, reads_text, updated_features
 from clickbridge.models.model import Model
 from clickbridge.models.rmls_plan import Plan
@@ -239,7 +248,9 @@ class PLS(LatentModel):
         groups, dims = self.spaces_to_learn(study.whole)
         _, features, columns = self.learn_features(study, groups, LatentModel.choose(self, study))
         x, r, y = features.query_features, features.responses, features.doc_features
-        sizes = [Factors.of(x[:, q], r, y[:, d], dim) for (q, d), dim in zip(columns, dims, strict=True)]
+        sizes = [
+            Factors.of(of_columns(x, q), r, of_columns(y, d), dim) for (q, d), dim in zip(columns, dims, strict=True)
+        ]
         return [asdict(fitting_plan(sizes, s.precision, study.engine, self.name))]
 
 
@@ -251,8 +262,7 @@ def learn_space(
     within: Study | None = None,
 ) -> Space:  # fmt: skip
     """The maps before scaling: the singular vectors themselves. A study reports the steps, and can keep them."""
-    x = sparse.csr_array(features.query_features[:, q_columns])
-    y = sparse.csr_array(features.doc_features[:, d_columns])
+    x, y = of_columns(features.query_features, q_columns), of_columns(features.doc_features, d_columns)
     r = weighted_responses(features.responses, s.mean)
     fitting_plan([Factors.of(x, r, y, dim)], s.precision, engine, "the decomposition")
     dtype = np.dtype(s.precision)

@@ -18,17 +18,17 @@ from clickbridge.engines.base import Engine
 from clickbridge.errors import SettingError
 from clickbridge.io.checkpoint import Checkpoint, Checkpoints
 from clickbridge.models.fitted import Array
-from clickbridge.models.latent import Features, Space
+from clickbridge.models.latent import Features, Space, of_columns
 from clickbridge.models.pls import LatentSettings, weighted_responses
 from clickbridge.models.rmls_plan import Plan, Sizes, choose, sizes_of
 from clickbridge.numerics.rmls import (
     ABSOLUTE,
     DENSITY,
     RELATIVE,
-    BlockwiseRows,
     FactoredRows,
     FormedRows,
     Half,
+    ImageRows,
     ProductRows,
     Shrinkage,
     effective_rank,
@@ -111,7 +111,7 @@ class RMLSSettings(Printed, LatentSettings):
     plan: str = setting(
         "auto",
         "how matrix products are computed; auto takes the cheapest way that fits in memory",
-        choices=("auto", "w-sparse", "w-dense", "w-blocks", "factors"),
+        choices=("auto", "w-sparse", "w-dense", "images", "factors"),
         group=ADVANCED,
     )
 
@@ -188,13 +188,13 @@ class Problem:
     def of(cls, features: Features, q_columns: Array, d_columns: Array, dim: int, s: RMLSSettings) -> Problem:
         """D_r^-p X' R Y D_c^-p for W, D the row and column sums of W, p = `balance`."""
         x, y = (
-            sparse.csr_array(f[:, c], dtype=np.float32)
+            sparse.csr_array(of_columns(f, c), dtype=np.float32)
             for f, c in ((features.query_features, q_columns), (features.doc_features, d_columns))
         )
         r = sparse.csr_array(weighted_responses(features.responses, s.mean), dtype=np.float32)
         # W is scaled to unit size, so that thresholds do not depend on the number of queries.
         if s.shrink != "absolute" and r.nnz:
-            r = sparse.csr_array(r / np.float32(r.data.mean()))
+            r.data /= np.float32(r.data.mean())
         if s.balance:
             sums = abs(x).T @ (r @ (abs(y) @ np.ones(y.shape[1]))), abs(y).T @ (r.T @ (abs(x) @ np.ones(x.shape[1])))
             scales = [np.where(v > 0, np.maximum(v, 1e-30) ** -s.balance, 0.0).astype(np.float32) for v in sums]
@@ -214,13 +214,11 @@ class Problem:
     def rows(self, plan: Plan) -> tuple[ProductRows, ProductRows]:
         """The rows of W (for queries) and of W' (for documents) in the form that a plan needs."""
         x, r, y = self.x, self.r, self.y
-        if plan.name == "factors":
+        if plan.name in ("images", "factors"):
             x_t, y_t, r_t = (sparse.csr_array(m.T) for m in (x, y, r))
+            if plan.name == "images":
+                return ImageRows(x_t, r, y), ImageRows(y_t, r_t, x)
             return FactoredRows(x_t, r, y, plan.tile), FactoredRows(y_t, r_t, x, plan.tile)
-        if plan.name == "w-blocks":
-            sides = ((x, sparse.csr_array(r @ y)), (y, sparse.csr_array(r.T @ x)))
-            own, other = (BlockwiseRows(sparse.csr_array(left.T), right) for left, right in sides)
-            return own, other
         w = sparse.csr_array(x.T @ sparse.csr_array(r @ y))
         return FormedRows(w), FormedRows(sparse.csr_array(w.T))
 

@@ -2,8 +2,8 @@
 
     w-sparse   W is formed; maps are sparse rows; a row of W accumulates into one buffer that stays in the cache
     w-dense    W is formed; maps are dense arrays: no index to follow, but every number is read
-    w-blocks   like w-sparse, but a few rows of W at a time, formed whenever they are needed, if W does not fit in
-               memory; on this machine only
+    images     X'R (Y L): W is never formed; Y L, the images of the other side's items, are sparse rows, and a new row
+               is a sum of some of them; on this machine only
     factors    X'(R(Y L)): W is never formed; dense products, as many columns at a time as memory allows
 
 The plan depends only on sizes, settings and the engine's memory. Nothing is timed: plans differ in the last bits of a
@@ -21,20 +21,26 @@ from scipy import sparse
 from clickbridge.errors import EngineError, SettingError
 from clickbridge.graph.products import nonzeros_of_w, products_of
 
-PLANS = ("w-sparse", "w-dense", "w-blocks", "factors")
+PLANS = ("w-sparse", "w-dense", "images", "factors")
 GIB = 1 << 30
 SAMPLED_ROWS = 200
 FLOAT, INDEX = 4, 4
-GATHER = 4.0
+GATHER = 28.0
 """Operations of a scattered add for one of a matrix product: what a sparse row costs over a dense one."""
+FORM = 16.0
+"""The same for a product that is summed while W is formed, where the row does not stay in the cache."""
 SCAN = 6.0
 """Passes over a row of omega to threshold it, in operations a number."""
+CACHE = 32e6
+"""Bytes of a map from which on its rows come from memory, each by itself."""
 
 
 @dataclass(frozen=True)
 class Sizes:
     """The sizes that determine the cost. `nnz_w` is exact if W is small, and otherwise estimated from sampled rows.
-    `nnz_half`, for R Y and R' X together, is an upper bound."""
+    `links` counts the steps from features to items of the other side, X'R and Y'R', with repetitions. `images` are the
+    numbers in the images of the side that has more of them, and `linked` those in the images at the end of all links:
+    upper bounds."""
 
     n_queries: int
     n_docs: int
@@ -44,7 +50,9 @@ class Sizes:
     nnz_r: int
     nnz_y: int
     nnz_w: int
-    nnz_half: int
+    links: int
+    images: int
+    linked: float
     products: float
     dim: int
     iterations: int
@@ -66,15 +74,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Rates:
-    """Bytes and float32 operations per second."""
+    """Bytes and float32 operations per second, and rows that are fetched from anywhere in memory."""
 
     bandwidth: float
     arithmetic: float
+    fetches: float
 
 
-NOMINAL = Rates(bandwidth=3e10, arithmetic=1e11)
-"""Two cores of a server of 2024, in round numbers: long arrays added and large matrices multiplied (measured there:
-33.8 GB/s and 104 Gflop/s). Only their ratio decides between plans, and it changes little from machine to machine."""
+NOMINAL = Rates(bandwidth=3e10, arithmetic=2e11, fetches=2e7)
+"""Two cores of a server of 2024, in round numbers: long arrays added, large matrices multiplied, short rows gathered
+(measured there: 34 GB/s, 104 Gflop/s a core, 80 ns a row of 640 bytes). Only their ratios decide between plans, and
+they change little from machine to machine."""
 
 
 def sizes_of(
@@ -83,25 +93,34 @@ def sizes_of(
 ) -> Sizes:  # fmt: skip
     products = products_of(x, r, y)
     nonzeros, _ = nonzeros_of_w(x, r, y, rows=SAMPLED_ROWS, seed=seed)
+    of_x, of_y = np.diff(x.indptr), np.diff(y.indptr)
+    per_query, per_doc = (np.minimum(of.astype(np.int64) * kept, dim) for of in (of_x, of_y))
     clicking = np.repeat(np.arange(r.shape[0]), np.diff(r.indptr))
-    half = int(np.diff(y.indptr)[r.indices].sum() + np.diff(x.indptr)[clicking].sum())
+    links = int(of_y[r.indices].sum() + of_x[clicking].sum())
+    linked = float(of_x[clicking] @ per_doc[r.indices] + of_y[r.indices] @ per_query[clicking])
     return Sizes(
-        x.shape[0], y.shape[0], x.shape[1], y.shape[1], x.nnz, r.nnz, y.nnz, nonzeros, half,
-        products, dim, iterations, kept, decorrelate,
+        x.shape[0], y.shape[0], x.shape[1], y.shape[1], x.nnz, r.nnz, y.nnz, nonzeros, links,
+        int(max(per_query.sum(), per_doc.sum())), linked, products, dim, iterations, kept, decorrelate,
     )  # fmt: skip
 
 
-def plans(sizes: Sizes, budget: float, blockwise: bool = True, rates: Rates = NOMINAL) -> list[Plan]:
-    """All plans with their cost, cheapest first; those over the memory budget, in bytes, come last. `blockwise` tells
-    whether the engine can form rows of W as they are needed."""
+def plans(sizes: Sizes, budget: float, here: bool = True, rates: Rates = NOMINAL) -> list[Plan]:
+    """All plans with their cost, cheapest first; those over the memory budget, in bytes, come last. `here` tells
+    whether the engine is this machine.
+
+    The printed algorithm has the same bits on every engine. So a plan that only this machine has is its last choice."""
     made = [*(_w_plan(sizes, rates, budget, dense=dense) for dense in (False, True)), _factors(sizes, rates, budget)]
-    if blockwise:
-        made.append(_w_blocks(sizes, rates))
-    return sorted(made, key=lambda plan: (plan.memory > budget, plan.seconds))
+    if here:
+        made.append(_images(sizes, rates, budget))
+
+    def rank(plan: Plan) -> tuple[bool, bool, float]:
+        return plan.memory > budget, plan.name == "images" and not sizes.decorrelate, plan.seconds
+
+    return sorted(made, key=rank)
 
 
-def choose(sizes: Sizes, budget: float, wanted: str = "auto", blockwise: bool = True, rates: Rates = NOMINAL) -> Plan:
-    made = plans(sizes, budget, blockwise, rates)
+def choose(sizes: Sizes, budget: float, wanted: str = "auto", here: bool = True, rates: Rates = NOMINAL) -> Plan:
+    made = plans(sizes, budget, here, rates)
     if wanted != "auto":
         found = next((plan for plan in made if plan.name == wanted), None)
         if found is None:
@@ -119,38 +138,40 @@ def choose(sizes: Sizes, budget: float, wanted: str = "auto", blockwise: bool = 
 def _w_plan(s: Sizes, rates: Rates, budget: float, *, dense: bool) -> Plan:
     rows = s.n_x + s.n_y
     formed = 2 * s.nnz_w * (FLOAT + INDEX) + s.nnz_x * (FLOAT + INDEX)
-    forming = s.products * GATHER * 4
+    forming = s.products * FORM * 2
     if dense:
         operations = 2 * 2.0 * s.nnz_w * s.dim
         moved = 2.0 * s.nnz_w * s.dim * FLOAT + 2.0 * rows * s.dim * FLOAT
-        maps = rows * s.dim * FLOAT
+        maps, fetched = rows * s.dim * FLOAT, 0.0
     else:
         operations = 2 * 2.0 * s.nnz_w * s.kept * GATHER
         moved = 2.0 * s.nnz_w * (s.kept * 6 + FLOAT + INDEX)
-        maps = rows * s.kept * 6
+        maps, fetched = rows * s.kept * 6, _fetched(2.0 * s.nnz_w, rows * s.kept * 3)
     turning, small = _turning(s)
-    operations = s.iterations * (operations + SCAN * rows * s.dim + turning) + forming
-    moved = s.iterations * moved
     omega = max(s.n_x, s.n_y) * s.dim * FLOAT  # kept for its second use where a quarter of the memory holds it
     kept = omega if s.decorrelate and omega <= budget / 4 else 0.0
+    times = 2 if s.decorrelate and not kept else 1
+    operations = s.iterations * (times * operations + SCAN * rows * s.dim + turning) + forming
+    moved, fetched = s.iterations * times * moved, s.iterations * times * fetched
     memory = formed + 2 * maps + small + kept + 8 * 2048 * s.dim * FLOAT
     name = "w-dense" if dense else "w-sparse"
-    return Plan(name, operations, moved, memory, _seconds(operations, moved, rates), s.dim)
+    return Plan(name, operations, moved, memory, _seconds(operations, moved, fetched, rates), s.dim)
 
 
-def _w_blocks(s: Sizes, rates: Rates) -> Plan:
-    """The rows of W are formed again each time they are needed: twice per pass with decorrelation."""
-    rows, times = s.n_x + s.n_y, 2 if s.decorrelate else 1
-    forming = 2.0 * s.products * GATHER * 4
-    operations = times * (2 * 2.0 * s.nnz_w * s.kept * GATHER + forming)
-    moved = times * (2.0 * s.nnz_w * (s.kept * 6 + 2 * (FLOAT + INDEX)) + 2.0 * s.products * (FLOAT + INDEX))
+def _images(s: Sizes, rates: Rates, budget: float) -> Plan:
+    """The sums of images are computed twice in a pass with decorrelation, where they cannot be kept."""
+    rows = s.n_x + s.n_y
+    omega = max(s.n_x, s.n_y) * s.dim * FLOAT
+    kept = omega if s.decorrelate and omega <= budget / 4 else 0.0
+    times = 2 if s.decorrelate and not kept else 1
     turning, small = _turning(s)
-    operations = s.iterations * (operations + SCAN * rows * s.dim + turning)
-    factors = (2 * (s.nnz_x + s.nnz_y) + s.nnz_r + s.nnz_half) * (FLOAT + INDEX)
-    memory = factors + 2 * rows * s.kept * 6 + small + 8 * 2048 * s.dim * FLOAT
-    return Plan(
-        "w-blocks", operations, s.iterations * moved, memory, _seconds(operations, s.iterations * moved, rates), s.dim
-    )
+    made = 2.0 * (s.nnz_x + s.nnz_y) * s.kept * GATHER  # the images themselves
+    operations = s.iterations * (times * 2.0 * s.linked * GATHER + made + SCAN * rows * s.dim + turning)
+    moved = s.iterations * (times * 6.0 * s.linked + 12.0 * s.images)
+    fetched = s.iterations * times * _fetched(s.links, s.images * 6)
+    factors = 2 * (s.nnz_x + s.nnz_y + s.nnz_r) * (FLOAT + INDEX)
+    memory = factors + 6 * s.images + 2 * rows * s.kept * 6 + small + kept + 8 * 2048 * s.dim * FLOAT
+    return Plan("images", operations, moved, memory, _seconds(operations, moved, fetched, rates), s.dim)
 
 
 def _factors(s: Sizes, rates: Rates, budget: float) -> Plan:
@@ -162,7 +183,7 @@ def _factors(s: Sizes, rates: Rates, budget: float) -> Plan:
     operations = s.iterations * (2 * 2.0 * nnz * s.dim + SCAN * rows * s.dim + turning)
     moved = s.iterations * 2.0 * (nnz * s.dim * FLOAT + (s.n_queries + s.n_docs + rows) * s.dim * FLOAT)
     memory = fixed + tile * column
-    return Plan("factors", operations, moved, memory, _seconds(operations, moved, rates), tile)
+    return Plan("factors", operations, moved, memory, _seconds(operations, moved, 0.0, rates), tile)
 
 
 def _turning(s: Sizes) -> tuple[float, float]:
@@ -172,5 +193,10 @@ def _turning(s: Sizes) -> tuple[float, float]:
     return 4.0 * (s.n_x + s.n_y) * s.dim**2 + 2 * 20.0 * s.dim**3, 6.0 * s.dim**2 * 8
 
 
-def _seconds(operations: float, moved: float, rates: Rates) -> float:
-    return operations / rates.arithmetic + moved / rates.bandwidth
+def _fetched(rows: float, size: float) -> float:
+    """Rows that are waited for: none if what they belong to stays in the cache."""
+    return rows if size > CACHE else 0.0
+
+
+def _seconds(operations: float, moved: float, fetched: float, rates: Rates) -> float:
+    return operations / rates.arithmetic + moved / rates.bandwidth + fetched / rates.fetches

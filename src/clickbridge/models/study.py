@@ -51,12 +51,31 @@ class Known:
     notes: tuple[str, ...]
 
 
+class FieldTexts(Mapping[str, Sequence[str]]):
+    """The documents' texts by field, read from the GRAPH whenever they are asked for: millions of them are large, and
+    they are needed for a moment only."""
+
+    def __init__(self, graph: ClickGraph) -> None:
+        self._graph = graph
+
+    def __getitem__(self, name: str) -> Sequence[str]:
+        if name not in self._graph.field_names:
+            raise KeyError(name)
+        return self._graph.field(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._graph.field_names)
+
+    def __len__(self) -> int:
+        return len(self._graph.field_names)
+
+
 class Corpus:
     """What depends only on the documents. A study shares it with the studies of its hold-backs."""
 
     def __init__(self, graph: ClickGraph) -> None:
         self.catalogue = Catalogue.of(graph)
-        self.texts: Mapping[str, Sequence[str]] = {name: graph.field(name) for name in graph.field_names}
+        self.texts: Mapping[str, Sequence[str]] = FieldTexts(graph)
         self.counted: dict[Any, Any] = {}
 
     @cached_property
@@ -164,19 +183,23 @@ class Study:
         """Queries with clicks. With settings of counting, only the queries that these keep."""
 
         def count() -> Known:
+            # The known queries of the plain log are the ones to share; its matrix need not be kept for that.
+            same = self.once("known queries", self._known_of_plain_log)
             notes: tuple[str, ...] = ()
-            matrix = self.graph.matrix(rows="queries")
-            if counting is not None:
+            if counting is None:
+                matrix = self.graph.matrix(rows="queries")
+            else:
                 counted = responses(self.graph, **counting_of(counting))
                 matrix, notes = counted.matrix, tuple(counted.notes)
             found = clicked_queries(self.graph, matrix)
-            same = self.once("known queries", lambda: self.known(found.keys, found.clicks))
             known = same if same.keys == found.keys else self.known(found.keys, found.clicks)
             return Known(known, found, notes)
 
-        if counting is not None:
-            self.clicked()  # the known queries of the plain log are the ones to share
         return self.once(("clicked", None if counting is None else tuple(counting_of(counting).items())), count)
+
+    def _known_of_plain_log(self) -> KnownQueries:
+        found = clicked_queries(self.graph, self.graph.matrix(rows="queries"))
+        return self.known(found.keys, found.clicks)
 
     def known(self, keys: list[str], clicks: Any) -> KnownQueries:
         """The queries of this GRAPH in the form that a model stores."""

@@ -11,8 +11,9 @@ same for all, so that a feature seen once does not weigh as much as one seen a t
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,13 +26,12 @@ from clickbridge.numerics.qr import mirrored
 from clickbridge.numerics.rows import (
     BLOCK_ROWS,
     Maps,
-    RowRoom,
     SparseRows,
     block_product,
     compressed,
     dense_columns,
-    formed_product,
-    packed,
+    images_of,
+    linked_product,
     row_blocks,
     stacked,
 )
@@ -41,8 +41,6 @@ Array = np.ndarray[Any, Any]
 ABSOLUTE, RELATIVE, DENSITY = 0, 1, 2
 ROWS_AT_ONCE = 128
 """Rows that go through product, threshold and packing together: they stay in the cache."""
-ROWS_FORMED = 64
-"""Rows of W that are formed together where a map cannot be packed; a common word alone may have millions."""
 SMALLEST_EIGENVALUE = 1e-9
 """Of the largest: what is below is rounding, and is not blown up by decorrelation."""
 
@@ -59,82 +57,88 @@ class Shrinkage:
     decorrelate: float = 0.0
 
 
+class Omega(Protocol):
+    """The rows of W L, asked for by blocks."""
+
+    blocks: list[tuple[int, int]]
+
+    kept: bool
+    """Whether the rows are in memory, so that to ask again costs nothing."""
+
+    def block(self, start: int, stop: int, out: Array) -> Array:
+        """Some rows, not to be written to; `out` has room for them."""
+        ...
+
+
+class KeptRows:
+    """Rows that are in memory."""
+
+    kept = True
+
+    def __init__(self, omega: Array, blocks: list[tuple[int, int]]) -> None:
+        self._omega, self.blocks = omega, blocks
+
+    def block(self, start: int, stop: int, out: Array) -> Array:
+        return self._omega[start:stop]
+
+
+class ComputedRows:
+    """Rows that are computed each time they are asked for."""
+
+    kept = False
+
+    def __init__(self, compute: Callable[[int, int, Array], Array], blocks: list[tuple[int, int]]) -> None:
+        self.block, self.blocks = compute, blocks
+
+
 class ProductRows(Protocol):
-    """The rows of W L for one side, L the other side's map: given once by `load`, asked for by blocks."""
+    """W for one side, in some form."""
 
     blocks: list[tuple[int, int]]
 
     chain: list[sparse.csr_array]
     """The matrices that a map goes through, the last one first in W."""
 
-    kept: bool
-    """Whether the rows are in memory once loaded, so that to ask again costs nothing."""
-
-    def load(self, maps: Maps, engine: Engine) -> None: ...
-
-    def block(self, start: int, stop: int, out: Array) -> Array:
-        """Rows of W L, not to be written to; `out` has room for them."""
+    def omega(self, maps: Maps, engine: Engine) -> Omega:
+        """The rows of W L, L the other side's map."""
         ...
 
 
 class FormedRows:
-    """From W itself, one sparse row after the other into a buffer that stays in the cache; for dense maps all at once,
-    in an order of its own."""
-
-    kept = False
+    """W itself. One sparse row after the other is added up in a buffer that stays in the cache; for dense maps all at
+    once, in an order of its own."""
 
     def __init__(self, w: sparse.csr_array, blocks: list[tuple[int, int]] | None = None) -> None:
         self.chain = [w]
         self.blocks = row_blocks(w.indptr) if blocks is None else blocks
 
-    def load(self, maps: Maps, engine: Engine) -> None:
-        self._maps = maps
+    def omega(self, maps: Maps, engine: Engine) -> Omega:
+        return ComputedRows(partial(block_product, self.chain[0], maps), self.blocks)
 
-    def block(self, start: int, stop: int, out: Array) -> Array:
-        return block_product(self.chain[0], self._maps, start, stop, out)
-
-    def whole(self, engine: Engine) -> Array:
+    def whole(self, maps: Array, engine: Engine) -> Array:
         """All rows, for a dense map."""
-        assert not isinstance(self._maps, SparseRows)
         w = self.chain[0]
-        return product_in_order(w, self._maps, neighbours_together(w), engine)
+        return product_in_order(w, maps, neighbours_together(w), engine)
 
 
-class BlockwiseRows:
-    """From W = A B, a row of W at a time, formed when it is asked for and let go: for a W that memory does not hold.
-    With decorrelation rows are asked for twice, and formed twice."""
+class ImageRows:
+    """The factors of W = A M B. The map goes through B first, which gives sparse images of the other side's items. A
+    row of W L is then a sum of images: of the items that are linked to it by clicks. W is never formed."""
 
-    kept = False
+    def __init__(self, outer: sparse.csr_array, middle: sparse.csr_array, inner: sparse.csr_array) -> None:
+        self.chain = [inner, middle, outer]
+        added = np.concatenate([[0], np.cumsum(np.diff(middle.indptr)[outer.indices], dtype=np.int64)])
+        # Blocks add up about equal numbers of images: a common word has many.
+        self.blocks = row_blocks(added[outer.indptr])
 
-    def __init__(self, a: sparse.csr_array, b: sparse.csr_array) -> None:
-        self.chain = [b, a]
-        self._room = threading.local()
-        reached = np.concatenate([[0], np.cumsum(np.diff(b.indptr)[a.indices])])
-        # Rows are shared out by the products they take: a common word has a long row of W.
-        self.blocks = row_blocks(reached[a.indptr])
-
-    def load(self, maps: Maps, engine: Engine) -> None:
-        self._maps, self._packed = maps, packed(maps) if isinstance(maps, SparseRows) else None
-
-    def block(self, start: int, stop: int, out: Array) -> Array:
-        b, a = self.chain
-        if self._packed is None:
-            for first in range(start, stop, ROWS_FORMED):
-                last = min(first + ROWS_FORMED, stop)
-                w = sparse.csr_array(a[first:last] @ b)
-                block_product(w, self._maps, 0, last - first, out[first - start :])
-            return out[: stop - start]
-        if not hasattr(self._room, "row"):
-            # As wide as W: each thread makes one, and uses it for all its rows.
-            self._room.row = RowRoom(b.shape[1], np.result_type(a.dtype, b.dtype))
-        return formed_product(a, b, self._packed, start, stop, out, self._room.row)
+    def omega(self, maps: Maps, engine: Engine) -> Omega:
+        inner, middle, outer = self.chain
+        return ComputedRows(partial(linked_product, outer, middle, images_of(inner, maps, engine)), self.blocks)
 
 
 class FactoredRows:
-    """From the factors: W L = A (M (B L)), W never formed. The two inner products are dense, `tile` columns
-    at a time; the outer one is kept."""
-
-    kept = True
+    """The same factors, W L = A (M (B L)). The two inner products are dense, `tile` columns at a time; the outer one is
+    kept."""
 
     def __init__(self, outer: sparse.csr_array, middle: sparse.csr_array, inner: sparse.csr_array, tile: int) -> None:
         self.chain = [inner, middle, outer]
@@ -151,17 +155,14 @@ class FactoredRows:
             part = engine.times(matrix, part)
         return part
 
-    def load(self, maps: Maps, engine: Engine) -> None:
+    def omega(self, maps: Maps, engine: Engine) -> Omega:
         tiles = self.tiles(maps.shape[1])
         if len(tiles) == 1:
-            self._omega = self.through(dense_columns(maps, *tiles[0]), engine)
-            return
-        self._omega = np.empty((self.chain[-1].shape[0], maps.shape[1]), dtype=np.float32)
+            return KeptRows(self.through(dense_columns(maps, *tiles[0]), engine), self.blocks)
+        out = np.empty((self.chain[-1].shape[0], maps.shape[1]), dtype=np.float32)
         for start, stop in tiles:
-            self._omega[:, start:stop] = self.through(dense_columns(maps, start, stop), engine)
-
-    def block(self, start: int, stop: int, out: Array) -> Array:
-        return self._omega[start:stop]
+            out[:, start:stop] = self.through(dense_columns(maps, start, stop), engine)
+        return KeptRows(out, self.blocks)
 
 
 @dataclass(frozen=True)
@@ -182,23 +183,24 @@ def half_iteration(
 def half_by_blocks(rows: ProductRows, maps: Maps, how: Shrinkage, keep_dense: bool, engine: Engine) -> Half:
     """The same in this process, blocks of rows by the engine's threads."""
     width, room = maps.shape[1], None
-    rows.load(maps, engine)
     if keep_dense and isinstance(rows, FormedRows) and not isinstance(maps, SparseRows):
-        room = rows.whole(engine)
-        rows = KeptRows(room, rows.blocks)
+        room = rows.whole(maps, engine)
+        omega: Omega = KeptRows(room, rows.blocks)
+    else:
+        omega = rows.omega(maps, engine)
     turn = None
     if how.decorrelate:
-        rows, gram = with_gram(rows, width, engine)
+        omega, gram = with_gram(omega, width, engine)
         turn = decorrelation(gram, how.decorrelate)
-    made, alignments = shrunk(rows, width, how, turn, keep_dense, engine, room)
+    made, alignments = shrunk(omega, width, how, turn, keep_dense, engine, room)
     return Half(made, added(alignments, width))
 
 
 def shrunk(
-    rows: ProductRows, width: int, how: Shrinkage, turn: Array | None, keep_dense: bool, engine: Engine,
+    rows: Omega, width: int, how: Shrinkage, turn: Array | None, keep_dense: bool, engine: Engine,
     room: Array | None = None,
 ) -> tuple[Maps, list[Array]]:  # fmt: skip
-    """New rows from rows that are loaded, and what each block of them adds to the alignment. A dense result goes into
+    """New rows of a map from those of W L, and what each block of them adds to the alignment. A dense result goes into
     `room` if there is one, which may hold the rows themselves."""
     n_rows = rows.blocks[-1][1] if rows.blocks else 0
     if keep_dense and room is None:
@@ -229,23 +231,7 @@ def added(alignments: list[Array], width: int) -> Array:
     return np.sum(alignments, axis=0) if alignments else np.zeros(width)
 
 
-class KeptRows:
-    """Rows of W L that were made once and are asked for again."""
-
-    kept = True
-
-    def __init__(self, omega: Array, blocks: list[tuple[int, int]]) -> None:
-        self._omega, self.blocks = omega, blocks
-        self.chain: list[sparse.csr_array] = []
-
-    def load(self, maps: Maps, engine: Engine) -> None:
-        """Nothing is left to load."""
-
-    def block(self, start: int, stop: int, out: Array) -> Array:
-        return self._omega[start:stop]
-
-
-def with_gram(rows: ProductRows, width: int, engine: Engine) -> tuple[ProductRows, Array]:
+def with_gram(rows: Omega, width: int, engine: Engine) -> tuple[Omega, Array]:
     """omega' omega; and the rows, kept where a quarter of the memory holds them, for they are needed once more."""
     n_rows = rows.blocks[-1][1] if rows.blocks else 0
     keep = not rows.kept and n_rows * width * 4 <= engine.memory // 4

@@ -14,13 +14,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from clickbridge.engines.base import Engine
 from clickbridge.numerics.csr import rows_times
-from clickbridge.numerics.threads import kernel, unsigned
-from clickbridge.numerics.topk import add_up
+from clickbridge.numerics.threads import kernel, over_rows, prefetch, unsigned
 
 Array = np.ndarray[Any, Any]
 BLOCK_ROWS = 2048
 """Rows worked on at once. Fixed, so that results do not depend on the number of threads."""
+AHEAD = 2
+"""How many turns ahead a row of a map is fetched. Rows lie anywhere in memory, and waiting for one takes longer than
+adding it up."""
+LINKS = 256
+"""Links of a row that are collected before what they lead to is added up."""
 
 
 @dataclass(frozen=True)
@@ -196,94 +201,108 @@ def block_product(a: sparse.csr_array, maps: Maps, start: int, stop: int, out: A
 @kernel
 def _times_sparse(indptr, indices, data, l_indptr, l_indices, l_data, start, stop, out):  # type: ignore[no-untyped-def]
     for i in range(start, stop):
-        row = out[i - start]
+        row, own = out[i - start], slice(indptr[i], indptr[i + 1])
         row[:] = 0
+        _add_rows(indices[own], data[own], l_indptr, l_indices, l_data, row)
+
+
+@kernel
+def _add_rows(items, values, l_indptr, l_indices, l_data, total):  # type: ignore[no-untyped-def]
+    """Adds rows of a map, times a value each, to a dense row."""
+    for t in range(len(items)):
+        if t + AHEAD < len(items):
+            first, end = l_indptr[items[t + AHEAD]], l_indptr[items[t + AHEAD] + 1]
+            for q in range(first, end, 16):  # a line of the cache has 64 bytes
+                prefetch(l_data, q)
+            for q in range(first, end, 32):
+                prefetch(l_indices, q)
+        value, first, end = values[t], l_indptr[items[t]], l_indptr[items[t] + 1]
+        columns, entries = l_indices[first:end], l_data[first:end]
+        for q in range(len(columns)):
+            total[columns[q]] += value * entries[q]
+
+
+def images_of(features: sparse.csr_array, maps: Maps, engine: Engine) -> Maps:
+    """features @ maps: a dense array if the map is dense, or if sparse rows would take more memory."""
+    if not isinstance(maps, SparseRows):
+        return engine.times(features, maps)
+    n_rows, width = features.shape[0], maps.width
+    own = features.indptr, features.indices, features.data, maps.indptr, unsigned(maps.indices), maps.data
+    indptr = np.zeros(n_rows + 1, dtype=np.int64)
+    over_rows(n_rows, engine, lambda start, stop: _count_images(*own[:2], *own[3:5], width, start, stop, indptr[1:]))
+    np.cumsum(indptr, out=indptr)
+    n, places = int(indptr[-1]), index_type(width)
+    if n * (places(0).itemsize + 4) > n_rows * width * 4:
+        return engine.times(features, maps.dense())
+    indices, data = np.empty(n, dtype=places), np.empty(n, dtype=maps.data.dtype)
+    over_rows(n_rows, engine, lambda start, stop: _fill_images(*own, width, start, stop, indptr, indices, data))
+    return SparseRows(indptr, indices, data, width)
+
+
+@kernel
+def _count_images(indptr, indices, l_indptr, l_indices, width, start, stop, counts):  # type: ignore[no-untyped-def]
+    last = np.full(width, -1, dtype=np.int64)
+    for i in range(start, stop):
+        n = 0
         for p in range(indptr[i], indptr[i + 1]):
-            value, first, end = data[p], l_indptr[indices[p]], l_indptr[indices[p] + 1]
-            columns, entries = l_indices[first:end], l_data[first:end]
+            for column in l_indices[l_indptr[indices[p]] : l_indptr[indices[p] + 1]]:
+                if last[column] != i:
+                    last[column] = i
+                    n += 1
+        counts[i] = n
+
+
+@kernel
+def _fill_images(  # type: ignore[no-untyped-def]
+    indptr, indices, data, l_indptr, l_indices, l_data, width, start, stop, out_indptr, out_indices, out_data
+):
+    """Columns are in the order in which a row meets them."""
+    last, place = np.full(width, -1, dtype=np.int64), np.empty(width, dtype=np.int64)
+    for i in range(start, stop):
+        end = out_indptr[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            value, first = data[p], l_indptr[indices[p]]
+            columns, entries = l_indices[first : l_indptr[indices[p] + 1]], l_data[first : l_indptr[indices[p] + 1]]
             for q in range(len(columns)):
-                row[columns[q]] += value * entries[q]
+                column = columns[q]
+                if last[column] == i:
+                    out_data[place[column]] += value * entries[q]
+                else:
+                    last[column], place[column] = i, end
+                    out_indices[end], out_data[end] = column, value * entries[q]
+                    end += 1
 
 
-LINE = 16
-"""Numbers of four bytes in a line of the cache."""
-FETCHED = 256
-"""Rows that are fetched from memory before they are used: they come while others are still on their way."""
-WIDEST = 128
-"""Numbers of the longest row that is packed."""
-
-
-class PackedRows:
-    """A sparse map whose rows have about as many numbers each: numbers and columns of a row in one place, whole lines
-    of the cache. Where rows are needed in no order, memory is asked for once a row."""
-
-    def __init__(self, maps: SparseRows, most: int) -> None:
-        self.most = most
-        width = -(-(most + (most + 1) // 2) // LINE) * LINE
-        self.numbers = np.zeros((len(maps.indptr) - 1, width), dtype=np.float32)
-        columns = self.numbers.view(np.uint16)
-        _pack(maps.indptr, unsigned(maps.indices), maps.data, self.numbers, columns, 2 * most)
-
-
-def packed(maps: SparseRows) -> PackedRows | None:
-    """None where rows differ too much, or are too long: most of it would be empty."""
-    most = int(np.diff(maps.indptr).max(initial=0))
-    even = 0 < most <= WIDEST and most * (len(maps.indptr) - 1) <= 2 * maps.nnz and maps.width <= 2**15
-    return PackedRows(maps, most) if even and maps.data.dtype == np.float32 else None
-
-
-class RowRoom:
-    """Room for one row of a product of sparse matrices: its sums by column, and the columns it has."""
-
-    def __init__(self, width: int, dtype: Any) -> None:
-        self.sums = np.zeros(width, dtype=dtype)
-        self.seen = np.zeros(width, dtype=np.uint8)
-        self.columns = np.empty(width, dtype=np.int32)
-
-
-def formed_product(
-    a: sparse.csr_array, b: sparse.csr_array, maps: PackedRows, start: int, stop: int, out: Array, room: RowRoom
+def linked_product(
+    a: sparse.csr_array, links: sparse.csr_array, images: Maps, start: int, stop: int, out: Array
 ) -> Array:
-    """Rows `start` to `stop` of a @ b @ maps, dense, into the first rows of `out`; a @ b a row at a time, each with its
-    columns in the order in which SciPy has them, so that the sums have the bits of `block_product`."""
+    """Rows `start` to `stop` of a @ links @ images, dense, into the first rows of `out`. For sparse images, a @ links
+    is not formed."""
+    if not isinstance(images, SparseRows):
+        formed = sparse.csr_array(a[start:stop] @ links)
+        return block_product(formed, images, 0, stop - start, out)
     block = out[: stop - start]
-    fetched = np.empty((FETCHED, maps.numbers.shape[1]), dtype=np.float32)
-    own = maps.numbers, fetched, fetched.view(np.uint16), maps.most
-    rows = a.indptr, a.indices, a.data, b.indptr, b.indices, b.data
-    _formed_times_packed(*rows, *own, start, stop, block, room.sums, room.seen, room.columns)
+    own = a.indptr, a.indices, a.data, links.indptr, links.indices, links.data
+    _linked_times_sparse(*own, images.indptr, unsigned(images.indices), images.data, start, stop, block)
     return block
 
 
 @kernel
-def _pack(indptr, indices, data, numbers, columns, first):  # type: ignore[no-untyped-def]
-    for i in range(numbers.shape[0]):
-        for p in range(indptr[i], indptr[i + 1]):
-            place = p - indptr[i]
-            numbers[i, place], columns[i, first + place] = data[p], indices[p]
-
-
-@kernel
-def _formed_times_packed(  # type: ignore[no-untyped-def]
-    a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, numbers, fetched, fetched_columns, most, start, stop, out,
-    sums, seen, found,
-):  # fmt: skip
+def _linked_times_sparse(  # type: ignore[no-untyped-def]
+    a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, l_indptr, l_indices, l_data, start, stop, out
+):
+    items, values = np.empty(LINKS, dtype=np.int64), np.empty(LINKS, dtype=l_data.dtype)
     for i in range(start, stop):
-        own = slice(a_indptr[i], a_indptr[i + 1])
-        n = add_up(a_indices[own], a_data[own], b_indptr, b_indices, b_data, sums, seen, found)
-        row = out[i - start]
+        row, n = out[i - start], 0
         row[:] = 0
-        while n > 0:
-            some = min(n, len(fetched))
-            for p in range(some):
-                for q in range(numbers.shape[1]):
-                    fetched[p, q] = numbers[found[n - 1 - p], q]
-            for p in range(some):
-                column = found[n - 1 - p]
-                value = sums[column]
-                sums[column], seen[column] = 0, 0
-                for q in range(most):
-                    row[fetched_columns[p, 2 * most + q]] += value * fetched[p, q]
-            n -= some
+        for p in range(a_indptr[i], a_indptr[i + 1]):
+            for s in range(b_indptr[a_indices[p]], b_indptr[a_indices[p] + 1]):
+                items[n], values[n] = b_indices[s], a_data[p] * b_data[s]
+                n += 1
+                if n == LINKS:
+                    _add_rows(items[:n], values, l_indptr, l_indices, l_data, row)
+                    n = 0
+        _add_rows(items[:n], values, l_indptr, l_indices, l_data, row)
 
 
 @kernel

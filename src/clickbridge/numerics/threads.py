@@ -68,6 +68,40 @@ def any_order_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return Kernel(function, any_order=True)
 
 
+class _Prefetch(Kernel):
+    """For compiled loops, an instruction of the processor."""
+
+    def compiled(self) -> Any:
+        from numba import config, types
+        from numba.extending import intrinsic
+
+        if getattr(config, "DISABLE_JIT"):  # noqa: B009 - made while Numba loads, unknown to the type checker
+            return self._function
+
+        @intrinsic
+        def fetch(context: Any, array: Any, index: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                from llvmlite import ir
+
+                number, address = ir.IntType(32), ir.IntType(8).as_pointer()
+                own = context.make_array(signature.args[0])(context, builder, arguments[0])
+                place = builder.bitcast(builder.gep(own.data, [arguments[1]]), address)
+                kind = ir.FunctionType(ir.VoidType(), [address, number, number, number])
+                # To be read, soon and more than once, as data.
+                how = number(0), number(3), number(1)
+                builder.call(builder.module.declare_intrinsic("llvm.prefetch", [address], kind), [place, *how])
+                return context.get_dummy_value()
+
+            return types.void(array, index), generate
+
+        return fetch
+
+
+@_Prefetch
+def prefetch(array: Array, index: int) -> None:
+    """Asks for the line of the cache with this element of a vector; does not wait for it."""
+
+
 _UNSIGNED = {np.dtype(f"i{size}"): np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 

@@ -77,35 +77,73 @@ def add_up(columns, values, indptr, holders, weights, total, seen, touched):  # 
     agree to the bit."""
     n_touched = 0
     for p in range(len(columns)):
-        weight, first, end = total.dtype.type(values[p]), indptr[columns[p]], indptr[columns[p] + 1]
-        here, there = holders[first:end], weights[first:end]
-        for j in range(len(here)):
-            holder = here[j]
-            if not seen[holder]:
-                seen[holder] = 1
-                touched[n_touched] = holder
-                n_touched += 1
-            total[holder] += weight * there[j]
+        weight, own = total.dtype.type(values[p]), slice(indptr[columns[p]], indptr[columns[p] + 1])
+        n_touched = _add_list(weight, holders[own], weights[own], 0, total, seen, touched, n_touched)
     return n_touched
+
+
+@kernel
+def _add_list(weight, holders, weights, first, total, seen, touched, n_touched):  # type: ignore[no-untyped-def]
+    """Adds one list of items; the total begins with the item `first`."""
+    for j in range(len(holders)):
+        holder = holders[j] - first
+        if not seen[holder]:
+            seen[holder] = 1
+            touched[n_touched] = holder
+            n_touched += 1
+        total[holder] += weight * weights[j]
+    return n_touched
+
+
+ITEMS_AT_ONCE = 1 << 14
+"""Items whose scores are added up together: they stay in the cache, however long the lists are."""
 
 
 @kernel
 def _search(  # type: ignore[no-untyped-def]
     q_indptr, q_indices, q_data, inv_indptr, inv_items, inv_weights, n_items, start, stop, items, scores, counts
 ):
-    total = np.zeros(n_items, dtype=np.float64)
-    seen = np.zeros(n_items, dtype=np.uint8)
-    touched = np.empty(n_items, dtype=np.int32)
+    total = np.zeros(min(n_items, ITEMS_AT_ONCE), dtype=np.float64)
+    seen = np.zeros(len(total), dtype=np.uint8)
+    touched = np.empty(len(total), dtype=np.int32)
     for row in range(start, stop):
-        own = slice(q_indptr[row], q_indptr[row + 1])
-        n_touched = add_up(q_indices[own], q_data[own], inv_indptr, inv_items, inv_weights, total, seen, touched)
+        columns, values = q_indices[q_indptr[row] : q_indptr[row + 1]], q_data[q_indptr[row] : q_indptr[row + 1]]
+        at = np.empty(len(columns), dtype=np.int64)  # how far each list has been read
+        for p in range(len(columns)):
+            at[p] = inv_indptr[columns[p]]
         best, numbers, size = scores[row], items[row], 0
-        for t in range(n_touched):
-            item, score = touched[t], total[touched[t]]
-            total[item], seen[item] = 0.0, 0
-            size = offer(best, numbers, size, score, item)
+        for first in range(0, n_items, ITEMS_AT_ONCE):
+            n_touched = 0
+            for p in range(len(columns)):
+                begin, end = at[p], inv_indptr[columns[p] + 1]
+                at[p] = _reach(inv_items, begin, end, first + ITEMS_AT_ONCE)
+                own = slice(begin, at[p])
+                n_touched = _add_list(
+                    np.float64(values[p]), inv_items[own], inv_weights[own], first, total, seen, touched, n_touched
+                )
+            for t in range(n_touched):
+                item = touched[t]
+                size = offer(best, numbers, size, total[item], np.int32(first + item))
+                total[item], seen[item] = 0.0, 0
         best_first(best, numbers, size)
         counts[row] = size
+
+
+@kernel
+def _reach(items, begin, end, limit):  # type: ignore[no-untyped-def]
+    """The first place from `begin` on whose item is not below the limit. Items rise."""
+    step = 1
+    while begin + step < end and items[begin + step] < limit:
+        begin += step
+        step *= 2
+    low, high = begin, min(begin + step, end)
+    while low < high:
+        middle = (low + high) // 2
+        if items[middle] < limit:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def sparse_topk(
@@ -118,6 +156,8 @@ def sparse_topk(
     n_rows, n_features = queries.shape
     if n_features != inverted.shape[0]:
         raise ValueError(f"{n_features} columns do not fit an inverted matrix of {inverted.shape[0]} rows")
+    if not inverted.has_sorted_indices:
+        inverted = inverted.sorted_indices()
     n_items = inverted.shape[1]
     k = min(k, n_items)
     items = np.empty((n_rows, k), dtype=np.int32)
