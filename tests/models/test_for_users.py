@@ -71,10 +71,10 @@ def test_help_names_every_setting(name: str) -> None:
     assert kind.about in text
 
 
-def test_what_nobody_watches_is_logged(small_graph: ClickGraph, caplog: pytest.LogCaptureFixture) -> None:
+def test_progress_is_logged_by_default(small_graph: ClickGraph, caplog: pytest.LogCaptureFixture) -> None:
     lines: list[str] = []
     with caplog.at_level(logging.INFO, logger="clickbridge"):
-        RMLS(dim=2).fit(small_graph, watch=lines.append)
+        RMLS(dim=2).fit(small_graph, progress=lines.append)
         assert lines
         assert not caplog.records
         RMLS(dim=2).fit(small_graph)

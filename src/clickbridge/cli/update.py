@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress, say
+from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress_bar, say
 from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
 from clickbridge.cli.inputs import MaxRejects, Reading, guesses_told, reads, tell_about
 from clickbridge.engines.base import Engine
@@ -67,8 +67,8 @@ def update(
         unknown = len({*gone} - {*opened.doc_ids_})
         if unknown:
             say(f"{remove_docs} has {count_of(unknown, 'id')} that {agree(unknown, 'are')} not in the model")
-        with guesses_told(json, log, documents), progress() as report:
-            report(f"updating {opened.spec}", 0)
+        with guesses_told(json, log, documents), progress_bar() as progress:
+            progress(f"updating {opened.spec}")
             new = list(documents)
             before = {*opened.doc_ids_}
             strange = unknown_words(opened.fitted, new)
@@ -99,8 +99,8 @@ def update_from(model: Path, store: str, engine: Engine, json: bool) -> None:
         from clickbridge.serve.folding import fold
         from clickbridge.serve.store import Store
 
-    with progress() as report:
-        report(f"updating {model}", 0)
+    with progress_bar() as progress:
+        progress(f"updating {model}")
         with closing(Store(store, new=False)) as events:
             folded = fold(model, events, engine)
     summary = {"model": folded.spec, "events_read": folded.events, "pages_taken_in": folded.pages}

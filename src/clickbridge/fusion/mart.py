@@ -276,7 +276,7 @@ def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
             own += mart.block(fold, parts, study)
     out = []
     for mart, own in zip(marts, blocks, strict=True):
-        study.watch(f"growing trees of {mart.spec}")
+        study.progress(f"growing trees of {mart.spec}")
         forest, names, weights, note = mart.grow(own)
         pooled = study.graph.impressions is None and mart.settings.features == "all" and not weights
         popular = POPULAR if pooled else 0

@@ -62,9 +62,9 @@ def decompose(
     fitting_plan([Factors.of_matrix(matrix, s.dim)], s.precision, engine, "the decomposition")
     dtype = np.dtype(s.precision)
     keeper = kept_steps(within, "svd", matrix, s.dim, s.precision, s.seed, engine.name)
-    watch = None if within is None else within.watch
+    progress = None if within is None else within.progress
     operator = MatrixOperator(matrix, dtype, engine)
-    return randomised_svd(operator, s.dim, seed=s.seed, dtype=dtype, start=start, keeper=keeper, watch=watch)
+    return randomised_svd(operator, s.dim, seed=s.seed, dtype=dtype, start=start, keeper=keeper, progress=progress)
 
 
 class LSI(LatentModel):

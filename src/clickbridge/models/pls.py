@@ -259,8 +259,8 @@ def learn_space(
     keeper = kept_steps(within, "svd", x, r, y, dim, s.centre, s.precision, s.seed, engine.name)
     operator = _operator(x, r, y, s.centre, dtype, engine)
     del x, r, y
-    watch = None if within is None else within.watch
-    svd = randomised_svd(operator, dim, seed=s.seed, dtype=dtype, start=start, keeper=keeper, watch=watch)
+    progress = None if within is None else within.progress
+    svd = randomised_svd(operator, dim, seed=s.seed, dtype=dtype, start=start, keeper=keeper, progress=progress)
     return Space(q_columns, d_columns, svd.u, svd.v, svd.s, svd.residual)
 
 

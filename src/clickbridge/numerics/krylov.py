@@ -18,6 +18,7 @@ import scipy
 
 from clickbridge.engines.base import Engine
 from clickbridge.numerics.qr import at_equal_lengths
+from clickbridge.progress import Progress
 
 Array = np.ndarray[Any, Any]
 BLOCK = 32
@@ -136,7 +137,7 @@ def leading_space(
     *,
     tolerance: float,
     dtype: Any,
-    watch: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
 ) -> Any:
     """Orthonormal columns that span the first `rank` eigenvectors of a positive semi-definite operator; None if
     eigenvalues among the first are repeated. `first` and `probe` are random blocks. Stops when no residual |G q - l q|,
@@ -147,8 +148,8 @@ def leading_space(
     look, most, off = FIRST * rank, _most(rank), 0.0
     while True:
         more = basis.step()
-        if watch is not None:
-            watch(f"decomposition: {basis.width} columns")
+        if progress is not None:
+            progress(f"decomposition: {basis.width} columns")
         if more is None or basis.width >= most:
             break
         block, r = more

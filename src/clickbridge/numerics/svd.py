@@ -18,6 +18,7 @@ from scipy import sparse
 from clickbridge.engines.base import Engine, default_engine
 from clickbridge.numerics.krylov import BLOCK, PROBE, basis_columns, leading_space
 from clickbridge.numerics.qr import ROWS, at_equal_lengths
+from clickbridge.progress import Progress
 
 Array = np.ndarray[Any, Any]
 OVERSAMPLE = 50
@@ -155,7 +156,7 @@ def randomised_svd(
     tolerance: float = TOLERANCE,
     start: Array | None = None,
     keeper: Keeper | None = None,
-    watch: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
 ) -> SVD:
     """The first `rank` singular triplets. There may be fewer, because directions with a singular value of zero are
     dropped. `start` is a block of right vectors for a warm start. A `keeper` stores the block after every step; if it
@@ -177,13 +178,14 @@ def randomised_svd(
     small = None
     cold = power_steps is None and start is None and keeper is None
     if cold and engine.narrow and basis_pays(*sizes, rank, most, size, engine.memory):
-        small = _by_basis(engine, to_small, to_large, max(n, m), rank, seed, dtype, tolerance, watch)
+        small = _by_basis(engine, to_small, to_large, max(n, m), rank, seed, dtype, tolerance, progress)
     if small is None:
         first = _random(seed, m, width, dtype, engine)
         if start is not None:
             first[:, : min(start.shape[1], width)] = start[:, :width]
         steps = POWER_STEPS if power_steps is None else power_steps
-        small = _by_steps(engine, to_small, to_large, engine.hold(first), n if wide else 0, steps, tile, keeper, watch)
+        n_small = n if wide else 0
+        small = _by_steps(engine, to_small, to_large, engine.hold(first), n_small, steps, tile, keeper, progress)
         del first
     # The image of the small side is v r, and the small matrix r gives the rest: A ~ small (v r)' = small r' v'. Memory
     # use is highest here, so each side is released as soon as it has been multiplied.
@@ -207,7 +209,7 @@ def _by_basis(
     seed: int,
     dtype: Any,
     tolerance: float,
-    watch: Callable[[str], None] | None,
+    progress: Progress | None,
 ) -> Any:
     """The leading space of the smaller side from a basis of narrow blocks; None if singular values are repeated."""
     drawn = _random(seed, n_large, BLOCK + PROBE, dtype, engine)
@@ -215,7 +217,7 @@ def _by_basis(
     del drawn
     return leading_space(
         engine, lambda block: to_small(to_large(block)), first, probe, rank, tolerance=tolerance, dtype=dtype,
-        watch=watch,
+        progress=progress,
     )  # fmt: skip
 
 
@@ -228,7 +230,7 @@ def _by_steps(
     steps: int,
     tile: int,
     keeper: Keeper | None,
-    watch: Callable[[str], None] | None,
+    progress: Progress | None,
 ) -> Any:
     """The leading space of the smaller side by power iteration. The starting block has right vectors. `n_small` is 0 if
     the right side is the smaller one."""
@@ -239,8 +241,8 @@ def _by_steps(
     steps = steps if n_small else steps + 1
     for step in range(done, steps):
         small = at_equal_lengths(engine, _there_and_back(to_large, to_small, small, tile))[0]
-        if watch is not None:
-            watch(f"decomposition: step {step + 1} of {steps}")
+        if progress is not None:
+            progress(f"decomposition: step {step + 1} of {steps}")
         if keeper is not None:
             keeper.write((step + 1, engine.fetch(small)))
     return small

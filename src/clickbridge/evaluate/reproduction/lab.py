@@ -19,6 +19,7 @@ from clickbridge.log.clean import normalise_query
 from clickbridge.log.documents import read_docs
 from clickbridge.log.readers import read_log
 from clickbridge.models.registry import MODELS, WRAPPERS, model_class
+from clickbridge.progress import Progress, silent
 from clickbridge.simulate.demo import read_intents, write_demo
 from clickbridge.simulate.scale import SCALES, write_log
 from clickbridge.types import Document, Impression, LogRecord, PairCount
@@ -55,7 +56,7 @@ class Lab:
     quick: bool = False
     keep: Path | None = None
     """The folder where finished parts of the run are kept, so that a later run can use them."""
-    say: Callable[[str], None] = lambda line: None
+    progress: Progress = silent
 
     def simulated(self, scale: str) -> Data:
         return self.once(scale, lambda: self._simulate(scale))
@@ -72,7 +73,7 @@ class Lab:
 
     def _simulate(self, scale: str) -> Data:
         fraction = self.fraction * SHRINK[scale]
-        self.say(f"simulating {scale}, fraction {fraction:g}")
+        self.progress(f"simulating {scale}, fraction {fraction:g}")
         out = self.folder / scale
         counts = write_log(scale, out, fraction=fraction, clicks=self.clicks, seed=self.seed)
         graph = ClickGraph.build(read_log(str(out / "log.jsonl.gz")), read_docs(str(out / "docs.jsonl.gz")))
@@ -97,7 +98,7 @@ class Lab:
     @cached_property
     def pages(self) -> tuple[str, list[Impression], list[Document]]:
         """Searches with 20 results, for 09."""
-        self.say("simulating pages of 20")
+        self.progress("simulating pages of 20")
         out = self.folder / "pages"
         n = max(200, round(SEARCHES_09 * SCALES["one-week"].n_queries * self.fraction))
         options: dict[str, Any] = {"fraction": self.fraction, "clicks": self.clicks, "seed": self.seed}
@@ -109,7 +110,7 @@ class Lab:
     @cached_property
     def demo(self) -> Data:
         """Real words: the demo's documents and phrasings, simulated clicks; intents are the truth."""
-        self.say("making the demo's data")
+        self.progress("making the demo's data")
         out = self.folder / "demo"
         write_demo(out, self.seed, self.clicks)
         intent_of = {normalise_query(p): str(n) for n, i in enumerate(read_intents()) for p in i.phrasings}
@@ -149,7 +150,7 @@ class Lab:
         home = self.folder_of("msrd")
         if home is None:
             return None
-        self.say("reading msrd")
+        self.progress("reading msrd")
         graph = ClickGraph.build(read_log(str(home / "train.log.jsonl.gz")), read_docs(str(home / "docs.jsonl.gz")))
         judged = read_lists(str(home / "dev.lists.jsonl.gz"))
         about = f"msrd: real searches and marks; {graph.n_queries:,} queries; {len(judged):,} others judged"
@@ -161,7 +162,7 @@ class Lab:
         home = self.folder_of("bestbuy")
         if home is None:
             return None
-        self.say("reading bestbuy")
+        self.progress("reading bestbuy")
         log = list(read_log(str(home / "clicks.tsv.gz"), format="triples", columns={"time": "click_time"}))
         taught = [r for r in log if not _held(r)]
         pairs = [(r.query, r.doc_id) for r in log if isinstance(r, PairCount) and _held(r)]
@@ -178,7 +179,7 @@ class Lab:
         home = self.folder_of("clara2")
         if home is None:
             return None
-        self.say("reading clara2")
+        self.progress("reading clara2")
         log = (r for r in read_log(str(home / "log.jsonl.gz")) if isinstance(r, Impression))
         pages = sorted(log, key=lambda p: p.time or 0.0)
         cut = int(EARLIER * len(pages))

@@ -83,7 +83,7 @@ def reproduce(keys: Sequence[str], lab: Lab, parts: Parts | None = None) -> Iter
 
 def _made(key: str, lab: Lab) -> Generator[Table, None, Part]:
     """Yields each table as soon as it is finished; all of them with their claims at the end."""
-    lab.say(f"table {key}")
+    lab.progress(f"table {key}")
     start, tables = time.process_time(), []
     for table in TABLES[key](lab):
         tables.append(table)
