@@ -71,7 +71,7 @@ class Card:
     """How many packs of 16 bytes of a row a thread works on, if the row is long enough (measured on an H200)."""
     resident = (768, 512)
     """The number of threads per multiprocessor for which registers must suffice, in the gather and shrink kernels. With
-    more threads, memory latency would be hidden better, but registers would spill."""
+    more threads, each would have too few registers."""
 
     def __init__(self) -> None:
         advice = "or use --engine local"

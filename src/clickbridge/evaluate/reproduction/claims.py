@@ -15,7 +15,7 @@ from clickbridge.evaluate.reproduction.paper_table import Table, TableRow
 from clickbridge.evaluate.reproduction.verdicts import ABSENT, NOT_TESTED, Verdict
 
 Judged = Iterator[tuple[str, Verdict, Verdict]]
-"""Data, verdict as printed, verdict of ours."""
+"""The data, the verdict for the model as printed, and the verdict for ours."""
 COLUMNS = ("data", "as printed", "figures", "ours", "figures of ours")
 
 

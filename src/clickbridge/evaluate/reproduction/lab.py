@@ -25,22 +25,24 @@ from clickbridge.simulate.scale import SCALES, write_log
 from clickbridge.types import Document, Impression, LogRecord, PairCount
 
 SHRINK = {"one-week": 1.0, "enterprise": 1.0, "half-year": 0.05}
-"""How a fraction of one week is read for the other scales. Half a year has 68 times its queries, so read 3.4 times."""
+"""Factors for the fraction, by scale. Half a year has 68 times the queries of a week, so with .05 it is 3.4 times as
+large."""
 MIN_CLICKS = 4
-"""The papers drop pairs of three clicks or fewer, and judge queries that are left."""
+"""The papers drop pairs with three clicks or fewer, and judge the remaining queries."""
 LONG_PAGE, SEARCHES_09 = 20, 5
 EARLIER = 0.7
-"""The part of a real log's pages, in time, that teaches for 09."""
+"""The share of a real log, its earlier pages, that 09 learns from."""
 REAL = ("msrd", "bestbuy", "clara2")
 DECOMPOSED = ("pls", "mpls", "rmls", "lsi-qd", "lsi-dt")
-"""Models whose dimensions are set; the others keep their default, which is smaller and costs them time as it is."""
+"""The models whose dimension is set. The others keep their smaller default, which already takes long."""
 LIMITED = {"ssi.epochs": 8, "svdfeature.epochs": 8}
-"""The most passes that a table gives them: nothing else takes as long."""
+"""The most passes of these models in a table, since nothing else takes as long."""
 SHORTENED = {
     "ssi.dim": 20, "ssi.epochs": 4, "svdfeature.dim": 20, "svdfeature.epochs": 4, "bltm.dim": 20, "bltm.iterations": 8,
     "mart.folds": 2, "mart.trees": 40, "mart.max_lists": 200,
 }  # fmt: skip
-"""What a quick run takes from models that learn in many rounds; what a version does not have drops out."""
+"""Settings that shorten a quick run for models that learn in many rounds. Models that this version lacks are
+ignored."""
 
 
 @dataclass
@@ -92,7 +94,7 @@ class Lab:
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """Settings of every model."""
+        """The settings of all models."""
         return {f"{name}.dim": self.dim for name in DECOMPOSED} | (SHORTENED if self.quick else LIMITED)
 
     @cached_property
@@ -109,7 +111,8 @@ class Lab:
 
     @cached_property
     def demo(self) -> Data:
-        """Real words: the demo's documents and phrasings, simulated clicks; intents are the truth."""
+        """The documents and queries of the demo, which have real words, with simulated clicks. The intents are the
+        truth."""
         self.progress("making the demo's data")
         out = self.folder / "demo"
         write_demo(out, self.seed, self.clicks)
@@ -119,7 +122,7 @@ class Lab:
         about = (
             f"the demo: real documents and phrasings, simulated clicks; {graph.n_queries:,} queries; intents are truth"
         )
-        # Five hundred intents need as many dimensions, however small the other data is.
+        # Five hundred intents need as many dimensions, even if the other data is small.
         sizes = replace(self, dim=max(self.dim, 600)).sizes
         return Data("demo", about, graph, lists, Judgments.of_groups(intent_of), 2, sizes, self.shelf)
 

@@ -51,7 +51,7 @@ TABLES: dict[str, Callable[[Lab], Iterator[Table]]] = {
 }
 FULL = {"fraction": 0.1, "dim": 1000}
 QUICK = {"fraction": 0.01, "dim": 100}
-"""Parts of one week of web search, and dimensions of the latent spaces."""
+"""The fraction of one week of web search, and the dimension of the latent spaces."""
 
 
 def chosen(keys: Sequence[str]) -> list[str]:
