@@ -75,7 +75,10 @@ def compare(
     settings = fit_settings(set, **options, dim=dim, fields=fields, seed=seed or None)
     judged = lists_of(lists, queries)
     if qrels is not None:
-        judged = labelled_by(judged, read_qrels(qrels))
+        grades = read_qrels(qrels)
+        judged = labelled_by(judged, grades)
+        if missing := len(grades.keys() - {result.query_id for result in judged}):
+            say(f"{count_of(missing, 'judged query', 'have', of=len(grades))} no list: not counted")
     with progress_bar() as progress:
         found = compare_models(
             graph,
