@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from clickbridge.engines.base import Engine, default_engine
-from clickbridge.errors import NotFitted, NotSupported
+from clickbridge.errors import InputError, NotFitted, NotSupported
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.change import Change
@@ -124,6 +124,8 @@ class Model(Parameters):
         Model
             The model itself.
         """
+        if not isinstance(graph, ClickGraph):
+            raise InputError(f"fit needs a ClickGraph, such as ClickGraph.open('folder'); got {graph!r:.80}")
         checkpoints = None if checkpoint is None else Checkpoints(Path(checkpoint))
         sizes = f"{count_of(graph.n_queries, 'query')} and {count_of(graph.n_docs, 'document')}"
         progress(f"fitting {self.spec} on {sizes}")
