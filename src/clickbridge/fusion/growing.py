@@ -56,10 +56,10 @@ class MartSettings(Printed, Text, Seeded):
     monotone: bool = setting(False, "a higher score of a part may never lower the result", group=ADVANCED)
     folds: int = setting(5, "parts for cross-fitting", 2, 100, group=ADVANCED)
     max_lists: int = setting(
-        20_000, "the most lists that trees learn from; if there are more, so many are drawn", 50, 1e9, group=ADVANCED
+        20_000, "the most lists that trees learn from; if there are more, a sample is used", 50, 1e9, group=ADVANCED
     )
     features: str = setting(
-        "all", "the parts' scores with text and clicks, or the scores alone, as 13 does", choices=("all", "scores"),
+        "all", "the parts' scores with text and clicks, or only the scores, as 13 does", choices=("all", "scores"),
         group="13",
     )  # fmt: skip
 

@@ -48,7 +48,7 @@ REPEATED = 0.5
 
 @settings
 class LatentSettings(Counting, Fields, Searching, Comparing, Seeded):
-    dim: int = setting(600, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
+    dim: int = setting(600, "dimensions of the latent space; at most the rank of the data is used", 1, 100_000)
     views: str = setting("auto", "kinds of features, e.g. word,char:title,click; auto takes what suits the GRAPH")
     mean: bool = setting(
         True,
