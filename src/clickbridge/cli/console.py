@@ -64,7 +64,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     words = [[visible(in_words(cell)) for cell in row] for row in rows]
     sizes = [max(map(len, column)) for column in zip([visible(name) for name in columns], *words, strict=True)]
     if len(columns) > 3 and sum(sizes) + 2 * len(sizes) > out.width:
-        # Cut cells say nothing: what is too wide for the terminal goes on below.
+        # Cells must not be cut: columns that do not fit continue in another table below.
         named = [dict(zip(columns, row, strict=True)) for row in words]
         out.print("\n".join(filter(None, [title, text_table(named, out.width)])))
         return

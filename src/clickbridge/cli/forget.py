@@ -86,7 +86,7 @@ def _refitted(place: Path, user: str, refit: bool, graph: Path | None, engine: A
         opened = load(place)
         done = forget_user(graph, user)
         if opened.applied_:
-            say(f"{graph} lacks {count_of(len(opened.applied_), 'log')} that update took into {place}: update again")
+            say(f"{graph} lacks {count_of(len(opened.applied_), 'log')} that update added to {place}: update again")
         with progress_bar() as progress:
             progress(f"fitting {opened.spec}")
             opened.fit(ClickGraph.open(graph), engine=engine, progress=progress)

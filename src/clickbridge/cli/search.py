@@ -21,7 +21,7 @@ NOTHING = "the model has no reason to give"
 CHUNK = 1024
 """Topics searched for at once."""
 RUN_DEPTH = 1000
-"""Documents of each topic in a run, where nothing else is said: what evaluation tools expect."""
+"""Documents of each topic in a run by default: what evaluation tools expect."""
 
 
 def search(

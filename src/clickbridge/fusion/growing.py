@@ -20,7 +20,7 @@ from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.settings import ADVANCED, Printed, Seeded, Text, setting, settings
 
 JUDGED = 5
-"""One of so many lists is not used to grow trees, but to compare them with the plain sum of the parts."""
+"""One of this many lists is not used to grow trees, but to compare them with the plain sum of the parts."""
 GRADES = 4
 """The highest grade for lambdarank, which needs whole numbers: shares of clicks are scaled to it."""
 

@@ -38,8 +38,8 @@ from clickbridge.types import ResultList
 
 ROWS_AT_ONCE = 100_000
 POPULAR = 20
-"""If the log has no pages, so many of the documents with the most recent clicks are added to every list. They are what
-people often want if nothing matches their query."""
+"""If the log has no pages, this many of the documents with the most recent clicks are added to every list. They are
+what people often want if nothing matches their query."""
 STRANGERS = 10
 """Random documents added to each pooled list, so that the trees also see documents that do not match."""
 

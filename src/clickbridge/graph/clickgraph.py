@@ -350,7 +350,7 @@ class ClickGraph:
         return self.like(queries=keys, pairs=pairs, impressions=impressions, clicks=clicks, vectors=vectors)
 
     def of_several(self, min_users: int) -> ClickGraph:
-        """A copy with only the queries and pairs of at least so many users: see `clickbridge.graph.several`."""
+        """A copy with only the queries and pairs of at least this many users: see `clickbridge.graph.several`."""
         from clickbridge.graph.several import of_several
 
         return of_several(self, min_users)

@@ -75,8 +75,8 @@ class Study:
         self.checkpoints = checkpoints
         # Whether fitted parts are kept for the other models that are tried on this study, at the price of memory.
         self.shares = shares
-        # What a rest is the rest of. Which views a log supports is asked of the whole, so that what is chosen on a
-        # rest fits what is then learned on everything.
+        # The whole GRAPH, if this is a study of the rest after holding back. It decides which views a log supports, so
+        # that choices made on the rest suit the fit on everything.
         self.whole = graph if whole is None else whole
         self.engine: Engine = engine or default_engine()
         self.progress = progress
@@ -126,7 +126,7 @@ class Study:
         return self.once(("hold_back", fraction, seed, by), split)
 
     def of_several(self, min_users: int) -> Study:
-        """A study of only those queries and pairs that at least so many users have."""
+        """A study of only those queries and pairs that at least this many users have."""
         if min_users <= 1:
             return self
         return self.once(("several", min_users), lambda: self.on(self.graph.of_several(min_users)))
