@@ -89,7 +89,7 @@ class Fitted:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # Otherwise every dataclass below would print all of its arrays.
-        cls.__repr__ = Fitted.__repr__  # type: ignore[method-assign]
+        type.__setattr__(cls, "__repr__", Fitted.__repr__)
         super().__init_subclass__(**kwargs)
 
     def __repr__(self) -> str:
