@@ -25,7 +25,7 @@ from clickbridge.models.registry import TABLES, model_class
 
 ROOT = Path(clickbridge.__file__).parent
 LEVELS = [
-    {"errors", "types", "settings", "frames", "wording"},
+    {"errors", "types", "settings", "frames", "wording", "progress"},
     {"numerics", "engines", "io", "measures"},
     {"log", "graph", "views", "simulate"},
     {"search"},

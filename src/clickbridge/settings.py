@@ -145,7 +145,7 @@ class Settings:
     """Base of all settings. An object has been checked and never changes."""
 
     min_users: int = setting(
-        1, "queries and pairs of fewer different users are neither learned nor kept (needs users in the log)", 1, 1e9
+        1, "minimum different users of a query and of a pair; others are not learned (needs users in the log)", 1, 1e9
     )
 
     def __post_init__(self) -> None:
@@ -194,15 +194,17 @@ class Counting(Settings):
     min_clicks: int = setting(1, "minimum clicks of a query-document pair; pairs with fewer are left out", 1, 1e9)
     response: str = setting(
         "clicks",
-        "what a pair's clicks are worth: the count, log(1 + count), log(count) as in 11M (log-t: one click is "
-        "worth nothing), or the count corrected for rank: coec, pbm or ips (need result pages); debiased is "
-        "another name of pbm",
+        "what a pair's clicks are worth: the count, log(1 + count), log(count) as in 11M (log-t: one click "
+        "counts 0), or the count corrected for rank: coec, pbm or ips (need result pages); debiased is another name "
+        "for pbm",
         choices=("clicks", "log", "log-t", "coec", "pbm", "ips", "debiased"),
     )
-    half_life: float = setting(0.0, "days after which a click counts half; 0 is never (needs times in the log)", 0, 1e6)
+    half_life: float = setting(
+        0.0, "days after which a click counts half; 0 means never (needs times in the log)", 0, 1e6
+    )
     max_clicks_per_user: int = setting(
         0,
-        "users with more clicks than this are taken for robots and left out; 0 keeps everyone (needs users in the log)",
+        "users with more clicks are treated as robots and left out; 0 keeps everyone (needs users in the log)",
         0,
         1e9,
         group=ADVANCED,
@@ -216,7 +218,7 @@ class Text(Settings):
     language: str = language_setting()
     stop_words: str = setting(
         "keep",
-        "keep words like the and of (their idf makes them light), or drop them",
+        "keep words like the and of (their low idf gives them little weight), or drop them",
         choices=("keep", "drop"),
         group=ADVANCED,
     )
@@ -249,7 +251,7 @@ class Searching(Settings):
 
     search: str = setting(
         "exact",
-        "how the collection is searched: exactly, or in the nearest cells alone (needs FAISS)",
+        "how the collection is searched: exactly, or only in the nearest cells (needs FAISS)",
         choices=("exact", "ann"),
     )
     probe: float = setting(

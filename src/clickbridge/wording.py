@@ -1,4 +1,7 @@
-"""How messages say how many: "1 query is", "2,178 queries are"."""
+"""Words of messages: counts, such as "1 query is" and "2,178 queries are", and what a misspelt name may mean."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 IRREGULAR = {"person": "people", "are": "is", "were": "was", "have": "has"}
 HISSING = ("s", "x", "z", "ch", "sh", "go")
@@ -30,3 +33,13 @@ def count_of(n: int, noun: str, verb: str = "", of: int | None = None) -> str:
         noun = " ".join([*first, with_s(last)])
     words = [f"{n:,}", noun] if of is None else [f"{n:,}", "of", f"{of:,}", noun]
     return " ".join([*words, agree(n, verb)] if verb else words)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Words to put after a name that is not known. They are empty if no known name is similar.
+
+    >>> did_you_mean("BM26", ["bm25", "pls"]), did_you_mean("popular", ["bm25", "pls"])
+    (' (did you mean bm25?)', '')
+    """
+    found = get_close_matches(name.casefold(), list(known), 1, 0.7)
+    return f" (did you mean {found[0]}?)" if found else ""

@@ -45,6 +45,7 @@ def test_documents_topics_run_and_comparison(call: Run, home: Path) -> None:
     compared = call("compare", graph, *line, "--qrels", home / "qrels", "--models", "bm25", "--json")
     values = {row["model"]: row["AP"] for row in compared.json["models"]}
     assert values == {"given": 0.5, "bm25": 1.0}
+    assert "1 of 3 judged queries has no list: not counted" in compared.err
 
 
 @pytest.mark.parametrize(

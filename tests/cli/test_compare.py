@@ -40,12 +40,12 @@ def test_table_files_and_a_second_call(command: Run, tiny: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--models", "foo"], "no model 'foo' in 'foo'; there are auto, given,"),
+        (["--models", "foo"], "no model 'foo'; there are auto, given,"),
         (["--models", "bm25", "--dims", "many"], "--dims takes whole numbers, such as 100,300,600; got 'many'"),
         (["--models", "pls", "--dims", "0"], "dim must be a whole number, 1 to 100,000; got 0"),
         (["--models", "bm25", "--memory", "much"], "--memory is a size, such as 12GiB or 800MiB; got 'much'"),
         (["--models", "bm25", "--dim", "3"], "none of given, bm25 has the setting 'dim'"),
-        (["--models", "bm25", "--baseline", "foo"], "no model 'foo' in 'foo'; there are auto, given,"),
+        (["--models", "bm25", "--baseline", "foo"], "no model 'foo'; there are auto, given,"),
         (["--models", "bm25", "--report", "none/r.html"], "cannot write none/r.html: its folder does not exist"),
         (["--models", "bm25", "--report", "lists.jsonl"], "{tiny}/lists.jsonl would be read and written"),
         (["--models", "bm25,vsm,bm25+vsm", "--set", "k1=x"], "k1 must be a number, 0 to 1,000; got 'x'"),

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from clickbridge import ClickGraph, Document, Impression, build_model, read_log
+import clickbridge
+from clickbridge import BM25, ClickGraph, Document, Impression, ResultList, build_model, compare, read_log
 from clickbridge.cli.console import STEP, Steps, TimeLeftColumn
 from clickbridge.models.registry import MODELS, WRAPPERS
+from clickbridge.progress import logged
 
 
 @pytest.fixture
@@ -25,16 +29,16 @@ def bars() -> Iterator[Progress]:
 
 def test_a_line_with_steps_has_a_bar(bars: Progress) -> None:
     steps = Steps(bars)
-    steps.report("reading", 0)
+    steps.show("reading")
     assert bars.tasks[0].total is None
     for number in (1, 2, 3):
-        steps.report(f"fold {number} of 5", 0)
+        steps.show(f"fold {number} of 5")
         (task,) = bars.tasks
         assert (task.total, task.completed) == (5, number - 1)
-    steps.report("log, 1,200 of 3,000 MB, lines", 40_000)
+    steps.show("log, 1,200 of 3,000 MB, lines 40,000")
     (task,) = bars.tasks
     assert (task.total, task.completed, task.description) == (3000, 1199, "log, 1,200 of 3,000 MB, lines 40,000")
-    steps.report("writing", 0)
+    steps.show("writing")
     assert bars.tasks[0].total is None
 
 
@@ -64,11 +68,11 @@ BY_WRAPPER = {"robust": "robust:bm25", "online": "online:bm25", "rrf": "rrf:bm25
 
 
 @pytest.mark.parametrize("name", [*MODELS, *WRAPPERS])
-def test_every_fit_tells_who_watches(name: str, graph: ClickGraph) -> None:
+def test_every_fit_reports_progress(name: str, graph: ClickGraph) -> None:
     lines: list[str] = []
     settings = {"dim": 5} if name in LATENT else {"budget": "5s"} if name == "auto" else {}
     spec = BY_WRAPPER.get(name, name)
-    build_model(spec, settings).fit(graph, watch=lines.append)
+    build_model(spec, settings).fit(graph, progress=lines.append)
     assert lines[0] == f"fitting {spec} on {graph.n_queries:,} queries and 80 documents"
     stepwise = any(STEP.search(line) or re.search(r"iteration \d", line) for line in lines)
     assert stepwise == (name not in COUNTS_ONLY), lines
@@ -76,7 +80,7 @@ def test_every_fit_tells_who_watches(name: str, graph: ClickGraph) -> None:
 
 def test_choosing_the_weight_of_added_words_is_told(graph: ClickGraph) -> None:
     lines: list[str] = []
-    build_model("expansion").fit(graph, watch=lines.append)
+    build_model("expansion").fit(graph, progress=lines.append)
     assert lines[-1] == "expansion: choosing the weight of added words on held-back clicks"
 
 
@@ -95,9 +99,47 @@ def test_the_time_left_is_told_once_it_is_known() -> None:
     now = [0.0]
     bars = Progress(TimeLeftColumn(), console=Console(file=StringIO()), get_time=lambda: now[0])
     steps = Steps(bars)
-    steps.report("fold 1 of 5", 0)
+    steps.show("fold 1 of 5")
     assert TimeLeftColumn().render(bars.tasks[0]).plain == ""
     for number in (2, 3):
         now[0] += 10
-        steps.report(f"fold {number} of 5", 0)
+        steps.show(f"fold {number} of 5")
     assert TimeLeftColumn().render(bars.tasks[0]).plain == "about 0:00:30 left"
+
+
+def test_one_function_suits_all_long_work(tmp_path: Path) -> None:
+    """Users write one function of a line of text, such as print."""
+    lines: list[str] = []
+    docs = [Document("a", {"title": "first"}), Document("b", {"title": "second"})]
+    built = ClickGraph.build([Impression("first", ["a", "b"], ["a"])], docs, progress=lines.append)
+    assert lines == ["merging"]
+    BM25().fit(built, progress=lines.append)
+    assert lines[1] == "fitting bm25 on 1 query and 2 documents"
+    lists = [ResultList("1", "first", ["b", "a"], [0, 1])]
+    compare(built, lists, {"words": BM25()}, measures="nDCG@1", progress=lines.append)
+    assert "fitting words (2 of 2)" in lines
+    assert lines[-1] == "measuring"
+    frame = pa.table({"query": ["first"], "doc_id": ["a"], "clicks": [2]})
+    lines.clear()
+    ClickGraph.from_frame(frame, progress=lines.append)
+    assert lines == ["merging"]
+
+
+def test_progress_has_one_name_and_one_kind() -> None:
+    names = {"watch", "on_progress", "callback", "tell", "say"}
+    found = {}
+    for public in clickbridge.__all__:
+        thing = getattr(clickbridge, public)
+        members = inspect.getmembers(thing, callable) if inspect.isclass(thing) else []
+        methods = [member for name, member in members if not name.startswith("_")]
+        for function in [thing, *methods]:
+            try:
+                parameters = inspect.signature(function).parameters
+            except (TypeError, ValueError):
+                continue
+            assert not names & set(parameters), f"{public}: {function}"
+            if "progress" in parameters:
+                found[f"{public}.{function.__name__}"] = parameters["progress"]
+    assert {"ClickGraph.build", "ClickGraph.from_frame", "PLS.fit", "compare.compare"} <= set(found)
+    assert {str(parameter.annotation) for parameter in found.values()} == {"Progress"}
+    assert {parameter.default for parameter in found.values()} == {logged}

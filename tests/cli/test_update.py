@@ -44,7 +44,7 @@ def test_update_takes_in_a_log_once(folder: Path, spec: str) -> None:
     run("fit", folder / "graph", "--model", spec, "--out", model)
     today.write_text('{"query":"red river","results":["a","b"],"clicks":["b"]}\n')  # a query it knows already
     run("update", model, today)
-    assert "before" in run("update", model, today, code=1).stderr
+    assert "was already added to" in run("update", model, today, code=1).stderr
     run("update", model, today, "--again")
     new = folder / "new.jsonl"
     new.write_text('{"doc_id":"d","title":"yellow river"}\n{"doc_id":"a","title":"crimson stream"}\n')

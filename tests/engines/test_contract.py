@@ -193,7 +193,7 @@ def test_a_basis_that_is_kept_gives_what_power_steps_give(engine: Engine, monkey
     matrix *= np.sort(rng.random(900))[:, None] ** 3
     operator = svd.MatrixOperator(sparse.csr_array(matrix), np.float32, engine)
     said: list[str] = []
-    kept = svd.randomised_svd(operator, 10, tolerance=1e-4, watch=said.append)
+    kept = svd.randomised_svd(operator, 10, tolerance=1e-4, progress=said.append)
     assert said
     assert all(words.endswith("columns") for words in said)
     np.testing.assert_allclose(kept.s, np.linalg.svd(matrix.toarray(), compute_uv=False)[:10], rtol=1e-5)

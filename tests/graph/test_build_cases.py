@@ -185,8 +185,8 @@ def test_memory_does_not_grow_with_the_log(kind: str, monkeypatch: pytest.Monkey
 
 
 def test_progress_is_reported() -> None:
-    said: list[tuple[str, int]] = []
+    lines: list[str] = []
     log = [Impression("q", ["a"], ["a"])] * 20_000
     docs = (Document(f"d{i}", {}) for i in range(10_000))
-    ClickGraph.build(log, docs, progress=lambda what, count: said.append((what, count)))
-    assert said == [("documents", 10_000), ("log lines", 20_000), ("merging", 0)]
+    ClickGraph.build(log, docs, progress=lines.append)
+    assert lines == ["documents 10,000", "log lines 20,000", "merging"]

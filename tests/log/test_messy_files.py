@@ -105,6 +105,35 @@ def test_a_column_is_one_of_events_by_its_values(tmp_path: Path, kinds: tuple[st
     assert log.layouts[str(path)].format == format
 
 
+@pytest.mark.parametrize("name", ["Klickdatum", "shop_click_timestamp", "Bestellzeit", "Klick-Zeitpunkt"])
+def test_a_column_that_ends_like_a_time_is_the_time(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(f"Suchbegriff;SKU;{name}\nkäse;A1;13.03.2024 12:05\nkäse;A2;14.03.2024 12:05\n")
+    log = read_log(str(path))
+    list(log)
+    assert log.layouts[str(path)].renamed["time"] == name
+
+
+def test_clicks_of_an_event_log_find_their_search_by_query_id(tmp_path: Path) -> None:
+    """A click has the query_id of its search and no text: it belongs to the latest search with that id."""
+    path = tmp_path / "log.jsonl"
+    path.write_text(
+        '{"event":"search","query_id":"x1","query":"Pizza","results":["a","b"]}\n'
+        '{"event":"click","query_id":"x1","doc_id":"b"}\n'
+        '{"event":"search","query_id":"x2","query":"Hotel","results":["c"]}\n'
+        '{"event":"search","query_id":"x1","query":"Pizza","results":["b","a"]}\n'
+        '{"event":"click","query_id":"x1","doc_id":"a"}\n'
+        '{"event":"click","query_id":"x2","doc_id":"c"}\n'
+        '{"event":"click","query_id":"other","doc_id":"c"}\n'
+    )
+    assert list(read_log(str(path))) == [
+        Impression("pizza", ["a", "b"], ["b"]),
+        Impression("hotel", ["c"], ["c"]),
+        Impression("pizza", ["b", "a"], ["a"]),
+        Impression("", None, ["c"], query_id="other"),
+    ]
+
+
 @pytest.mark.parametrize("first", ['"n"', '""'])
 def test_quotes_in_a_table_with_tabs(tmp_path: Path, first: str) -> None:
     path = tmp_path / "log.tsv"

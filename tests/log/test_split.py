@@ -57,6 +57,13 @@ def test_by_share_of_time(tmp_path: Path) -> None:
         assert dict(zip(lst.results, lst.labels or [], strict=True)) == {"a": 0.0, f"d{i % 7}": 1.0, "z": 0.0}
 
 
+@pytest.mark.parametrize("by", ["time", "query"])
+def test_a_share_is_a_percentage_or_a_number_below_1(tmp_path: Path, by: str) -> None:
+    source = log_of(tmp_path / "log.jsonl", *pages())
+    reports = [cut(tmp_path, source, at, by) for at in ("80%", "0.8", ".8")]
+    assert len({(report.train_lines, report.held_lines, report.lists) for report in reports}) == 1
+
+
 def test_by_date(tmp_path: Path) -> None:
     source = log_of(tmp_path / "log.jsonl", *pages())
     report = cut(tmp_path, source, "1970-03-01")  # day 59, which is the last to train on

@@ -52,7 +52,7 @@ def test_stopped_and_gone_on_with(spec: str, settings: dict[str, Any], steps: in
     graph = random_clicks(3)
     lines: list[str] = []
     whole: list[str] = []
-    build_model(spec, settings).fit(graph, watch=steps_into(whole)).save(tmp_path / "whole")
+    build_model(spec, settings).fit(graph, progress=steps_into(whole)).save(tmp_path / "whole")
 
     def stop(line: str) -> None:
         steps_into(lines)(line)
@@ -60,9 +60,9 @@ def test_stopped_and_gone_on_with(spec: str, settings: dict[str, Any], steps: in
             raise Killed
 
     with nullcontext() if steps == 99 else pytest.raises(Killed):
-        build_model(spec, settings).fit(graph, watch=stop, checkpoint=tmp_path / "kept")
+        build_model(spec, settings).fit(graph, progress=stop, checkpoint=tmp_path / "kept")
     again: list[str] = []
-    model = build_model(spec, settings).fit(graph, watch=steps_into(again), checkpoint=tmp_path / "kept")
+    model = build_model(spec, settings).fit(graph, progress=steps_into(again), checkpoint=tmp_path / "kept")
     model.save(tmp_path / "resumed")
     assert files(tmp_path / "resumed") == files(tmp_path / "whole")
     assert len(again) < len(whole), "all was done again"
@@ -77,7 +77,7 @@ def test_what_is_kept_serves_the_same_work_alone(tmp_path: Path) -> None:
     def fit(seed: int, graph: ClickGraph) -> int:
         lines.clear()
         build_model("rmls", {**settings, "seed": seed}).fit(
-            graph, watch=steps_into(lines), checkpoint=tmp_path / "kept"
+            graph, progress=steps_into(lines), checkpoint=tmp_path / "kept"
         )
         return len(lines)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -71,15 +72,29 @@ def test_help_names_every_setting(name: str) -> None:
     assert kind.about in text
 
 
-def test_what_nobody_watches_is_logged(small_graph: ClickGraph, caplog: pytest.LogCaptureFixture) -> None:
+def test_progress_is_logged_by_default(small_graph: ClickGraph, caplog: pytest.LogCaptureFixture) -> None:
     lines: list[str] = []
     with caplog.at_level(logging.INFO, logger="clickbridge"):
-        RMLS(dim=2).fit(small_graph, watch=lines.append)
+        RMLS(dim=2).fit(small_graph, progress=lines.append)
         assert lines
         assert not caplog.records
         RMLS(dim=2).fit(small_graph)
     assert [record.getMessage() for record in caplog.records] == lines
     assert {record.name for record in caplog.records} == {"clickbridge"}
+
+
+@pytest.mark.parametrize("spec", ["bm25", "pls", "bm25+pls", "rrf:bm25+pls", "online:bm25"])
+def test_a_fitted_value_prints_as_one_line(spec: str, small_graph: ClickGraph) -> None:
+    """It holds all arrays of a model; nobody wants to see these in a notebook."""
+    fitted = build_model(spec).fit(small_graph).fitted
+    words = f"{fitted.spec}: {len(fitted.queries.keys)} queries, {len(fitted.doc_ids)} documents"
+    assert repr(fitted) == f"{type(fitted).__name__}({words})"
+
+
+@pytest.mark.parametrize("wrong", ["graph", Path("graph"), None, [1]])
+def test_fit_says_that_it_needs_a_graph(wrong: object) -> None:
+    with pytest.raises(InputError, match=r"fit needs a ClickGraph, such as ClickGraph\.open\('folder'\); got "):
+        PLS().fit(wrong)  # type: ignore[arg-type]
 
 
 def test_titles_come_with_rankings(small_graph: ClickGraph) -> None:

@@ -45,7 +45,7 @@ def test_the_best_value_stays_and_a_stopped_search_goes_on(
     monkeypatch.setitem(GRIDS, "bm25", {"b": (0.0, 0.75), "k1": (0.0, 1.2)})
     given = {"fields": "noise:1,good:0.5"}
     told: list[str] = []
-    best, trials = tune("bm25", given, graph, tmp_path / "trace", tell=told.append)
+    best, trials = tune("bm25", given, graph, tmp_path / "trace", progress=told.append)
     values = {str(trial["settings"]): trial["value"] for trial in trials}
     assert len(set(values.values())) > 1, "the grid must matter"
     assert values[str(best)] == max(values.values()) == trials[-1]["value"]

@@ -88,7 +88,7 @@ def test_threads_do_not_change_a_bit(plan: str) -> None:
 def test_the_report_follows_every_iteration() -> None:
     lines: list[str] = []
     model = RMLS(dim=6, iterations=3, tolerance=0, density=0.5)
-    model.fit(random_clicks(4), watch=lines.append)
+    model.fit(random_clicks(4), progress=lines.append)
     trace = model.report_["trace"]
     assert [row["iteration"] for row in trace] == [1, 2, 3]
     assert all(0 < row["density"] <= 0.5 and 1 <= row["effective_rank"] <= 6 for row in trace)

@@ -45,7 +45,7 @@ def test_sums(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "bm52", "bm25+", "+bm25", "bm25++lmir", "bm25 lmir", "bm25,lmir", "sum", "BM25"])
 def test_unknown_names_are_named(text: str) -> None:
-    with pytest.raises(SettingError, match=r"no model '.*' in .*; there are auto, given, vsm, bm25, lmir") as caught:
+    with pytest.raises(SettingError, match=r"no model '.*'.*; there are auto, given, vsm, bm25, lmir") as caught:
         parse_spec(text)
     assert caught.value.exit_code == 2
 
@@ -111,8 +111,23 @@ def test_a_setting_can_address_one_part() -> None:
     ],
 )
 def test_a_setting_that_nobody_has(spec: str, key: str) -> None:
-    with pytest.raises(SettingError, match=f"no part of .* has the setting '{key}'"):
+    with pytest.raises(SettingError, match=f"(no part of .* has the|has no) setting '{key}'"):
         build_model(spec, {key: "1"})
+
+
+@pytest.mark.parametrize(
+    ("spec", "settings", "message"),
+    [
+        ("bm52", {}, r"no model 'bm52' \(did you mean bm25\?\); there are auto,"),
+        ("BM25+pls", {}, r"no model 'BM25' in 'BM25\+pls' \(did you mean bm25\?\); there are"),
+        ("pls", {"dims": 10}, r"pls has no setting 'dims' \(did you mean dim\?\); there are min_users,"),
+        ("bm25+pls", {"dims": 10}, r"no part of bm25\+pls has the setting 'dims' \(did you mean dim\?\); there are"),
+        ("popular", {}, "no model 'popular'; there are auto,"),
+    ],
+)
+def test_a_misspelt_name_gets_a_suggestion(spec: str, settings: dict[str, object], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        build_model(spec, settings)
 
 
 def test_a_value_out_of_range_is_refused_at_once() -> None:
@@ -130,5 +145,5 @@ def test_assignments() -> None:
         with pytest.raises(SettingError, match="key=value"):
             parse_assignments([wrong])
     # Which settings there are is known to the models: those refuse what none of them has.
-    with pytest.raises(SettingError, match="no part of bm25 has the setting 'nothing'"):
+    with pytest.raises(SettingError, match="bm25 has no setting 'nothing'"):
         build_model("bm25", parse_assignments(["nothing=2"]))

@@ -143,14 +143,14 @@ def test_a_failed_answer_is_not_kept(small_graph: ClickGraph) -> None:
 
 def test_the_rest_of_a_hold_back_is_a_study_of_its_own(graph: ClickGraph) -> None:
     told: list[str] = []
-    over = Study(graph, watch=told.append)
+    over = Study(graph, progress=told.append)
     held, rest = over.hold_back(0.2, 3)
     assert over.hold_back(fraction=0.2, seed=3)[1] is rest
     assert over.hold_back(0.2, 4)[1] is not rest
     assert rest.graph is held.graph
     assert rest.catalogue is over.catalogue
     assert rest.engine is over.engine
-    rest.watch("a line")
+    rest.progress("a line")
     assert told == ["a line"]
     names = graph.field_names
     assert rest.words(names, "english", "keep")[1] is over.words(names, "english", "keep")[1]

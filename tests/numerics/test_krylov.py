@@ -141,8 +141,8 @@ def test_power_steps_are_taken_where_a_basis_does_not_pay() -> None:
 def test_a_warm_start_and_a_kept_one_go_by_steps() -> None:
     said: list[str] = []
     operator = Known(slowly(600), dtype=np.float32)
-    cold = randomised_svd(operator, 20, watch=said.append)
+    cold = randomised_svd(operator, 20, progress=said.append)
     assert said[-1].endswith("columns")
-    warm = randomised_svd(operator, 20, start=cold.v, watch=said.append)
+    warm = randomised_svd(operator, 20, start=cold.v, progress=said.append)
     assert said[-1] == "decomposition: step 4 of 4"
     np.testing.assert_allclose(warm.s, cold.s, atol=1e-4)

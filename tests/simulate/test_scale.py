@@ -143,15 +143,15 @@ def test_same_seed_same_bytes(impressions: int | None, log: str, tmp_path: Path)
 
 def test_impressions(tmp_path: Path) -> None:
     n = 120_000  # more than one chunk
-    heard: list[tuple[int, int]] = []
-    counts = write_log("half-year", tmp_path, fraction=0.002, impressions=n, progress=lambda *a: heard.append(a))
+    heard: list[str] = []
+    counts = write_log("half-year", tmp_path, fraction=0.002, impressions=n, progress=heard.append)
     write_log("half-year", tmp_path, fraction=0.002)
     triples = pq.read_table(tmp_path / "log.parquet")
     graph = set(zip(triples["query"].to_pylist(), triples["doc_id"].to_pylist(), strict=True))
     doc_ids = {doc["doc_id"] for doc in read_lines(tmp_path / "docs.jsonl.gz")}
     lines = read_lines(tmp_path / "log.jsonl.gz")
     assert len(lines) == counts["lines"] == n
-    assert heard[-1] == (n, n)
+    assert heard[-1] == "simulating searches, 120,000 of 120,000"
     assert all(list(line) == ["query", "user", "session", "time", "results", "clicks"] for line in lines)
     assert all(len(line["results"]) == 10 == len(set(line["results"])) for line in lines)
     assert all(doc_ids.issuperset(line["results"]) for line in lines)

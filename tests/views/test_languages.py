@@ -54,8 +54,8 @@ def test_the_right_document_without_a_setting(language: str) -> None:
 
 
 def test_what_is_not_done() -> None:
-    """Thai has no blanks: a stretch of it is one word. Compounds are not taken apart: they are found by their
-    characters, where a query has no known word at all."""
+    """Thai is written without spaces, so a word within a text is not found. Compounds are not split: they are found by
+    similar spelling if a query has no known word."""
     docs = [Document("0", {"body": "กรุงเทพมหานครเป็นเมืองหลวงของประเทศไทย"}), Document("1", {"body": "Fahrradschloss"})]
     graph = ClickGraph.build([PairCount("x", "0")], docs)
     model = BM25(unknown_words="drop").fit(graph)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from clickbridge.cli.console import Json, ModelPath, Seed, print_json, print_table, progress, say
+from clickbridge.cli.console import Json, ModelPath, Seed, print_json, print_table, progress_bar, say
 
 
 def bounds(
@@ -19,8 +19,8 @@ def bounds(
     from clickbridge.evaluate.bounds import bounds as bounds_of
     from clickbridge.models.model_folder import load
 
-    with progress() as report:
-        report("learning again without a tenth of the queries", 0)
+    with progress_bar() as progress:
+        progress("learning again without a tenth of the queries")
         found = bounds_of(load(model), delta, seed)
     if json:
         print_json([bound.as_dict() for bound in found])

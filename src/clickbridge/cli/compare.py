@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, Seed, in_words, keep_apart, print_json, print_table, progress, say
+from clickbridge.cli.console import Json, Seed, in_words, keep_apart, print_json, print_table, progress_bar, say
 from clickbridge.cli.fitting import (
     Assignments,
     Dim,
@@ -75,8 +75,11 @@ def compare(
     settings = fit_settings(set, **options, dim=dim, fields=fields, seed=seed or None)
     judged = lists_of(lists, queries)
     if qrels is not None:
-        judged = labelled_by(judged, read_qrels(qrels))
-    with progress() as tell:
+        grades = read_qrels(qrels)
+        judged = labelled_by(judged, grades)
+        if missing := len(grades.keys() - {result.query_id for result in judged}):
+            say(f"{count_of(missing, 'judged query', 'have', of=len(grades))} no list: not counted")
+    with progress_bar() as progress:
         found = compare_models(
             graph,
             judged,
@@ -87,13 +90,13 @@ def compare(
             dims=_numbers(dims),
             save_dir=save_dir,
             engine=runs_on,
-            progress=tell,
+            progress=progress,
             command=shlex.join(["clickbridge", *sys.argv[1:]]),
         )
         if csv is not None:
             found.write_csv(csv)
         if report is not None:
-            tell("drawing the report", 0)
+            progress("drawing the report")
             found.write_report(report)
     for note in found.notes:
         say(note)

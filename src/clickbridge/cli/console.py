@@ -22,6 +22,7 @@ from clickbridge.errors import SettingError
 from clickbridge.evaluate.tables import in_words as in_words
 from clickbridge.evaluate.tables import text_table
 from clickbridge.io.files import check_output
+from clickbridge.progress import silent
 
 for _name in ("stdout", "stderr"):
     # A stream that was closed before the start is None: what is written goes nowhere.
@@ -63,7 +64,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     words = [[visible(in_words(cell)) for cell in row] for row in rows]
     sizes = [max(map(len, column)) for column in zip([visible(name) for name in columns], *words, strict=True)]
     if len(columns) > 3 and sum(sizes) + 2 * len(sizes) > out.width:
-        # Cut cells say nothing: what is too wide for the terminal goes on below.
+        # Cells must not be cut: columns that do not fit continue in another table below.
         named = [dict(zip(columns, row, strict=True)) for row in words]
         out.print("\n".join(filter(None, [title, text_table(named, out.width)])))
         return
@@ -85,17 +86,17 @@ def visible(text: str) -> str:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str, int], None]]:
-    """What is being done and how many so far, with a bar and the time left where a line says `3 of 10`; nothing where
-    stderr is not a terminal."""
+def progress_bar() -> Iterator[Callable[[str], None]]:
+    """Shows lines of progress on a terminal, with a bar and the time left if a line contains something like `3 of 10`.
+    Shows nothing if stderr is not a terminal."""
     if not sys.stderr.isatty():
-        yield lambda what, count: None
+        yield silent
         return
     columns = (
         SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn(), TimeLeftColumn(),
     )  # fmt: skip
     with Progress(*columns, console=err, transient=True) as bars:
-        yield Steps(bars).report
+        yield Steps(bars).show
 
 
 class TimeLeftColumn(ProgressColumn):
@@ -109,20 +110,20 @@ class TimeLeftColumn(ProgressColumn):
 
 
 class Steps:
-    """One bar for the stage of the work that runs now. A new stage, which is another text, begins at nothing."""
+    """One bar for the current stage. Lines that differ only in their numbers belong to the same stage."""
 
     def __init__(self, bars: Progress) -> None:
         self.bars, self.stage = bars, ""
         self.task = bars.add_task("starting", total=None)
 
-    def report(self, what: str, count: int) -> None:
-        found, stage = STEP.search(what), re.sub(r"[\d,.]+", "", what)
+    def show(self, line: str) -> None:
+        found, stage = STEP.search(line), re.sub(r"[\d,.]+", "", line)
         number, total = (int(word.replace(",", "")) for word in found.groups()) if found else (0, None)
-        text = visible(f"{what} {count:,}" if count else what)
+        text = visible(line)
         if stage != self.stage:
             self.bars.remove_task(self.task)
             self.task = self.bars.add_task(text, total=total)
-        # The step that a line names has just begun.
+        # A line is written when its step begins.
         self.bars.update(self.task, description=text, completed=max(number - 1, 0))
         self.stage = stage
 

@@ -18,7 +18,7 @@ from clickbridge.cli.console import (
     pairs_of,
     print_json,
     print_table,
-    progress,
+    progress_bar,
     say,
 )
 from clickbridge.cli.fitting import (
@@ -116,10 +116,10 @@ def ingest(
             place.unlink()
         lost, lost_docs = (RejectLog(max_rejects, place, append=True) for _ in range(2))
         log, documents = reading.log_and_docs(logs, docs, lost, lost_docs)
-        with guesses_told(json, log, documents), progress() as report:
+        with guesses_told(json, log, documents), progress_bar() as progress:
             kept: dict[str, Any] = {"vectors": dense, "defaults": defaults, "redact": redact, "memory_mb": memory_mb}
             runs_on = engine_of(engine, threads, "0") if engine != "local" else None
-            graph = ClickGraph.build(log, documents, out, progress=report, engine=runs_on, **kept)
+            graph = ClickGraph.build(log, documents, out, progress=progress, engine=runs_on, **kept)
     tell_about(graph, log, documents, rejects or f"{out}/rejects.jsonl")
     matched = unmatched_ids(graph)
     clicked = {} if matched is None else {
@@ -182,10 +182,10 @@ def stats(
     from clickbridge.evaluate.statistics import stats as count
     from clickbridge.graph.clickgraph import ClickGraph
 
-    with progress() as report:
-        report("opening", 0)
+    with progress_bar() as progress:
+        progress("opening")
         opened = ClickGraph.open(graph)
-        report("counting", 0)
+        progress("counting")
         table = count(opened, paper)
     if json:
         print_json(table)
@@ -213,7 +213,7 @@ def simulate(
         raise InputError(f"{out} is a file: --out is the folder to write the simulated log to")
     if (out / "manifest.json").exists():
         raise InputError(f"{out} is a GRAPH or a MODEL: choose another --out for the simulated log")
-    with progress() as report:
+    with progress_bar() as progress:
         if scale == "demo":
             from clickbridge.simulate.demo import write_demo
 
@@ -227,7 +227,7 @@ def simulate(
                     impressions=impressions or None,
                     clicks=clicks or None,
                     seed=seed,
-                    progress=lambda done, total: report(f"simulating, of {total:,},", done),
+                    progress=progress,
                 )
             )
     if json:

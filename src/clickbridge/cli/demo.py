@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clickbridge.cli.console import Seed, out, print_table, progress, say
+from clickbridge.cli.console import Seed, out, print_table, progress_bar, say
+from clickbridge.progress import Progress
 
 if TYPE_CHECKING:
     from clickbridge.models.model import Model
@@ -47,14 +48,14 @@ def demo(
     from clickbridge.simulate.demo import write_demo
 
     start = time.perf_counter()
-    with progress() as report:
-        report("collecting the standard library's documentation, simulating searches", 0)
+    with progress_bar() as progress:
+        progress("collecting the standard library's documentation, simulating searches")
         counts = write_demo(folder, seed)
         graph = ClickGraph.build(
             read_log(str(folder / "log.jsonl.gz")),
             read_docs(str(folder / "docs.jsonl.gz")),
             folder / "graph",
-            progress=report,
+            progress=progress,
         )
     # Each table is printed as soon as it is known: all of them take minutes.
     title = "The data (documents are real, searches and clicks are simulated)"
@@ -64,9 +65,9 @@ def demo(
     model_folder = folder / "models"
     model_folder.mkdir(exist_ok=True)
     judged = {kind: read_lists(str(folder / f"{kind}.lists.jsonl")) for kind in ("seen", "unseen")}
-    with progress() as report:
-        models = _fitted(study, model_folder, report)
-        report("searching", 0)
+    with progress_bar() as progress:
+        models = _fitted(study, model_folder, progress)
+        progress("searching")
         scores = {spec: {kind: _measure(model, judged[kind]) for kind in judged} for spec, model in models.items()}
     _print_scores(scores, models)
     out.print()
@@ -74,8 +75,8 @@ def demo(
     out.print()
     _similar(models[AFTER], [r.query for r in judged["seen"]][:: len(judged["seen"]) // EXAMPLES])
     out.print()
-    with progress() as report:
-        report("learning from simulated clicks", 0)
+    with progress_bar() as progress:
+        progress("learning from simulated clicks")
         learner = _learner(study)
         learner.save(model_folder / TAUGHT)
         curve = _learning_curve(learner, models[BEFORE], judged["seen"], seed)
@@ -87,13 +88,13 @@ def demo(
     _end_on_page(model_folder, serve)
 
 
-def _fitted(study: Study, folder: Path, report: Callable[[str, int], None]) -> dict[str, Model]:
+def _fitted(study: Study, folder: Path, progress: Progress) -> dict[str, Model]:
     """Every model of the table, saved as well."""
     from clickbridge.models.specs import build_model
 
     models: dict[str, Model] = {}
     for number, spec in enumerate(SPECS, 1):
-        report(f"fitting {spec} ({number} of {len(SPECS)})", 0)
+        progress(f"fitting {spec} ({number} of {len(SPECS)})")
         models[spec] = build_model(spec, {"budget": BUDGET} if spec == AFTER else None).fit_on(study)
         models[spec].save(folder / spec)
     return models

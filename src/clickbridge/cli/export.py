@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from clickbridge.cli.console import Json, ModelPath, print_json, print_table, progress
+from clickbridge.cli.console import Json, ModelPath, print_json, print_table, progress_bar
 
 
 def export(
@@ -25,11 +25,11 @@ def export(
     from clickbridge.models.model_folder import load
 
     check_folder(out)
-    with progress() as report:
-        report("opening", 0)
+    with progress_bar() as progress:
+        progress("opening")
         opened = load(model)
         log = None if graph is None else ClickGraph.open(graph)
-        report(f"writing for {to}", 0)
+        progress(f"writing for {to}")
         write(opened, to, out, log, min_users)
     files = [
         {"file": f.relative_to(out).as_posix(), "bytes": f.stat().st_size}

@@ -13,7 +13,7 @@ from clickbridge.settings import Counting, declared_in, parse_assignments
 from clickbridge.settings import Fields as FieldSettings
 
 COUNTING = declared_in(Counting)
-Dim = Annotated[int | None, typer.Option(help="dimensions of the latent space; above the rank it is clipped")]
+Dim = Annotated[int | None, typer.Option(help="dimensions of the latent space; at most the rank of the data is used")]
 Fields = Annotated[str | None, typer.Option(help=declared_in(FieldSettings)["fields"].help)]
 MinClicks = Annotated[int | None, typer.Option(help=COUNTING["min_clicks"].help)]
 MinUsers = Annotated[int | None, typer.Option(help=COUNTING["min_users"].help)]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, print_json, progress, say
+from clickbridge.cli.console import Json, print_json, progress_bar, say
 from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
 from clickbridge.errors import InputError, SettingError
 from clickbridge.wording import count_of
@@ -86,10 +86,10 @@ def _refitted(place: Path, user: str, refit: bool, graph: Path | None, engine: A
         opened = load(place)
         done = forget_user(graph, user)
         if opened.applied_:
-            say(f"{graph} lacks {count_of(len(opened.applied_), 'log')} that update took into {place}: update again")
-        with progress() as report:
-            report(f"fitting {opened.spec}", 0)
-            opened.fit(ClickGraph.open(graph), engine=engine, watch=lambda line: report(line, 0))
+            say(f"{graph} lacks {count_of(len(opened.applied_), 'log')} that update added to {place}: update again")
+        with progress_bar() as progress:
+            progress(f"fitting {opened.spec}")
+            opened.fit(ClickGraph.open(graph), engine=engine, progress=progress)
             opened.save(place)
     return done
 

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clickbridge.cli.console import Json, keep_apart, keep_outside, out, print_json, print_table, progress, say, visible
+from clickbridge.cli.console import (
+    Json,
+    keep_apart,
+    keep_outside,
+    out,
+    print_json,
+    print_table,
+    progress_bar,
+    say,
+    visible,
+)
 from clickbridge.cli.inputs import Docs, Logs, Reading, guesses_told, reads
 from clickbridge.errors import InputError
 
@@ -34,8 +44,8 @@ def validate(
     keep_apart([], [*logs, *docs])
     # Every line that cannot be used is counted; none stops it.
     log, documents = reading.log_and_docs(logs, docs, RejectLog("100%"), RejectLog("100%"))
-    with guesses_told(json, log, documents), progress() as report:
-        checks = check_log(log, documents, report)
+    with guesses_told(json, log, documents), progress_bar() as progress:
+        checks = check_log(log, documents, progress)
     verdict = worst(checks)
     if json:
         print_json({"verdict": verdict, "checks": [asdict(check) for check in checks]})
@@ -75,8 +85,8 @@ def insights(
     if not (source / "manifest.json").is_file():
         raise InputError(f"no GRAPH or MODEL at {source}: give the folder that ingest or fit wrote")
     kind = read_manifest(source)["kind"]
-    with progress() as report:
-        report("reading", 0)
+    with progress_bar() as progress:
+        progress("reading")
         if kind == KIND:
             graph = ClickGraph.open(source)
             found = find_insights(graph, min_users=min_users, language=language, strictness=strictness)

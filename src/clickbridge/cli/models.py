@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, Seed, print_json, print_table, progress, say
+from clickbridge.cli.console import Json, Seed, print_json, print_table, progress_bar, say
 from clickbridge.cli.fitting import (
     Assignments,
     Dim,
@@ -136,9 +136,9 @@ def fit(
     if tune:
         settings, trials = tuned(model, settings, opened, out, seed, runs_on)
         built = build_model(model, settings)
-    with progress() as report:
-        report(f"fitting {model}", 0)
-        built.fit(opened, engine=runs_on, watch=lambda line: report(line, 0), checkpoint=checkpoint)
+    with progress_bar() as progress:
+        progress(f"fitting {model}")
+        built.fit(opened, engine=runs_on, progress=progress, checkpoint=checkpoint)
         if trials is not None:
             built.fitted_ = built.fitted.noted(tuning=trials)
         if kept:

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from clickbridge.cli.console import Json, Seed, in_words, out, print_json, print_table, progress, say, visible
+from clickbridge.cli.console import Json, Seed, in_words, out, print_json, print_table, progress_bar, say, visible
 from clickbridge.errors import SettingError
 from clickbridge.wording import count_of
 
@@ -61,11 +61,11 @@ def reproduce(
     command = shlex.join(["clickbridge", *sys.argv[1:]])
     files = Files(folder, command, in_words) if folder is not None else None
     start, made = time.perf_counter(), []
-    with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress() as report:
+    with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch, progress_bar() as progress:
         lab = Lab(
             Path(scratch), share, dim or int(sizes["dim"]), clicks, seed,
             None if quick and not given else data, quick, None if folder is None else folder / "parts",
-            lambda line: report(line, 0),
+            progress,
         )  # fmt: skip
         parts = Parts(lab.shelf)
         for found in tables_of(table, lab, parts):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress, say
+from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress_bar, say
 from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
 from clickbridge.errors import InputError, SettingError
 from clickbridge.wording import count_of
@@ -40,11 +40,11 @@ def rank(
     from clickbridge.models.model_folder import load
 
     keep_apart([out], [lists, model, queries])
-    with engine_of(engine, threads, memory) as runs_on, progress() as report:
+    with engine_of(engine, threads, memory) as runs_on, progress_bar() as progress:
         opened, given = load(model), lists_of(lists, queries)
         rankings = []
         for start in range(0, len(given), CHUNK):
-            report("lists", start)
+            progress(f"lists, {start + 1:,} of {len(given):,}")
             rankings += opened.rerank_lists(given[start : start + CHUNK], engine=runs_on)
     unscored = sum(1 for r in rankings if r and not np.isfinite([h.score for h in r]).any())
     write_run(out, ((r.query_id, ranking) for r, ranking in zip(given, rankings, strict=True)), opened.spec)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress, say
+from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress_bar, say
 from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
 from clickbridge.errors import InputError, SettingError
 
@@ -21,7 +21,7 @@ NOTHING = "the model has no reason to give"
 CHUNK = 1024
 """Topics searched for at once."""
 RUN_DEPTH = 1000
-"""Documents of each topic in a run, where nothing else is said: what evaluation tools expect."""
+"""Documents of each topic in a run by default: what evaluation tools expect."""
 
 
 def search(
@@ -90,10 +90,10 @@ def _search_all(model: Path, topics: str, out: Path, k: int, engine: Engine, jso
 
     keep_apart([out], [topics, model])
     asked, opened = read_topics(topics), load(model)
-    with progress() as report:
+    with progress_bar() as progress:
         texts, rankings = list(asked.values()), []
         for start in range(0, len(texts), CHUNK):
-            report(f"topics, of {len(texts):,},", start)
+            progress(f"topics, {start + 1:,} of {len(texts):,}")
             rankings += opened.rank_many(texts[start : start + CHUNK], k, engine=engine)
     answered = sum(bool(ranking) for ranking in rankings)
     write_run(out, zip(asked, rankings, strict=True), opened.spec)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from clickbridge.cli.console import Json, keep_apart, keep_outside, out, print_json, progress, visible
+from clickbridge.cli.console import Json, keep_apart, keep_outside, out, print_json, progress_bar, visible
 from clickbridge.cli.fitting import Memory, Threads, engine_of
 from clickbridge.cli.inputs import Docs, Logs, MaxRejects, Reading, guesses_told, reads
 from clickbridge.cli.insight import MinPeople
@@ -44,10 +44,10 @@ def try_log(
     keep_outside(out_, [*logs, *docs])
     log, documents = reading.log_and_docs(logs, docs, RejectLog("100%"), RejectLog("100%"))
     command = shlex.join(["clickbridge", *sys.argv[1:]])
-    with guesses_told(json, log, documents), progress() as report:
+    with guesses_told(json, log, documents), progress_bar() as progress:
         tried = run(
             log, documents, out_, budget=budget, min_users=min_users, max_rejects=max_rejects, engine=runs_on,
-            progress=report, command=command,
+            progress=progress, command=command,
         )  # fmt: skip
     lines = lines_of(tried, min_users=min_users)
     if json:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress, say
+from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress_bar, say
 from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
 from clickbridge.cli.inputs import MaxRejects, Reading, guesses_told, reads, tell_about
 from clickbridge.engines.base import Engine
@@ -25,14 +25,14 @@ def update(
     *,
     reading: Reading,
     max_rejects: MaxRejects = "1%",
-    again: Annotated[bool, typer.Option("--again", help="Take in a log that was taken in before.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Add a log that was added before.")] = False,
     store: Annotated[str | None, typer.Option("--from", help="Take in the events of a service's store.")] = None,
     engine: EngineName = "local",
     threads: Threads = 0,
     memory: Memory = "0",
     json: Json = False,
 ) -> None:
-    """Take new clicks and documents into a model without learning from scratch."""
+    """Add new clicks and documents to a model without learning from scratch."""
     from clickbridge.io.artifact import file_sha256, kept_for_writing
     from clickbridge.log.rejects import RejectLog
     from clickbridge.models.known_words import unknown_words
@@ -52,13 +52,13 @@ def update(
     for path in logs or []:
         if not Path(path).is_file():
             raise InputError(f"no file {path}: check the path")
-    # From reading to writing: of two updates at once, one would lose what the other has taken in.
+    # From reading to writing: if two updates ran at once, one would lose what the other has added.
     with kept_for_writing(model, KIND):
         opened = load(model)
         hashes = [file_sha256(Path(path)) for path in logs or []]
         for path, digest in zip(logs or [], hashes, strict=True):
             if digest in opened.applied_ and not again:
-                raise InputError(f"{path} was taken into {model} before: give a new log, or --again")
+                raise InputError(f"{path} was already added to {model}: give a new log, or --again")
         lost, lost_docs = RejectLog(max_rejects), RejectLog(max_rejects)
         log, documents = reading.log_and_docs(logs or [], docs, lost, lost_docs)
         gone = remove_docs.read_text(encoding="utf8", errors="replace").split() if remove_docs else []
@@ -67,8 +67,8 @@ def update(
         unknown = len({*gone} - {*opened.doc_ids_})
         if unknown:
             say(f"{remove_docs} has {count_of(unknown, 'id')} that {agree(unknown, 'are')} not in the model")
-        with guesses_told(json, log, documents), progress() as report:
-            report(f"updating {opened.spec}", 0)
+        with guesses_told(json, log, documents), progress_bar() as progress:
+            progress(f"updating {opened.spec}")
             new = list(documents)
             before = {*opened.doc_ids_}
             strange = unknown_words(opened.fitted, new)
@@ -99,8 +99,8 @@ def update_from(model: Path, store: str, engine: Engine, json: bool) -> None:
         from clickbridge.serve.folding import fold
         from clickbridge.serve.store import Store
 
-    with progress() as report:
-        report(f"updating {model}", 0)
+    with progress_bar() as progress:
+        progress(f"updating {model}")
         with closing(Store(store, new=False)) as events:
             folded = fold(model, events, engine)
     summary = {"model": folded.spec, "events_read": folded.events, "pages_taken_in": folded.pages}

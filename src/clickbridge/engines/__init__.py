@@ -1,1 +1,1 @@
-"""Where the heavy work of learning runs: one protocol, one file for each home."""
+"""Engines: where the heavy work of learning runs. One protocol, and one file for each engine."""

@@ -1,11 +1,11 @@
-"""The few operations that carry learning, and the two limits under which they run.
+"""The protocol of engines: the few operations that learning needs, and two limits.
 
-A model is handed an engine and never chooses one. `threads` and `memory` mean the same for every model: how many
-threads may work at once, and how many bytes may be used for working arrays. Results do not depend on either: work is
-cut into blocks by size, and blocks are added up in their order.
+A model is given an engine and never chooses one. `threads` and `memory` mean the same for every model: how many threads
+may work at once, and how many bytes may be used for working arrays. Results do not depend on them: the size of the data
+alone decides how work is cut into blocks, and the results of blocks are added in order.
 
-Solvers in numerics are written on these operations. The loops behind them are in numerics too, and know of an engine
-only what is said here: `base` stands below numerics, the engines themselves above it.
+Solvers in numerics use these operations. The compiled loops are in numerics as well, and know only this protocol. So
+numerics imports `base`, and the engines import numerics.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ class Engine(Protocol):
     threads: int
     memory: int
     narrow: bool
-    """Whether a few columns at a time go through the products about as fast, each, as many do."""
+    """Whether products with few columns take about as little time per column as products with many."""
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """`work` on every item, several at once; results in the order of the items. Work is done as results are
-        asked for, in this process: it may write into arrays that it shares with the caller."""
+        """Calls `work` on every item, several at a time. Yields the results in the order of the items, and works only
+        as results are requested. It runs in this process, so `work` may write to arrays of the caller."""
         ...
 
     def at_work(self) -> AbstractContextManager[object]:
-        """Held around a fit or an update: BLAS has one thread. Large products are cut into blocks for `map`; on small
-        ones BLAS's own threads mostly wait for each other, and their number would change the last bits of a sum."""
+        """A context for a fit or an update, in which BLAS has one thread. Large products are cut into blocks for `map`.
+        In small products the threads of BLAS mostly wait for each other, and their number would change the last bits of
+        sums."""
         ...
 
     def times(self, a: sparse.csr_array, block: Any) -> Any:
@@ -48,24 +49,24 @@ class Engine(Protocol):
         ...
 
     def orthonormal(self, block: Any) -> tuple[Any, Array]:
-        """(q, r) with q r = block and q'q = 1; dependent columns are dropped. May overwrite the block."""
+        """(q, r) with q r = block and q'q = 1. Dependent columns are dropped. May overwrite the block."""
         ...
 
     def hold(self, array: Any) -> Any:
-        """An array, or sparse rows, brought to where the work is done. It may go in wherever a block or a map does,
-        and what is made of it is held there too: nothing comes back before it is fetched."""
+        """Moves an array, or sparse rows, to where the engine works. The result can be used in place of a block or map.
+        Results computed from it stay there, too, until they are fetched."""
         ...
 
     def fetch(self, held: Any) -> Any:
-        """What is held, in this process."""
+        """Copies something that is held back into this process."""
         ...
 
     def combined(self, block: Any, matrix: Array) -> Any:
-        """block times a small matrix. May overwrite the block."""
+        """The block times a small matrix. May overwrite the block."""
         ...
 
     def cross(self, blocks: Sequence[Any], block: Any) -> Array:
-        """The products b' block of all blocks, one below the other, in float64."""
+        """The products b' block for all blocks b, stacked vertically, in float64."""
         ...
 
     def joined(self, blocks: Sequence[Any]) -> Any:
@@ -73,15 +74,16 @@ class Engine(Protocol):
         ...
 
     def mixed(self, blocks: Sequence[Any], matrices: Sequence[Array]) -> Any:
-        """Blocks times small matrices, added up."""
+        """The sum of blocks times small matrices."""
         ...
 
     def scaled(self, block: Any, factors: Array | float) -> Any:
-        """Every column, or all of the block, times its factor. May overwrite a dense block."""
+        """The block with each column multiplied by its factor, or with all multiplied by one factor. May overwrite a
+        dense block."""
         ...
 
     def lengths(self, block: Any, minus: Any = None, factors: Array | float = 1.0) -> Array:
-        """Norms of the columns, in float64; with `minus`, of those of block - minus * factors."""
+        """Norms of the columns, in float64. With `minus`, those of block - minus * factors."""
         ...
 
     def extremes(self, block: Any) -> tuple[Array, Array]:
@@ -89,31 +91,31 @@ class Engine(Protocol):
         ...
 
     def survey(self, maps: Any, gram: bool) -> Any:
-        """The rows of a map in numbers: a `Survey` of numerics/rows.py, with L'L if that is asked for."""
+        """Statistics of the rows of a map L: a `Survey` of numerics/rows.py, with L'L if `gram` is true."""
         ...
 
     def half(self, rows: Any, maps: Any, how: Any, keep_dense: bool) -> Any:
-        """One half of an RMLS iteration: sparse rows times a map, turned, thresholded and given their lengths. From
-        `Rows`, `Maps` and a `Shrinkage` to a `Half`, all in numerics/rmls.py."""
+        """One half of an RMLS iteration: sparse rows times a map, decorrelated, thresholded, and scaled to length.
+        Takes `Rows`, `Maps` and a `Shrinkage`, and returns a `Half`, all of numerics/rmls.py."""
         ...
 
     def by_rows(self, work: Callable[..., Any], n_rows: int, *shared: Any) -> list[Any]:
-        """`work(engine, start, stop, *shared)` over a partition of the rows, in its order, wherever the engine works:
-        a function of a module, which depends on nothing but what it is given."""
+        """Calls `work(engine, start, stop, *shared)` for each part of the rows, wherever the engine works. Returns the
+        results in order. `work` must be a function of a module, and depend only on its arguments."""
         ...
 
     def exchange(
         self, split: Callable[[Any, int], tuple[Any, ...]], items: list[Any], merge: Callable[..., Any], *shared: Any
     ) -> tuple[list[Any], list[Any]]:
-        """`split(item, n)` gives a report and n pieces of what it makes of an item; `merge(number, *shared, *pieces)`
-        makes one thing of the pieces of that number, of all items. Reports and what `merge` makes are given back,
-        each in order; pieces go from worker to worker."""
+        """A shuffle. `split(item, n)` turns an item into a report and n pieces. `merge(number, *shared, *pieces)`
+        combines the pieces with the same number, of all items. Returns the reports and the results of `merge`, each in
+        order. Pieces go directly from worker to worker."""
         ...
 
     def top_k(self, queries: Array, images: Array, k: int, hidden: Array | None) -> tuple[Array, Array]:
-        """Numbers and scores (float64) of the k images with the largest dot products for each query row, best first,
-        ties to the lower number; `hidden` marks images that have no score. There are as many columns as k or as
-        images; a place for which no image is left has the number -1 and the score -inf."""
+        """Numbers and scores (float64) of the k images with the largest dot products for each query row, best first. Of
+        equal scores the lower number comes first. `hidden` marks images without a score. There are k columns, or one
+        for each image if these are fewer. Columns without an image have the number -1 and the score -inf."""
         ...
 
 
@@ -121,9 +123,9 @@ _default: list[Engine] = []
 
 
 def default_engine() -> Engine:
-    """The engine of a caller who names none: this machine, one for the whole process."""
+    """The engine that is used if none is given: `Local`, one for the whole process."""
     if not _default:
-        from clickbridge.engines.local import Local  # stands on numerics, which stand on this module
+        from clickbridge.engines.local import Local  # it imports numerics, which imports this module
 
         _default.append(Local())
     return _default[0]

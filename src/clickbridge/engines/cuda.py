@@ -1,12 +1,12 @@
-"""The CUDA source of the GPU engine: gather rows, accumulate, shrink, give rows their length, store.
+"""The CUDA source of the GPU engine: gather rows, add them up, apply the threshold, scale to length, store.
 
-One block of threads works on one row at a time, each thread on VEC neighbouring columns, CHUNKS times. What is read and
-written through memory is exactly the rows of the product: threshold and length are settled in registers. Rows with
-very many non-zeros are cut into segments that are summed first (`gather_segments`), so that no block works alone on
-the most frequent word; segments are added in their order, and the result does not depend on who came first.
+A block of threads works on one row at a time, and each thread on VEC neighbouring columns, CHUNKS times. Only the rows
+of the product are read from and written to memory; threshold and length are computed in registers. Rows with very many
+non-zeros are cut into segments that are summed first (`gather_segments`), so that no block works alone on the most
+frequent word. Segments are added in order, so the result does not depend on which one is finished first.
 
-STORE is float, double or bf16 (as unsigned short), ACC the type of sums. The arithmetic is said once more, slowly, in
-emulation.py, and tests hold the two against each other.
+STORE is float, double or bf16 (as unsigned short). ACC is the type of sums. emulation.py has a slow version of the same
+arithmetic, and tests compare the two.
 """
 
 SOURCE = r"""

@@ -1,7 +1,8 @@
-"""The arithmetic of the GPU engine's kernels on the CPU, slowly: for tests where there is no card.
+"""A slow version of the GPU kernels on the CPU, for tests on machines without a card.
 
-Sums are taken in the kernels' order, each step rounded once, as a fused multiply-add rounds; bf16 is rounded to the
-nearest, ties to even. Block-wide sums of squares are in double precision on both sides and differ in their order alone.
+Sums are taken in the same order as in the kernels, and each step is rounded once, like a fused multiply-add. bf16 is
+rounded to nearest, ties to even. Sums of squares over a block of threads are in double precision in both versions; only
+their order differs.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from scipy import sparse
 from clickbridge.engines.base import Array
 
 LONG_ROW = 512
-"""Non-zeros from which on a row is summed by segments, and how many a segment has."""
+"""A row with more non-zeros than this is summed by segments of this length."""
 
 
 def to_bf16(values: Array) -> Array:
-    """bf16 bits, as unsigned 16-bit numbers."""
+    """The bits of bf16 numbers, as unsigned 16-bit integers."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
 
@@ -38,7 +39,7 @@ def _summed(acc: Array, weights: Array, rows: Array) -> Array:
 
 
 def gather(a: sparse.csr_array, block: Array) -> Array:
-    """a times a block, sums in float32 (float64 for a float64 block)."""
+    """`a` times a block. Sums are in float32, or in float64 for a float64 block."""
     dense = as_numbers(block)
     out = np.zeros((a.shape[0], block.shape[1]), dense.dtype)
     data = a.data.astype(dense.dtype)
@@ -53,7 +54,7 @@ def gather(a: sparse.csr_array, block: Array) -> Array:
 
 
 def shrink(source: Array, raw: Array, mode: int, value: float, theta: float, norm_power: float) -> tuple[Array, Array]:
-    """New rows, and what they add to the alignment."""
+    """The new rows, and their contribution to the alignment."""
     out = np.zeros_like(source)
     for i, row in enumerate(source):
         squares = float((row * row).astype(np.float64).sum())
@@ -72,7 +73,7 @@ def shrink(source: Array, raw: Array, mode: int, value: float, theta: float, nor
 
 
 class Emulation:
-    """Stands in for the card: NumPy for CuPy, the loops above for the kernels."""
+    """A substitute for the card, with NumPy instead of CuPy and the functions above instead of the kernels."""
 
     xp: Any = np
 

@@ -1,7 +1,7 @@
-"""Learning on one CUDA card, through CuPy: the card, and how the kernels of cuda.py are started on it.
+"""Learning on one CUDA card with CuPy: the card, and how the kernels of cuda.py are launched.
 
-This is the only file that imports cupy, and needs nothing but NumPy, SciPy and CuPy to be imported. What is done with
-the card is in on_card.py.
+This is the only file that imports cupy. Importing it needs only NumPy, SciPy and CuPy. The engine itself is in
+on_card.py.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from clickbridge.engines.on_card import OnCard, packed, unpacked
 from clickbridge.errors import EngineError
 
 SHARE = 0.9
-"""Of the card's free memory that arrays may take."""
+"""The share of the card's free memory that arrays may use."""
 MOST_K = 32
-"""Places up to which every thread keeps its own best; for more, scores are sorted."""
+"""Up to this k every thread keeps its own best scores. For a larger k all scores are sorted."""
 
 
 class Gpu(OnCard):
-    """The first CUDA card of this machine, to learn and search on: `model.fit(graph, engine=Gpu())`.
+    """Learns and searches on the first CUDA card of this machine: `model.fit(graph, engine=Gpu())`.
 
-    Needs the extra `[gpu]`. Without a card it raises EngineError, which says why.
+    Needs the extra `[gpu]`. Without a card it raises EngineError with the reason.
 
     Parameters
     ----------
     threads : int
-        For what is left to this machine. 0 is one for each core.
+        The number of threads for work that stays on the processor. 0 means one for each core.
     memory : int
-        Bytes of this machine for working arrays. 0 is half of its memory.
+        Bytes of this machine's memory for working arrays. 0 means half of it.
     store : str
-        How RMLS keeps its maps on the card: float32 or bfloat16. Sums are float32 in any case.
+        How RMLS stores its maps on the card: float32 or bfloat16. Sums are float32 in any case.
     card : object, optional
-        What stands in for the card, in tests and in the example.
+        A substitute for the card, for tests and this example.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Gpu(OnCard):
 
 
 class SizeOfCard:
-    """Stands for a card of so many bytes where there is none: a plan asks for nothing else."""
+    """A substitute for a card of a given memory size, which is all that planning needs."""
 
     xp = None
 
@@ -65,13 +65,13 @@ class SizeOfCard:
 
 
 class Card:
-    """The first CUDA card: arrays go there and come back, and kernels are started on them."""
+    """The first CUDA card: copies arrays to it and back, and launches kernels."""
 
     per_thread = 4
-    """Packs of 16 bytes of a row that a thread works on, where the row is long enough (measured on an H200)."""
+    """How many packs of 16 bytes of a row a thread works on, if the row is long enough (measured on an H200)."""
     resident = (768, 512)
-    """Threads of one multiprocessor for which there must be registers, to gather and to shrink: more would have each
-    of them wait for less, and spill."""
+    """The number of threads per multiprocessor for which registers must suffice, in the gather and shrink kernels. With
+    more threads, each would have too few registers."""
 
     def __init__(self) -> None:
         advice = "or use --engine local"
@@ -99,7 +99,7 @@ class Card:
         return array if isinstance(array, np.ndarray) else self.xp.asnumpy(array)
 
     def matrix(self, a: sparse.csr_array, dtype: Any) -> Any:
-        """Rows, and the segments of those that are long."""
+        """The rows of a matrix on the card, and the segments of the long ones."""
         indptr = a.indptr.astype(np.int64)
         counts = np.diff(indptr)
         segments = np.where(counts > LONG_ROW, -(-counts // LONG_ROW), 0)
@@ -138,8 +138,8 @@ class Card:
         return parts
 
     def gather(self, matrix: Any, block: Any, out: Any) -> Any:
-        """Sparse rows times a block. A block of float32 may become one of bf16 and the other way round: through the
-        type of `out`, which is then made from float32 sums."""
+        """Sparse rows times a block. The type of `out` may differ from that of the block, float32 or bf16. Sums are
+        float32 in both cases."""
         indptr, indices, data, part_of, _, _ = matrix
         width = block.shape[1]
         target = out if out.dtype == block.dtype else self.xp.empty(out.shape, block.dtype)
@@ -179,7 +179,7 @@ class Card:
     # --- search ----------------------------------------------------------------------------------
 
     def top(self, scores: Any, first: int, hidden: Any, k: int) -> tuple[Any, Any]:
-        """The best k of each row of a tile, whose first column is item `first`."""
+        """The k best scores of each row of a tile. Its first column is item `first`."""
         if k > MOST_K:
             numbers = self.xp.broadcast_to(self.xp.arange(first, first + scores.shape[1]), scores.shape)
             if hidden is not None:
@@ -192,7 +192,7 @@ class Card:
         return self._sorted(values, numbers, k) if k > MOST_K else self._top(values, numbers, None, 0, k)
 
     def _sorted(self, scores: Any, numbers: Any, k: int) -> tuple[Any, Any]:
-        # Columns are in the order of their numbers among equals, and the sort keeps it.
+        # The sort is stable, so columns with equal scores stay in the order of their numbers.
         order = self.xp.argsort(-scores, axis=1, kind="stable")[:, :k]
         best = self.xp.take_along_axis(scores, order, axis=1)
         return self.xp.where(best > -np.inf, self.xp.take_along_axis(numbers, order, axis=1), -1), best

@@ -1,7 +1,7 @@
-"""Learning on this machine: compiled loops in threads.
+"""Learning on this machine, with compiled loops in threads.
 
-The one pool of threads in the package is here. BLAS has threads of its own, and one in each of ours is enough: large
-dense products are cut into blocks here.
+The only thread pool of the package is here. BLAS would start threads of its own, but is limited to one in each of ours:
+large dense products are cut into blocks here.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from clickbridge.numerics.rmls import Half, ProductRows, Shrinkage, half_by_bloc
 from clickbridge.numerics.rows import Maps, Survey, scaled_block, surveyed
 
 AHEAD = 2
-"""Items a thread that are handed out before the first result is taken: enough that none waits, and few results wait."""
+"""Items per thread that are submitted ahead of the results taken: enough to keep threads busy with few results
+waiting."""
 FEWEST = 16
-"""Rows: a part of fewer is not worth a thread."""
+"""A part with fewer rows is not worth a thread."""
 _here = threading.local()
 
 
@@ -68,7 +69,7 @@ class Local:
         return f"Local(threads={self.threads}, memory={self.memory})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The limits go with a copy, the threads do not."""
+        """A copy has the same limits, but not the threads."""
         return Local, (self.threads, self.memory)
 
     # --- threads ---------------------------------------------------------------------------------
@@ -77,7 +78,7 @@ class Local:
         return _blas().limit(limits=1)
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        # A thread of a pool that waited for others of it might wait for ever.
+        # A thread of the pool must not wait for others of the same pool: it might wait forever.
         alone = self.threads == 1 or getattr(_here, "at_work", False) or (isinstance(items, Sized) and len(items) < 2)
         return map(work, items) if alone else self._map(work, items)
 
@@ -93,19 +94,19 @@ class Local:
                 while waiting:
                     yield waiting.popleft().result()
             finally:
-                # After an error nothing goes on behind the caller's back.
+                # After an error, no work continues in the background.
                 wait([job for job in waiting if not job.cancel()])
 
     def _pool(self) -> ThreadPoolExecutor:
-        """By process: a forked child has this object, but not its threads."""
+        """The pool of this process. A forked child has this object, but not its threads."""
         process = os.getpid()
         if process not in self._pools:
-            # Threads start with their first work, so a pool that came second costs nothing.
+            # Threads are started by their first work, so an unused pool costs nothing.
             self._pools.setdefault(process, ThreadPoolExecutor(self.threads, "clickbridge", _begin))
         return self._pools[process]
 
     def close(self) -> None:
-        """Ends the threads; more work starts new ones. They also end with the object itself."""
+        """Ends the threads. New work starts new ones. They also end when the object is deleted."""
         pool = self._pools.pop(os.getpid(), None)
         if pool is not None:
             pool.shutdown()
@@ -179,7 +180,7 @@ class Local:
 
 @cache
 def _blas() -> ThreadpoolController:
-    """The BLAS libraries of this process, looked up once."""
+    """The BLAS libraries of this process, found once."""
     import scipy.linalg  # noqa: F401 - SciPy brings a BLAS of its own, which comes with this
 
     return ThreadpoolController().select(user_api="blas")

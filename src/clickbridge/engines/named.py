@@ -1,4 +1,4 @@
-"""Engines by the names that options and trials give them."""
+"""Creates engines by name, for options and trials."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from clickbridge.errors import SettingError
 
 
 def engine_named(name: str, threads: int = 0, memory: int = 0, **more: Any) -> Any:
-    """The engine that `--engine` names; only its own file is loaded."""
+    """The engine with this name, as in `--engine`. Only its own file is loaded."""
     if name == "local":
         from clickbridge.engines.local import Local
 
@@ -26,7 +26,7 @@ def engine_named(name: str, threads: int = 0, memory: int = 0, **more: Any) -> A
 
 
 def in_plain_values(engine: Engine) -> dict[str, Any]:
-    """What `engine_named` makes another one of, in a process that shares nothing with this one."""
+    """The arguments with which `engine_named` creates the same engine in another process."""
     name = getattr(engine, "address", "") or engine.name
     more = {"store": getattr(engine, "store")} if hasattr(engine, "store") else {}  # noqa: B009
     return {"name": name, "threads": engine.threads, "memory": engine.memory, **more}

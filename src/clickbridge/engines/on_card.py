@@ -1,8 +1,8 @@
-"""An engine over one card: what lies there, what fits, and by which kernels each operation is done.
+"""An engine that uses one card: what is stored there, what fits, and which kernels do each operation.
 
-The card itself is gpu.py's; emulation.py has one that is slow and everywhere. Maps and blocks lie on the card between
-`hold` and `fetch`, dense, as float32 or (RMLS alone) bf16. Where the card is too small for a step, columns go through
-it in tiles and rows in chunks, and this machine's memory holds the rest.
+gpu.py has the card itself; emulation.py has a slow substitute that runs anywhere. Between `hold` and `fetch`, maps and
+blocks are on the card: dense, as float32 or (RMLS only) bf16. If the card is too small for a step, columns are
+processed in tiles and rows in chunks, and the rest stays in this machine's memory.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from clickbridge.numerics.rows import SparseRows, Survey, sparse_rows
 STORES = {"float32": np.float32, "bfloat16": np.uint16}
 CHUNK_BYTES = 1 << 30
 SMALLEST = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-7}
-"""Least over largest diagonal of a triangular factor with which Cholesky QR in double precision is sound."""
+"""If the smallest diagonal entry of the triangular factor, divided by the largest, is below this, Cholesky QR in double
+precision is not accurate enough."""
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A block or a map on the card, or in the host's memory where it is too large."""
+    """A block or a map on the card, or in this machine's memory if it is too large."""
 
     array: Any
 
@@ -41,7 +42,8 @@ class Held:
 
 
 class OnCard:
-    """`store` is how RMLS keeps maps and what lies between them, float32 or bfloat16; sums are float32 in any case."""
+    """The engine. `store` is how RMLS stores maps and intermediate results: float32 or bfloat16. Sums are float32 in
+    any case."""
 
     name = "gpu"
     narrow = False
@@ -63,7 +65,7 @@ class OnCard:
 
     @property
     def card_memory(self) -> int:
-        """Bytes of the card that arrays may take; what is larger goes through it in tiles."""
+        """Bytes of the card that arrays may use. Larger data is processed in tiles."""
         return int(self._card.memory)
 
     # --- this process ----------------------------------------------------------------------------
@@ -74,7 +76,7 @@ class OnCard:
         return Local(self.threads, self.memory)
 
     def at_work(self) -> AbstractContextManager[Any]:
-        return nullcontext()  # the little that is left to this machine's BLAS may have all of its threads
+        return nullcontext()  # little is left for BLAS on the processor, which may use all of its threads
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         return self._here().map(work, items)
@@ -89,7 +91,7 @@ class OnCard:
         return found
 
     def close(self) -> None:
-        """Gives the card's memory back."""
+        """Frees the memory of the card."""
         self._matrices.clear()
 
     def __enter__(self) -> Self:
@@ -116,7 +118,7 @@ class OnCard:
         return needed <= self._card.memory
 
     def _matrix(self, a: sparse.csr_array, dtype: Any) -> Any:
-        """A matrix on the card: once for as long as it lives here."""
+        """A matrix on the card. It is copied once, and stays there as long as it exists here."""
         key = (id(a), np.dtype(dtype))
         if key not in self._matrices:
             self._matrices[key] = self._card.matrix(a, np.dtype(dtype))
@@ -142,7 +144,7 @@ class OnCard:
         return out
 
     def _through(self, chain: list[sparse.csr_array], block: Any, dtype: Any) -> Any:
-        """Products one after the other, on the card."""
+        """A chain of products, on the card."""
         numbers = np.float64 if block.dtype == np.float64 else np.float32
         for a in chain:
             out = self._xp.empty((a.shape[0], block.shape[1]), dtype)
@@ -153,7 +155,7 @@ class OnCard:
         return self._card.get(self._gram(self.hold(block).array, np.float64))
 
     def _gram(self, array: Any, dtype: Any) -> Any:
-        """Products of chunks of rows in this precision, added up in double."""
+        """The Gram matrix. Chunks of rows are multiplied in this precision and added in double precision."""
         total = self._xp.zeros((array.shape[1], array.shape[1]))
         for rows in self._chunks(len(array), 8 * array.shape[1]):
             part = self._xp.asarray(array[rows]).astype(dtype, copy=False)
@@ -161,7 +163,7 @@ class OnCard:
         return total
 
     def orthonormal(self, block: Any) -> tuple[Any, Array]:
-        """Cholesky QR with the Gram matrix in double precision; twice for a block in double precision."""
+        """Cholesky QR with the Gram matrix in double precision. A block in double precision gets two passes."""
         held = self.hold(block)
         dtype = held.array.dtype
         total = self._xp.eye(held.shape[1])
@@ -174,17 +176,17 @@ class OnCard:
         return (held if isinstance(block, Held) else self.fetch(held)), self._card.get(total).astype(dtype)
 
     def _root(self, square: Any, least: float) -> Any:
-        """The upper triangular r of a Gram matrix r'r; None where that is too near to a singular one."""
+        """The upper triangular r of a Gram matrix r'r; None if the matrix is nearly singular."""
         try:
             r = self._xp.linalg.cholesky(square).T
         except np.linalg.LinAlgError:
             return None
         diagonal = self._card.get(r.diagonal())
-        # What is not positive definite may come as numbers that are none.
+        # If the matrix is not positive definite, the result may contain NaN.
         return r if len(diagonal) and diagonal.min() > diagonal.max() * least else None
 
     def _times_small(self, held: Held, turn: Any, dtype: Any) -> Held:
-        """block times a small matrix, in the matrix's precision, by chunks of rows."""
+        """The block times a small matrix, in the precision of the matrix, by chunks of rows."""
         out = self._xp.empty((held.shape[0], turn.shape[1]), dtype)
         for rows in self._chunks(held.shape[0], 8 * held.shape[1]):
             out[rows] = self._xp.asarray(held.array[rows]).astype(turn.dtype, copy=False) @ turn
@@ -284,8 +286,8 @@ class OnCard:
         return out, self._turned(omega, out, how)
 
     def _by_tiles(self, chain: list[sparse.csr_array], maps: Any, how: Shrinkage, store: Any) -> tuple[Any, Array]:
-        """Some columns at a time through the products, then some rows at a time through the threshold; what waits is
-        in this machine's memory."""
+        """Products by tiles of columns, then thresholds by chunks of rows. The data that is not in use stays in this
+        machine's memory."""
         maps = self.fetch(Held(maps))
         width, tallest = maps.shape[1], 2 * max(maps.shape[0], *(a.shape[0] for a in chain))
         omega = np.empty((chain[-1].shape[0], width), np.float32)
@@ -300,7 +302,7 @@ class OnCard:
         return out, self._turned(omega, out, how)
 
     def _turned(self, omega: Any, out: Any, how: Shrinkage) -> Array:
-        """Decorrelation, if it is asked for, and thresholds, by chunks of rows."""
+        """Decorrelates if `how` says so, and applies thresholds, by chunks of rows."""
         turn = None
         if how.decorrelate:
             gram = self._card.get(self._gram(omega, np.float32))
@@ -318,7 +320,7 @@ class OnCard:
     # --- search ----------------------------------------------------------------------------------
 
     def top_k(self, queries: Any, images: Any, k: int, hidden: Array | None = None) -> tuple[Array, Array]:
-        """By tiles of images, which may be held: the best of each tile, then the best of these."""
+        """The best images of each tile, then the best of all tiles. The images may be held."""
         queries, images = (side.array if isinstance(side, Held) else side for side in (queries, images))
         k = min(k, len(images))
         if not len(queries) or not k:

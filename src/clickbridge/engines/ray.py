@@ -1,12 +1,11 @@
-"""Learning on a Ray cluster: rows of matrices, blocks and maps in shards, one for each worker.
+"""Learning on a Ray cluster. The rows of matrices, blocks and maps are divided into shards, one for each worker.
 
-A shard is an object in Ray's store, and work on it is a task that prefers the shard's own node. What a step makes stays
-where it was made, and workers read each other's shards: no block and no map passes through the driver between `hold`
-and `fetch`, only Gram matrices, triangular factors and sums, whose size is that of the latent space. A worker or a
-node that is lost is no concern of ours: Ray runs the tasks again that made what was lost, elsewhere, and tasks here
-depend on their arguments alone, so the result is the same.
+A shard is an object in Ray's store, and work on it is a task that prefers the node of the shard. Results stay where
+they were computed, and workers read each other's shards. Between `hold` and `fetch`, no block or map passes through the
+driver: only Gram matrices, triangular factors and sums, which are as small as the latent space. If a worker or a node
+is lost, Ray runs its tasks again elsewhere. Tasks depend only on their arguments, so the result is the same.
 
-This is the only file that imports ray. What workers do is in shards.py.
+This is the only file that imports ray. The work of the workers is in shards.py.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ from clickbridge.numerics.rows import Survey
 
 LEAST_STORE, STORE_SHARE = 80 << 20, 0.3
 RETRIES = 8
-"""How often a task is run again whose worker or node was lost."""
+"""How often a task is run again if its worker or node was lost."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sharded:
-    """A block, or a map, in parts of its rows: part i has the rows from bounds[i] to bounds[i + 1]."""
+    """A block or a map, divided by rows: part i has the rows from bounds[i] to bounds[i + 1]."""
 
     parts: list[Any]
     bounds: list[int]
@@ -52,20 +51,20 @@ class Sharded:
 
 
 class Ray:
-    """A Ray cluster, to learn and search on: `model.fit(graph, engine=Ray(address="ray://10.0.0.5:10001"))`.
+    """Learns and searches on a Ray cluster: `model.fit(graph, engine=Ray(address="ray://10.0.0.5:10001"))`.
 
-    Needs the extra `[ray]`. The cluster is started or joined when there is work; `close()`, or the end of a `with`
+    Needs the extra `[ray]`. The cluster is started or joined when there is work. `close()`, or the end of a `with`
     block, leaves it.
 
     Parameters
     ----------
     threads : int
-        Workers on this machine, where there is no address. 0 is one for each core.
+        The number of workers on this machine, if there is no address. 0 means one for each core.
     memory : int
-        Bytes for working arrays, of a worker. 0 is half of this machine's memory.
+        Bytes for working arrays of each worker. 0 means half of this machine's memory.
     address : str
-        `ray://HOST:PORT` joins a cluster through its client port; each node is a worker with all its cores. Empty for
-        workers on this machine.
+        `ray://HOST:PORT` joins a cluster through its client port. Each node is a worker with all its cores. If it is
+        empty, the workers run on this machine.
 
     Examples
     --------
@@ -104,7 +103,7 @@ class Ray:
                 raise EngineError(f"the cluster at {self.address or 'this machine'} has no node with a free CPU")
             cores = [int(node["Resources"]["CPU"]) for node in alive]
             names = [str(node["NodeID"]) for node in alive]
-            # On one machine a worker for each thread; on a cluster one for each node, with all of its cores.
+            # On one machine there is a worker for each thread; on a cluster one for each node, with all of its cores.
             self._nodes = names if self.address or len(names) > 1 else names * self.threads
             self._cores = min(cores) if len(set(self._nodes)) > 1 else max(cores[0] // len(self._nodes), 1)
         return self._ray
@@ -116,10 +115,10 @@ class Ray:
                 ray.init(self.address, **quiet)
                 return
             store = max(int(self.memory * STORE_SHARE), LEAST_STORE)
-            # "local": one of our own, even where another cluster runs on this machine.
+            # "local" starts a new cluster, even if another one runs on this machine.
             own = {"num_cpus": self.threads, "object_store_memory": store, "include_dashboard": False}
             ray.init("local", **own, **quiet)
-        except Exception as error:  # whatever a network can do
+        except Exception as error:  # any network error
             first = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise EngineError(
                 f"no Ray cluster at {self.address or 'this machine'} ({first}): check the address and that it runs, "
@@ -132,7 +131,7 @@ class Ray:
         return len(self._nodes)
 
     def _run(self, work: Callable[..., Any], place: int, *given: Any, returns: int = 1) -> Any:
-        """One task on the node of the shard `place`, or elsewhere if that is lost."""
+        """Starts a task on the node of the shard `place`, or elsewhere if that node is lost."""
         ray = self._cluster()
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -149,7 +148,7 @@ class Ray:
         return self._cluster().get(refs)
 
     def close(self) -> None:
-        """Leaves the cluster; one that was started here ends."""
+        """Leaves the cluster. If it was started here, it ends."""
         self._here.close()
         self._shards.clear()
         if self._ray is not None and self._own:
@@ -182,11 +181,12 @@ class Ray:
         if not isinstance(held, Sharded):
             return held
         found = shards.whole(tuple(self._get(held.parts)))
-        # What is one shard is still Ray's, which nobody may write to.
+        # Even a single shard belongs to Ray and is read-only.
         return found.copy() if isinstance(found, np.ndarray) and not found.flags.writeable else found
 
     def _shared(self, of: Any, make: Callable[[], Any], *more: Any) -> Any:
-        """What was put into the store for a matrix, or for rows of a product: once for as long as they live here."""
+        """Objects in the store for a matrix, or for the rows of a product. They are created once, and kept as long as
+        the original exists here."""
         key = (id(of), *more)
         if key not in self._shards:
             self._shards[key] = make()
@@ -194,7 +194,7 @@ class Ray:
         return self._shards[key]
 
     def _sent(self, value: Any) -> Any:
-        """A value in the store. One that may be asked of again, as a model by the next lists, is sent once."""
+        """A value in the store. A value that will be used again, such as a model for many lists, is sent once."""
         put = self._cluster().put
         lives = getattr(type(value), "__weakrefoffset__", 0) != 0
         return self._shared(value, lambda: put(value), "sent") if lives else put(value)
@@ -223,7 +223,7 @@ class Ray:
         return reduce(add, self._get(self._each(shards.gram, self.hold(block))))
 
     def orthonormal(self, block: Any) -> tuple[Any, Array]:
-        # Tall-skinny QR: each shard its own, one of the stacked triangles here, and the shards turned by it.
+        # Tall-skinny QR: factor each shard, then the stacked triangular factors here, and multiply the shards by it.
         held = self.hold(block)
         made = [self._run(shards.factored, i, part, returns=2) for i, part in enumerate(held.parts)]
         triangles = self._get([r for _, r in made])
@@ -250,7 +250,7 @@ class Ray:
         return Sharded(parts, bounds, matrices[0].shape[1])
 
     def _beside(self, work: Callable[..., Any], blocks: Sequence[Any], *given: Any) -> tuple[list[int], list[Any]]:
-        """Work on the same rows of several blocks."""
+        """Runs `work` on the same rows of several blocks."""
         held = [self.hold(block) for block in blocks]
         rows = zip(*(block.parts for block in held), strict=True)
         return held[0].bounds, [self._run(work, i, *given, *parts) for i, parts in enumerate(rows)]
@@ -297,7 +297,7 @@ class Ray:
         return Half(out if isinstance(maps, Sharded) else self.fetch(out), added(alignments, width))  # type: ignore[arg-type]
 
     def _formed(self, rows: FormedRows, held: Sharded) -> Any:
-        """Shares of W, and the whole map for each of them."""
+        """The rows of W of each worker, and the whole map for all."""
 
         def make() -> tuple[list[Any], list[int]]:
             parts, bounds = shards.cut(rows.chain[0].indptr, self.workers), [0]
@@ -312,7 +312,7 @@ class Ray:
         return shares, bounds, lambda i: held.parts
 
     def _factored(self, rows: FactoredRows, held: Sharded) -> Any:
-        """Rows of W L, made by tiles of columns through the factors; they stay with their shards."""
+        """Rows of W L, computed through the factors by tiles of columns. They stay with their shards."""
         tiles = []
         for start, stop in rows.tiles(held.width):
             columns = Sharded(self._each(shards.columns, held, start, stop), held.bounds, stop - start)
@@ -323,11 +323,11 @@ class Ray:
     # --- search, and other work by rows ------------------------------------------------------------
 
     def top_k(self, queries: Array, images: Array, k: int, hidden: Array | None = None) -> tuple[Array, Array]:
-        # Every shard of the images has its own best, and the best of these are taken here.
+        # Each worker finds the best of its shard of images. The best of all are selected here.
         k = min(k, len(images))
         if not len(queries) or not k:
             return self._here.top_k(queries, images, k, hidden)
-        tile = max(SCORES // min(len(queries), ROWS), 1)  # as on one machine: a score's last bit depends on it
+        tile = max(SCORES // min(len(queries), ROWS), 1)  # as on one machine: the last bits of scores depend on it
         bounds = shards.even_bounds(len(images), self.workers, tile)
 
         def make() -> list[Any]:
@@ -358,7 +358,7 @@ class Ray:
         return self._results([one[0] for one in made]), self._results(merged)
 
     def _results(self, refs: list[Any]) -> list[Any]:
-        """What tasks gave; an error of ours in a worker is the same error here."""
+        """The results of tasks. An error of clickbridge in a worker is raised here as the same error."""
         try:
             found: list[Any] = self._get(refs)
         except self._cluster().exceptions.RayTaskError as error:
@@ -369,7 +369,7 @@ class Ray:
 
 
 def _imported() -> Any:
-    # Ray reports usage to its makers unless it is told not to, and warns of what it will do to signals one day.
+    # Ray sends usage statistics by default, and warns about a future change in signal handling.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:

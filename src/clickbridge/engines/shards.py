@@ -1,7 +1,7 @@
-"""What a worker of a cluster does with its share of the rows: the loops of `numerics`, on what other workers made.
+"""The work of a cluster's workers: they run the loops of `numerics` on their share of the rows.
 
-Every function takes parts of a block or map as they lie in the object store, and gives the part that it makes of them.
-Nothing here knows of the cluster: `ray.py` sends the work, and tests call it in one process.
+Every function takes parts of blocks or maps from the object store, and returns a new part. Nothing here depends on the
+cluster: `ray.py` sends the work, and tests call these functions in one process.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Blocks = list[tuple[int, int]]
 
 
 def cut(indptr: Array, parts: int) -> list[Blocks]:
-    """Rows in as many parts, each of whole blocks and with about equal non-zeros. Blocks are those of one machine:
-    what is made by blocks is then the same to the bit."""
+    """Divides rows into parts of whole blocks, with about the same number of non-zeros each. The blocks are the same as
+    on one machine, so results are equal to the last bit."""
     blocks = row_blocks(indptr)
     ends = np.array([indptr[stop] + stop for _, stop in blocks])
     wanted = (int(indptr[-1]) + len(indptr) - 1) * np.arange(1, parts) / parts
@@ -45,25 +45,25 @@ def cut(indptr: Array, parts: int) -> list[Blocks]:
 
 
 def bounds_of(parts: list[Blocks]) -> list[int]:
-    """Where the parts begin, and the end of the last."""
+    """The first row of each part, and the end of the last part."""
     return [0, *(blocks[-1][1] for blocks in parts)]
 
 
 def even_bounds(n_rows: int, parts: int, step: int = BLOCK_ROWS) -> list[int]:
-    """The same for rows of equal cost, in multiples of `step`."""
+    """Bounds of parts for rows of equal cost, in multiples of `step`."""
     steps = -(-n_rows // step)
     return sorted({min(steps * part // parts * step, n_rows) for part in range(parts + 1)})
 
 
 def rows_between(a: sparse.csr_array, start: int, stop: int) -> sparse.csr_array:
-    """Some rows of a matrix; the arrays are views."""
+    """Some rows of a matrix, as views."""
     first, last = int(a.indptr[start]), int(a.indptr[stop])
     own = a.data[first:last], a.indices[first:last], a.indptr[start : stop + 1] - a.indptr[start]
     return sparse.csr_array(own, shape=(stop - start, a.shape[1]))
 
 
 def split(array: Maps, bounds: list[int]) -> list[Maps]:
-    """A block or a map in parts of its rows."""
+    """Divides a block or a map by rows."""
     if isinstance(array, SparseRows):
         return [_sparse_between(array, a, b) for a, b in pairwise(bounds)]
     return [np.ascontiguousarray(array[a:b]) for a, b in pairwise(bounds)]
@@ -76,7 +76,7 @@ def _sparse_between(rows: SparseRows, start: int, stop: int) -> SparseRows:
 
 
 def whole(parts: tuple[Any, ...]) -> Maps:
-    """All parts of a block or a map, one below the other."""
+    """Joins the parts of a block or a map."""
     dense = not isinstance(parts[0], SparseRows)
     return joined(list(parts), parts[0].shape[1], dense)
 
@@ -95,7 +95,7 @@ def gram(threads: int, part: Array) -> Array:
 
 
 def factored(threads: int, part: Array) -> tuple[Array, Array]:
-    """The first storey of a tall-skinny QR: that of one part."""
+    """The first step of a tall-skinny QR: the factors of one part."""
     with Local(threads) as engine, engine.at_work():
         return qr.orthonormal(part.copy(), engine)
 
@@ -143,7 +143,7 @@ def columns(threads: int, part: Maps, start: int, stop: int) -> Array:
 
 
 class Share:
-    """A worker's rows of W L: by its rows of W and the whole map, or as tiles of columns that were made already."""
+    """A worker's rows of W L: either its rows of W with the whole map, or finished tiles of columns."""
 
     def __init__(self, blocks: Blocks, w: sparse.csr_array | None = None) -> None:
         first = blocks[0][0]
@@ -178,7 +178,7 @@ def top_k(threads: int, first: int, images: Array, hidden: Array | None, queries
 
 
 def best_of(found: list[tuple[Array, Array]], k: int) -> tuple[Array, Array]:
-    """The best of what was found in parts that follow each other: of equal scores the first stays first."""
+    """The best results of consecutive parts. Equal scores keep the order of the parts."""
     items, scores = (np.concatenate(side, axis=1) for side in zip(*found, strict=True))
     places, best = largest_of_rows(np.ascontiguousarray(scores), k)
     return np.where(places >= 0, np.take_along_axis(items, places.astype(np.int64), axis=1), -1).astype(np.int32), best

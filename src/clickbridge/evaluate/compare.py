@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -46,13 +46,13 @@ from clickbridge.measures import Measure, evaluate_run, main_measure, parse_meas
 from clickbridge.models.catalogue import titles_of
 from clickbridge.models.specs import build_model, parse_spec
 from clickbridge.models.study import documents_language, language_notes
+from clickbridge.progress import Progress, logged
 from clickbridge.settings import Counting, Setting, declared_in
 from clickbridge.types import ResultList
 from clickbridge.wording import count_of
 
 COUNTING = declared_in(Counting)
 DIM = Setting("dim", 600, "dimensions of the latent space", 1, 100_000)
-Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def compare(
     dims: Sequence[int] = (),
     save_dir: str | Path | None = None,
     engine: Engine | None = None,
-    progress: Progress | None = None,
+    progress: Progress = logged,
     command: str = "clickbridge.compare(…)",
 ) -> Comparison:
     """Fits every model, re-ranks the labelled lists with each, and tests which one is better.
@@ -115,8 +115,9 @@ def compare(
         A folder to store the rankings of specs, so that later calls can reuse them.
     engine : Engine, optional
         Where specs and models are fitted, as `Local(threads=2)`. Lists are re-ranked in the process of the trial.
-    progress : function of a str and an int, optional
-        Called with a description of each step and how many are done.
+    progress : function of a str, optional
+        Called with one line of text for each step, for example `print`. By default the lines go to the standard logger
+        "clickbridge" at level INFO.
     command : str
         The command that the report shows for running this again.
 
@@ -133,7 +134,6 @@ def compare(
     >>> [(row["model"], row["nDCG@1"]) for row in result.rows()]
     [('given', 0.0), ('words', 0.0), ('meaning', 1.0)]
     """
-    say = progress or (lambda what, count: None)
     everyone = entrants(models, baseline)
     specs = {name: model for name, model in everyone.items() if isinstance(model, str)}
     parsed = parse_measures(measures)
@@ -148,7 +148,7 @@ def compare(
         trials: dict[str, Trial] = {}
         refused: dict[str, str] = {}
         for number, (name, model) in enumerate(everyone.items(), 1):
-            say(f"fitting {name} ({number} of {len(everyone)})", 0)
+            progress(f"fitting {name} ({number} of {len(everyone)})")
             try:
                 if isinstance(model, str):
                     trials[name] = bench.trial(model, chosen[name])
@@ -159,8 +159,8 @@ def compare(
                     raise
                 refused[name] = str(error)
         learned = {name: (spec, chosen[name]) for name, spec in specs.items() if name in trials}
-        curves = _curves(bench, learned, wanted_dims, say)
-    say("measuring", 0)
+        curves = _curves(bench, learned, wanted_dims, progress)
+    progress("measuring")
     main = main_measure(parsed)
     found = _measured(trials, labelled, parsed, baseline)
     by_dim = {spec: {dim: _mean(trial, labelled, main) for dim, trial in own.items()} for spec, own in curves.items()}
@@ -229,7 +229,7 @@ def _bench(
 
 
 def _curves(
-    bench: _Bench, learned: Mapping[str, tuple[str, dict[str, Any]]], dims: Sequence[int], say: Progress
+    bench: _Bench, learned: Mapping[str, tuple[str, dict[str, Any]]], dims: Sequence[int], progress: Progress
 ) -> dict[str, dict[int, Trial]]:
     """Every latent model at every dimension."""
     out: dict[str, dict[int, Trial]] = {}
@@ -239,7 +239,7 @@ def _curves(
         fixed = {key: value for key, value in own.items() if key.rpartition(".")[2] != "dim"}
         out[name] = {}
         for dim in dims:
-            say(f"fitting {name} at dimension {dim:,}", 0)
+            progress(f"fitting {name} at dimension {dim:,}")
             out[name][dim] = bench.trial(spec, {**fixed, "dim": dim})
     return out
 

@@ -99,8 +99,8 @@ class Cell:
 
 
 def describe(graph: ClickGraph, lists: Iterable[ResultList], min_users: int = 1) -> dict[str, QueryFacts]:
-    """The clicks and length of every list's query. With `min_users`, only queries that at least so many users typed are
-    shown."""
+    """The clicks and length of every list's query. With `min_users`, only queries that at least this many users typed
+    are shown."""
     clicks = np.bincount(graph.pairs.query, weights=graph.pairs.clicks, minlength=graph.n_queries)
     common, out = graph.of_several(min_users), {}
     for result in lists:

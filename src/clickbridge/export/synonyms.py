@@ -32,7 +32,7 @@ def write(source: Source, folder: Path) -> None:
     Recipe(
         "Synonyms learned from clicks",
         f"{count_of(len(found), 'pair')} ({counts}), the most certain first. Each comes from at least "
-        f"{source.min_users} people or, if the log has no users, from so many clicks.",
+        f"{source.min_users} people or, if the log has no users, from that many clicks.",
         {
             "synonyms.txt": "Solr's format, which Elasticsearch and OpenSearch read too",
             "synonyms.csv": "the same with kind, weight, clicks, people and example queries: review this first",

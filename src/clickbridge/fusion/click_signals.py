@@ -28,7 +28,8 @@ from clickbridge.numerics.ragged import Ragged
 PRIOR_CLICKS, PRIOR_SHOWN = 1.0, 5.0
 """The prior of the click rate: a document that was never shown counts as clicked once in five."""
 HALF_LIVES = {"just now": 2.0, "lately": 7.0, "this month": 30.0}
-"""Half-lives in days: after so many days a click counts half. Several, for interests that last for different times."""
+"""Half-lives in days: after this time a click counts half. There are several, for interests that last for different
+times."""
 MOST_PAGES, MOST_RANKS = 100_000, 50
 """Pages that the lift is learned from, and ranks told apart."""
 NEIGHBOURS, SHARPNESS = 50, 3

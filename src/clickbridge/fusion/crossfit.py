@@ -57,7 +57,7 @@ def crossfit(
 
     def each() -> Iterator[Fold]:
         for number, (held, rest) in enumerate(usable, 1):
-            study.watch(f"cross-fitting, fold {number} of {len(usable)}")
+            study.progress(f"cross-fitting, fold {number} of {len(usable)}")
             yield Fold(held, rest, tuple(p.learned(rest, own) for p, own in zip(parts, choices, strict=True)))
 
     return choices, each

@@ -28,7 +28,7 @@ class FixedRows(Value):
             object.__setattr__(self, name, frozen(getattr(self, name), kind))
 
     def fits(self, n_rows: int, width: int, several: bool = False) -> bool:
-        """Whether these are so many rows of so many terms, with one number or several for each entry, so that all
+        """Whether the numbers of rows and terms are right, with one number or several for each entry, so that all
         indexes are in range."""
         ends = self.indptr
         if self.data.ndim != 1 + several:

@@ -20,7 +20,7 @@ from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.settings import ADVANCED, Printed, Seeded, Text, setting, settings
 
 JUDGED = 5
-"""One of so many lists is not used to grow trees, but to compare them with the plain sum of the parts."""
+"""One of this many lists is not used to grow trees, but to compare them with the plain sum of the parts."""
 GRADES = 4
 """The highest grade for lambdarank, which needs whole numbers: shares of clicks are scaled to it."""
 
@@ -56,10 +56,10 @@ class MartSettings(Printed, Text, Seeded):
     monotone: bool = setting(False, "a higher score of a part may never lower the result", group=ADVANCED)
     folds: int = setting(5, "parts for cross-fitting", 2, 100, group=ADVANCED)
     max_lists: int = setting(
-        20_000, "the most lists that trees learn from; if there are more, so many are drawn", 50, 1e9, group=ADVANCED
+        20_000, "the most lists that trees learn from; if there are more, a sample is used", 50, 1e9, group=ADVANCED
     )
     features: str = setting(
-        "all", "the parts' scores with text and clicks, or the scores alone, as 13 does", choices=("all", "scores"),
+        "all", "the parts' scores with text and clicks, or only the scores, as 13 does", choices=("all", "scores"),
         group="13",
     )  # fmt: skip
 

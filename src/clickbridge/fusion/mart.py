@@ -38,8 +38,8 @@ from clickbridge.types import ResultList
 
 ROWS_AT_ONCE = 100_000
 POPULAR = 20
-"""If the log has no pages, so many of the documents with the most recent clicks are added to every list. They are what
-people often want if nothing matches their query."""
+"""If the log has no pages, this many of the documents with the most recent clicks are added to every list. They are
+what people often want if nothing matches their query."""
 STRANGERS = 10
 """Random documents added to each pooled list, so that the trees also see documents that do not match."""
 
@@ -276,7 +276,7 @@ def choose_together(marts: Sequence[Mart], study: Study) -> list[MartChoices]:
             own += mart.block(fold, parts, study)
     out = []
     for mart, own in zip(marts, blocks, strict=True):
-        study.watch(f"growing trees of {mart.spec}")
+        study.progress(f"growing trees of {mart.spec}")
         forest, names, weights, note = mart.grow(own)
         pooled = study.graph.impressions is None and mart.settings.features == "all" and not weights
         popular = POPULAR if pooled else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +21,9 @@ from clickbridge.log.clean import normalise_query
 from clickbridge.log.pair_sums import database_errors
 from clickbridge.log.personal import REDACT
 from clickbridge.log.readers import LogReader
+from clickbridge.progress import Progress
 from clickbridge.types import Document, LogRecord, check_record, check_records
-
-Progress = Callable[[str, int], None]
+from clickbridge.wording import count_of
 
 
 @database_errors()
@@ -54,13 +54,13 @@ def build_graph(
         if engine is not None and engine.name == "ray" and isinstance(log, LogReader):
             from clickbridge.log.partitions import aggregate
 
-            progress("log files", len(log.paths))
+            progress(count_of(len(log.paths), "log file"))
             aggregate(log, aggregator, engine, redact == "learned")
             n_records = len(log.paths)
         else:
             n_records = _add_log(aggregator, log, progress, redact)
         _check_any(aggregator, n_records > 0 or bool(getattr(log, "paths", ())))
-        progress("merging", 0)
+        progress("merging")
         aggregator.finish()
         parts = write_log(writer, aggregator)
         limits = {name: defaults[name] for name in ("min_clicks", "min_users") if name in defaults}
@@ -81,7 +81,7 @@ def _add_documents(aggregator: LogAggregator, docs: Iterable[Document], progress
     for count, document in enumerate(docs, 1):
         aggregator.add_document(document)
         if count % 10_000 == 0:
-            progress("documents", count)
+            progress(f"documents {count:,}")
 
 
 def _add_log(aggregator: LogAggregator, log: Iterable[LogRecord], progress: Progress, redact: str) -> int:
@@ -98,7 +98,7 @@ def _add_log(aggregator: LogAggregator, log: Iterable[LogRecord], progress: Prog
         aggregator.add(block)
         if count - told >= 20_000:
             told = count
-            progress(log.reads.lines if isinstance(log, LogReader) else "log lines", count)
+            progress(f"{log.reads.lines if isinstance(log, LogReader) else 'log lines'} {count:,}")
     return count
 
 

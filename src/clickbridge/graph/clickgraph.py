@@ -6,7 +6,7 @@ Rows are queries and columns are documents, always: there is no matrix without a
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from clickbridge.graph.storage import parts_present, read_graph, write_graph
 from clickbridge.graph.sums import sum_pairs as sum_pairs
 from clickbridge.io.secret import Secret
 from clickbridge.log.clean import find_query
+from clickbridge.progress import Progress, logged
 from clickbridge.types import OPAQUE, Document, LogRecord, edge_name, text_of_key
 from clickbridge.wording import count_of
 
@@ -94,7 +95,7 @@ class ClickGraph:
         *,
         vectors: Mapping[str, str] | None = None,
         defaults: Mapping[str, object] | None = None,
-        progress: Callable[[str, int], None] | None = None,
+        progress: Progress = logged,
         memory_mb: int = MEMORY_MB,
         secret: Secret | None = None,
         redact: str = "shown",
@@ -114,8 +115,9 @@ class ClickGraph:
             Files of dense vectors by name.
         defaults : mapping, optional
             Settings such as `min_clicks` that `fit` uses by default.
-        progress : function of a str and an int, optional
-            Called with a description of the step and how much of it is done.
+        progress : function of a str, optional
+            Called with one line of text for each step, for example `print`. By default the lines go to the standard
+            logger "clickbridge" at level INFO.
         memory_mb : int
             Memory for sorting and sums, in MB; the rest goes to disk.
         secret : Secret, optional
@@ -135,9 +137,8 @@ class ClickGraph:
         from clickbridge.graph.build import build_graph
 
         def build(place: str | Path) -> ClickGraph:
-            tell = progress or (lambda what, count: None)
             more: dict[str, Any] = {"vectors": vectors or {}, "defaults": defaults or {}, "memory_mb": memory_mb}
-            build_graph(log, docs, place, progress=tell, secret=secret, redact=redact, engine=engine, **more)
+            build_graph(log, docs, place, progress=progress, secret=secret, redact=redact, engine=engine, **more)
             return cls.open(place)
 
         if out is not None:
@@ -161,7 +162,7 @@ class ClickGraph:
         out: str | Path | None = None,
         vectors: Mapping[str, str] | None = None,
         defaults: Mapping[str, object] | None = None,
-        progress: Callable[[str, int], None] | None = None,
+        progress: Progress = logged,
         memory_mb: int = MEMORY_MB,
         secret: Secret | None = None,
         redact: str = "shown",
@@ -349,7 +350,7 @@ class ClickGraph:
         return self.like(queries=keys, pairs=pairs, impressions=impressions, clicks=clicks, vectors=vectors)
 
     def of_several(self, min_users: int) -> ClickGraph:
-        """A copy with only the queries and pairs of at least so many users: see `clickbridge.graph.several`."""
+        """A copy with only the queries and pairs of at least this many users: see `clickbridge.graph.several`."""
         from clickbridge.graph.several import of_several
 
         return of_several(self, min_users)

@@ -12,7 +12,7 @@ from clickbridge.numerics.ragged import Ragged
 
 
 def of_several(graph: ClickGraph, min_users: int) -> ClickGraph:
-    """The clicks on pairs with at least so many different users, and the queries that have such a pair.
+    """The clicks on pairs with at least this many different users, and the queries that have such a pair.
 
     A clicked result whose pair has fewer users is removed from its page: left there without its click, it would look
     like a result that nobody wanted. A page without any click left is removed. Doing this twice changes nothing.

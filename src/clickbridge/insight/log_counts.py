@@ -6,11 +6,12 @@ from __future__ import annotations
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from clickbridge.log.personal import looks_personal, redacted
 from clickbridge.log.readers import LogReader
+from clickbridge.progress import Progress, silent
 from clickbridge.types import Document, Impression, PairCount, query_key
 from clickbridge.views.stopwords import STOP_WORDS
 
@@ -76,7 +77,7 @@ class LogCounts:
     """The documents that the log itself contains."""
 
 
-def count_log(log: LogReader, progress: Callable[[str, int], None] | None = None) -> LogCounts:
+def count_log(log: LogReader, progress: Progress = silent) -> LogCounts:
     """Reads the log once."""
     counts, soon = LogCounts(), time.time() + DAY
     for number, record in enumerate(log, 1):
@@ -93,8 +94,8 @@ def count_log(log: LogReader, progress: Callable[[str, int], None] | None = None
         elif record.clicks:
             counts.clicks += record.clicks
             counts.documents[record.doc_id] += record.clicks
-        if progress is not None and number % 10_000 == 0:
-            progress(log.reads.lines, number)
+        if number % 10_000 == 0:
+            progress(f"{log.reads.lines} {number:,}")
     return counts
 
 

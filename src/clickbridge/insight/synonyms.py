@@ -100,7 +100,7 @@ def learn_synonyms(
 ) -> list[Synonym]:
     """Learns synonyms from the clicks of a GRAPH. The most certain pairs come first.
 
-    A pair needs clicks by at least `min_users` different people or, if the log has no users, at least so many clicks.
+    A pair needs clicks by at least `min_users` different people or, if the log has no users, at least that many clicks.
     `language` is that of stems and stop words. `strictness` multiplies the other evidence that a pair needs: with a
     value below 1 there are more pairs, and more of them are wrong."""
     if language == AUTO_LANGUAGE:

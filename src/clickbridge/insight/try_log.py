@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from clickbridge.log.split import split_log
 from clickbridge.models.auto import Auto, budget_seconds
 from clickbridge.models.fitted import Fitted
 from clickbridge.models.model import Model
+from clickbridge.progress import Progress, logged
 from clickbridge.wording import count_of
 
 REPORT = "report.html"
@@ -41,7 +42,6 @@ CHOOSING = 0.6
 """Share of the budget for choosing; the rest is for learning the choice from everything."""
 FEW_LISTS = 20
 """Judged queries below which a comparison says nothing."""
-Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True)
@@ -94,15 +94,14 @@ def try_log(
     min_users: int = 2,
     max_rejects: str = "1%",
     engine: Engine | None = None,
-    progress: Progress | None = None,
+    progress: Progress = logged,
     command: str = "clickbridge try",
 ) -> Tried:
     """Runs `try`. `log` and `documents` read everything; `max_rejects` is the share of lines that may be unusable."""
     seconds = budget_seconds(budget)
-    tell = progress or (lambda what, count: None)
     check_target(out)
-    tell("checking the log", 0)
-    counts = count_log(log, tell)
+    progress("checking the log")
+    counts = count_log(log, progress)
     checks = checks_of(log, counts, documents if documents.paths else None)
     _check_lost(log, max_rejects)
     check_size(counts)
@@ -111,24 +110,24 @@ def try_log(
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch:
         log.rejects.reset()
         documents.rejects.reset()
-        held = _held_back(log, by, Path(scratch), tell)
+        held = _held_back(log, by, Path(scratch), progress)
         log.rejects.reset()
-        graph = ClickGraph.build(log, documents, out / "graph", progress=tell)
+        graph = ClickGraph.build(log, documents, out / "graph", progress=progress)
         shown = graph.impressions is not None
         model = Auto(budget=f"{max(CHOOSING * seconds, 1):.0f}s")
         compared = None
         if held is not None:
             documents.rejects.reset()
-            earlier = ClickGraph.build(read_log(held[0]), documents, Path(scratch) / "graph", progress=tell)
-            model.fit(earlier, engine=engine, watch=lambda line: tell(line, 0))
-            compared = _compared(earlier, Path(scratch) / "graph", held[1], model, shown, command, engine, tell)
+            earlier = ClickGraph.build(read_log(held[0]), documents, Path(scratch) / "graph", progress=progress)
+            model.fit(earlier, engine=engine, progress=progress)
+            compared = _compared(earlier, Path(scratch) / "graph", held[1], model, shown, command, engine, progress)
             compared.write_report(out / REPORT)
-            tell(f"learning {model.fitted.spec} from everything", 0)
+            progress(f"learning {model.fitted.spec} from everything")
             model.refit(graph, engine=engine)
         else:
-            model.fit(graph, engine=engine, watch=lambda line: tell(line, 0))
+            model.fit(graph, engine=engine, progress=progress)
     model.save(out / "model")
-    tell("looking for synonyms and searches that fail", 0)
+    progress("looking for synonyms and searches that fail")
     insights = find_insights(graph, min_users=min_users)
     write_insights(insights, out / "insights", "What the log tells")
     return Tried(out, counts, checks, graph, model, by, compared, insights, shown)
@@ -141,10 +140,10 @@ def _check_lost(log: LogReader, max_rejects: str) -> None:
     limit.close()
 
 
-def _held_back(log: LogReader, by: str, scratch: Path, tell: Progress) -> tuple[str, str] | None:
+def _held_back(log: LogReader, by: str, scratch: Path, progress: Progress) -> tuple[str, str] | None:
     """A training log, and lists from the rest; None if too little can be held back."""
     train, lists = str(scratch / "train.jsonl"), str(scratch / "lists.jsonl")
-    tell("holding back the last fifth" if by == "time" else "holding back a fifth of the queries", 0)
+    progress("holding back the last fifth" if by == "time" else "holding back a fifth of the queries")
     try:
         report = split_log(log, at=TRAINING_SHARE, by=by, train=train, lists=lists)
     except InputError:  # nothing on one side of the cut, or no list with both clicked and unclicked results
@@ -160,7 +159,7 @@ def _compared(
     shown: bool,
     command: str,
     engine: Engine | None,
-    tell: Progress,
+    progress: Progress,
 ) -> Comparison:
     """Compares the chosen model with the shown order and with bm25, if the log has them."""
     text = bool(graph.field_names) and any(graph.query_texts)
@@ -171,7 +170,7 @@ def _compared(
     rivals = [spec for spec in (baseline, "bm25" if text else baseline) if spec != chosen]
     names = dict.fromkeys(rivals or ["given"])
     models: dict[str, str | Model | Fitted] = {**{name: name for name in names}, chosen: model.fitted}
-    return compare(place, lists, models, baseline=next(iter(names)), engine=engine, progress=tell, command=command)
+    return compare(place, lists, models, baseline=next(iter(names)), engine=engine, progress=progress, command=command)
 
 
 def _most_clicked_first(path: str, graph: ClickGraph) -> None:

@@ -6,13 +6,14 @@ personal data: they are shown only if they are the problem, and redacted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clickbridge.errors import InputError
 from clickbridge.insight.log_counts import EXAMPLES, LogCounts, count_log
 from clickbridge.log.documents import DocumentReader
 from clickbridge.log.readers import LogReader
+from clickbridge.progress import Progress, silent
 from clickbridge.wording import agree, count_of
 
 PASS, WARN, FAIL = "PASS", "WARN", "FAIL"
@@ -41,7 +42,7 @@ class Check:
 def validate(
     log: LogReader,
     documents: DocumentReader | None = None,
-    progress: Callable[[str, int], None] | None = None,
+    progress: Progress = silent,
 ) -> list[Check]:
     """Runs all checks of a log and its documents. The readers' own limits of unusable lines are not applied, since that
     share is one of the checks."""

@@ -48,7 +48,7 @@ _LIKELY = {
     "doc_id": re.compile(r"(product|item|doc|document|article|content|listing)(id|sku|code|number|no|key)$|sku$"),
     "user": re.compile(r"(user|visitor|customer|client|shopper|member)(id|hash|key|token|number|no|uuid)?$"),
     "session": re.compile(r"session(id|key|uuid|token|hash)?$"),
-    "time": re.compile(r"(timestamp|datetime|clickdate|eventdate|searchdate|time|date)$"),
+    "time": re.compile(r"(timestamp|time|date|datum|zeit|zeitpunkt|zeitstempel)$"),
 }
 
 

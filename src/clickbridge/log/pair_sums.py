@@ -117,7 +117,7 @@ def connect(folder: Path, memory_mb: int, threads: int | None = None) -> duckdb.
 
 
 def stream(connection: duckdb.DuckDBPyConnection, query: str, rows: int) -> pa.RecordBatchReader:
-    """The result of a query, so many rows at a time. It uses its own connection, so that others can be used
+    """The result of a query, in batches of rows. It uses its own connection, so that others can be used
     meanwhile."""
     found = connection.cursor().sql(query)
     # Older versions of DuckDB have it under another name.

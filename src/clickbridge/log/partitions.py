@@ -104,7 +104,7 @@ def _rejects_file(partition: Partition) -> Path:
 
 
 def stage(partition: Partition, parts: int) -> tuple[Any, ...]:
-    """Reads a file and writes its batches. Returns the result, and its events in so many parts, by query."""
+    """Reads a file and writes its batches. Returns the result, and its events in `parts` parts, by query."""
     if not Path(partition.folder).is_dir():
         raise InputError(f"{partition.folder} cannot be seen by all nodes: write the GRAPH to a disk that they share")
     pieces: list[list[Batch]] = [[] for _ in range(parts)]

@@ -75,7 +75,7 @@ class Preferences:
         return len(self.query)
 
     def at_least(self, count: int) -> Preferences:
-        """Only the preferences that were seen at least so many times."""
+        """Only the preferences that were seen at least this many times."""
         return self.only(self.count >= count)
 
     def only(self, keep: Array) -> Preferences:

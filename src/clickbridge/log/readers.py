@@ -183,7 +183,7 @@ class LogReader:
         if not self.reading.dedupe:
             before: LogRecord | None = None
             for record in records:
-                # Without a time, equal rows are so many clicks.
+                # Without a time, each of several equal rows is a click.
                 time = getattr(record, "time", None)
                 if time is not None:
                     self.repeated += time == getattr(before, "time", None) and record == before

@@ -2,7 +2,8 @@
 them.
 
 If a row does not name its search, rows of the same person, session and query form one page, until a document is
-repeated, a position does not increase or, without positions, the time changes.
+repeated, a position does not increase or, without positions, the time changes. An event without a query text belongs to
+the latest search with its `query_id`.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class RowEvents:
         self._has_places = "position" in layout.columns
         self._open: OrderedDict[tuple[str, str, str], _Page] = OrderedDict()
         self._last: OrderedDict[str, _Page] = OrderedDict()
+        self._by_id: OrderedDict[str, _Page] = OrderedDict()
         self._pages = 0
         self.others: Counter[str] = Counter()
 
@@ -71,10 +73,12 @@ class RowEvents:
         named = _named(row)
         if named:
             page.key = named
+        if row.get("query") and (query_id := clean_query(row)[1]) is not None:
+            self._by_id[query_id] = page
         if who := _who(row):
             self._last[who] = page
             self._open[query, str(row.get("user")), str(row.get("session"))] = page
-            self._forget()
+        self._forget()
         return Search(page.key, query, None if results is None else clean_ids(results, "results"), user, time)
 
     def _action(self, row: dict[str, Any], kind: str) -> Action:
@@ -83,7 +87,7 @@ class RowEvents:
         key, query = _named(row), _query(row, needed=False)
         if key is None:
             page = self._page(row, query, doc_id, place, time, kind)
-            key, query = page.key, query or page.query
+            key, query = page.key, page.query if query.startswith(OPAQUE) else query or page.query
         ordinal = None if place is None else int(place)
         return Action("click" if kind == "click" else "shown", key, doc_id, query, user, time, ordinal)
 
@@ -91,6 +95,8 @@ class RowEvents:
         self, row: dict[str, Any], query: str, doc_id: str, place: float | None, time: float | None, kind: str
     ) -> _Page:
         """The page of a row that does not have a search id."""
+        if query.startswith(OPAQUE) and (found := self._by_id.get(query.removeprefix(OPAQUE))) is not None:
+            return found
         who = _who(row)
         last = self._last.get(who) if who else None
         if last is not None and (not query or last.query == query):
@@ -119,7 +125,7 @@ class RowEvents:
         return _Page(f"\x1f{self._pages}", query, time)
 
     def _forget(self) -> None:
-        for pages in (self._open, self._last):
+        for pages in (self._open, self._last, self._by_id):
             if len(pages) > MOST_OPEN:
                 pages.popitem(last=False)
 

@@ -7,6 +7,7 @@ documents of the training part are added to the clicked ones.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -161,7 +162,7 @@ class _HashCut:
 
 
 def _time_cut(log: LogReader, at: str) -> _TimeCut:
-    if not at.endswith("%"):
+    if not _is_share(at):
         try:
             moment = clean_time(at, 1.0)
         except RecordError as error:
@@ -177,14 +178,19 @@ def _time_cut(log: LogReader, at: str) -> _TimeCut:
 
 
 def _query_cut(at: str, seed: int) -> _HashCut:
-    if not at.endswith("%"):
+    if not _is_share(at):
         raise SettingError(f"--by query takes a share like --at 80%; got {at!r}")
     return _HashCut(_share(at), seed)
 
 
+def _is_share(at: str) -> bool:
+    """Whether it is written like `80%`, or like `0.8`, which is no time of any log."""
+    return at.endswith("%") or re.fullmatch(r"0?\.\d+", at) is not None
+
+
 def _share(at: str) -> float:
     try:
-        share = float(at[:-1]) / 100
+        share = float(at.removesuffix("%")) / (100 if at.endswith("%") else 1)
     except ValueError:
         share = 0.0
     if not 0 < share < 1:

@@ -13,6 +13,7 @@ from clickbridge.models.candidates import Labelled
 from clickbridge.models.fitted import Fitted
 from clickbridge.models.formulas import BM25Formula, Formula, TermStatistics
 from clickbridge.models.study import Study
+from clickbridge.progress import Progress, silent
 from clickbridge.search.index import SparseIndex
 from clickbridge.types import ResultList, text_of_key
 from clickbridge.views.fields import FieldCounts, default_weights, parse_fields
@@ -34,13 +35,12 @@ def coordinate_ascent(
     rounds: int = 4,
     least_gain: float = 1e-4,
     scales: Sequence[float] = SCALES,
-    tell: Callable[[int, int], None] = lambda number, of: None,
+    progress: Progress = silent,
 ) -> tuple[Array, float]:
-    """Improves one coordinate at a time over the grid, then the scale of all, until a round gains nothing. `tell` is
-    called with the number of the round and the largest possible number of rounds."""
+    """Improves one coordinate at a time over the grid, then the scale of all, until a round gains nothing."""
     best, best_value = start.astype(np.float64), value(start)
     for number in range(rounds):
-        tell(number + 1, rounds)
+        progress(f"round {number + 1} of at most {rounds}")
         before = best_value
         moves = [(i, candidate) for i in range(len(best)) for candidate in grid]
         for i, candidate in [*moves, *((None, factor) for factor in scales)]:
@@ -120,10 +120,10 @@ def _field_weights(
             f"{few_held(len(lists))} to learn field weights; title, name and heading count 3, other fields 1"
         )
 
-    def tell(number: int, of: int) -> None:
-        study.watch(f"learning field weights, round {number} of at most {of}")
+    def progress(line: str) -> None:
+        study.progress(f"learning field weights, {line}")
 
-    weights, found = coordinate_ascent(start, FIELD_GRID, lookup.value(lists), tell=tell)
+    weights, found = coordinate_ascent(start, FIELD_GRID, lookup.value(lists), progress=progress)
     words = ", ".join(f"{n}:{w:.3g}" for n, w in zip(names, weights, strict=True) if w > 0)
     said = f"field weights {words} (nDCG@5 {found:.3f} on {len(lists)} held-back lists)"
     return dict(zip(names, weights.tolist(), strict=True)), said

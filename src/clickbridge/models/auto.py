@@ -112,7 +112,7 @@ class Auto(Model):
 
     def choose(self, study: Study) -> AutoChoices:
         s: AutoSettings = self.settings
-        shared = Study(study.graph, study.engine, study.watch, study.corpus, study.whole, True, study.checkpoints)
+        shared = Study(study.graph, study.engine, study.progress, study.corpus, study.whole, True, study.checkpoints)
         given = s.candidates != "auto"
         specs = [Candidate(spec.strip(), 0.0) for spec in s.candidates.split(",")] if given else None
         jury = Jury(shared, s.seed) if len(study.graph.pairs) else None
@@ -143,7 +143,7 @@ class Auto(Model):
 
     def learn(self, study: Study, choices: Choices) -> Fitted:
         assert isinstance(choices, AutoChoices)
-        study.watch(f"fitting {choices.chosen} on everything")
+        study.progress(f"fitting {choices.chosen} on everything")
         model = self.built(choices.chosen, choices.settings)
         fitted = model.learned(study, model.choose(study))
         return fitted._with(notes=(*choices.notes, *fitted.notes))
@@ -206,7 +206,7 @@ class Contest:
             else:
                 left = max(self.budget - self.spent, 0)
                 said = f"auto: trying {candidate.name}, {number} of {len(ladder)}"
-                self.jury.rest.watch(f"{said} (about {left:.0f} s of the budget left)")
+                self.jury.rest.progress(f"{said} (about {left:.0f} s of the budget left)")
                 self._try(candidate)
 
     def _why_not(self, candidate: Candidate) -> str:

@@ -21,7 +21,7 @@ Vectors = Mapping[str, Sequence[float]]
 NO_VECTORS: Vectors = {}
 MEASURED_AT = 5
 MOST_LISTS = 20_000
-"""Lists that choices are made on; the mean nDCG of so many is known to three places, and more only cost time."""
+"""Lists that choices are made on; the mean nDCG of this many is known to three places, and more only cost time."""
 
 
 class Query(NamedTuple):

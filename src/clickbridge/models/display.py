@@ -59,7 +59,7 @@ class Display:
         return replace(self, fields={name: list(graph.field(name)) for name in names})
 
     def check(self, n_docs: int) -> None:
-        """Raises ValueError if this does not have exactly so many documents."""
+        """Raises ValueError if this does not have exactly this many documents."""
         columns = [self.snippets, *self.fields.values()]
         if any(len(column) not in (0, n_docs) for column in columns) or len(self.queries) != len(self.people):
             raise ValueError("what is shown of documents does not fit their number")

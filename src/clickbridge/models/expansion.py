@@ -155,7 +155,7 @@ class Expansion(BM25):
 
     def _choose_weight(self, study: Study, choices: ExpansionChoices) -> tuple[float, str]:
         """nDCG@5 on held-back lists, with titles that were clicked in the rest."""
-        study.watch(f"{self.name}: choosing the weight of added words on held-back clicks")
+        study.progress(f"{self.name}: choosing the weight of added words on held-back clicks")
         held, rest = study.hold_back(seed=self.settings.seed)
         fitted = self._learn(study, choices, rest.graph)
         lists = labelled(study, held.lists([ranker_of(fitted)]))

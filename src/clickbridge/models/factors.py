@@ -204,7 +204,7 @@ class FactorModel(LatentModel):
         judge = Judge(training, lists, queries)
         best, best_value = 0, judge.value()
         while training.epochs < s.epochs and training.epochs - best < PATIENCE:
-            study.watch(f"{self.name}: pass {training.epochs + 1}, nDCG@5 {best_value:.3f} so far")
+            study.progress(f"{self.name}: pass {training.epochs + 1}, nDCG@5 {best_value:.3f} so far")
             training.epoch()
             value = judge.value()
             if value > best_value:
@@ -218,7 +218,7 @@ class FactorModel(LatentModel):
         study = self.on(study)
         known, training = self._begin(study, choices)
         for number in range(choices.epochs):
-            study.watch(f"{self.name}: pass {number + 1} of {choices.epochs}")
+            study.progress(f"{self.name}: pass {number + 1} of {choices.epochs}")
             training.epoch()
         return self._finish(study, choices, known, training)
 

@@ -25,6 +25,7 @@ from clickbridge.models.kept_log import KeptLog
 from clickbridge.search.index import Found
 from clickbridge.settings import Settings
 from clickbridge.types import Document, Explanation, Hit, Ranking, ResultList, check_ids
+from clickbridge.wording import count_of
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -85,6 +86,15 @@ class Fitted:
     """SHA-256 checksums of the logs that were added by `update`."""
     log: KeptLog | None = field(default=None, repr=False)
     """The log of the fit, kept if `update` has to learn again from it. Only the whole model has it, not its parts."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # Otherwise every dataclass below would print all of its arrays.
+        type.__setattr__(cls, "__repr__", Fitted.__repr__)
+        super().__init_subclass__(**kwargs)
+
+    def __repr__(self) -> str:
+        counts = f"{count_of(len(self.queries.keys), 'query')}, {count_of(len(self.doc_ids), 'document')}"
+        return f"{type(self).__name__}({self.spec}: {counts})"
 
     def _derive(self, **values: Any) -> None:
         """Sets what follows from the fields, while the value is being made."""

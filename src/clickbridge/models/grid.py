@@ -8,7 +8,7 @@ value is kept. Every trial is written to a file as soon as it is done, so that a
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Labelled
 from clickbridge.models.fitted import Fitted
 from clickbridge.models.specs import build_components, build_model, parse_spec
-from clickbridge.models.study import Study, silent
+from clickbridge.models.study import Study
+from clickbridge.progress import Progress, silent
 
 GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "bm25": {"k1": (0.6, 0.9, 1.2, 1.6, 2.0), "b": (0.3, 0.5, 0.75, 0.9)},
@@ -50,7 +51,7 @@ def tune(
     graph: ClickGraph,
     trace: Path,
     seed: int = 0,
-    tell: Callable[[str], None] = silent,
+    progress: Progress = silent,
     *,
     engine: Engine | None = None,
 ) -> tuple[dict[str, Any], list[Trial]]:
@@ -60,7 +61,7 @@ def tune(
         known = ", ".join(GRIDS)
         raise SettingError(f"--tune has no grid for {spec} other than the settings given; there are grids for {known}")
     most = 2 + sum(map(len, space.values()))
-    search = _Search(spec, settings, Study(graph, engine), trace, seed, tell, most)
+    search = _Search(spec, settings, Study(graph, engine), trace, seed, progress, most)
     best = dict(settings)
     value = search.value(best)
     for name, values in space.items():
@@ -88,11 +89,11 @@ class _Search:
     """Trials on one hold-back. They share one study, so that what several trials need is computed only once."""
 
     def __init__(
-        self, spec: str, given: Mapping[str, Any], study: Study, trace: Path, seed: int, tell: Callable[[str], None],
+        self, spec: str, given: Mapping[str, Any], study: Study, trace: Path, seed: int, progress: Progress,
         most: int,
     ) -> None:  # fmt: skip
         self.most = most
-        self.spec, self.given, self.tell, self.path, self.study = spec, dict(given), tell, trace, study
+        self.spec, self.given, self.progress, self.path, self.study = spec, dict(given), progress, trace, study
         self.held, self.rest = study.hold_back(seed=seed)
         self.lists: Labelled | None = None
         self.job = {"spec": spec, "seed": seed, "graph": fingerprint(study.graph)}
@@ -122,7 +123,7 @@ class _Search:
                 out.write(orjson.dumps(trial, option=orjson.OPT_APPEND_NEWLINE))
         self.trials.append({"settings": dict(settings), "value": self.known[key]})
         words = ", ".join(f"{name}={value}" for name, value in settings.items()) or "defaults"
-        self.tell(f"tune {self.spec}, {len(self.trials)} of {self.most}: {words}: nDCG@5 {self.known[key]:.4f}")
+        self.progress(f"tune {self.spec}, {len(self.trials)} of {self.most}: {words}: nDCG@5 {self.known[key]:.4f}")
         return self.known[key]
 
     def _fitted(self, settings: Mapping[str, Any]) -> Fitted:

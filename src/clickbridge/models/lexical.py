@@ -225,7 +225,7 @@ class BM25Settings(Printed, LexicalSettings):
     k3: float = setting(8.0, "how much repetition of a word in the query counts", 0, 1000, group=ADVANCED)
     idf: str = setting(
         "lucene",
-        "which formula of the inverse document frequency",
+        "the formula of the inverse document frequency",
         choices=("lucene", "robertson", "atire"),
         group=ADVANCED,
     )

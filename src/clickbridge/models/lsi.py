@@ -35,7 +35,7 @@ from clickbridge.views.view import Source
 class LSISettings(Printed, Searching, Comparing, Seeded):
     printed: ClassVar[Mapping[str, Any]] = {"similarity": "dot"}
 
-    dim: int = setting(600, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
+    dim: int = setting(600, "dimensions of the latent space; at most the rank of the data is used", 1, 100_000)
     sv_power: float = setting(
         0.0, "power of the singular values in the score; the papers have 0, textbook LSI 1", -1, 2
     )
@@ -62,9 +62,9 @@ def decompose(
     fitting_plan([Factors.of_matrix(matrix, s.dim)], s.precision, engine, "the decomposition")
     dtype = np.dtype(s.precision)
     keeper = kept_steps(within, "svd", matrix, s.dim, s.precision, s.seed, engine.name)
-    watch = None if within is None else within.watch
+    progress = None if within is None else within.progress
     operator = MatrixOperator(matrix, dtype, engine)
-    return randomised_svd(operator, s.dim, seed=s.seed, dtype=dtype, start=start, keeper=keeper, watch=watch)
+    return randomised_svd(operator, s.dim, seed=s.seed, dtype=dtype, start=start, keeper=keeper, progress=progress)
 
 
 class LSI(LatentModel):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from clickbridge.engines.base import Engine, default_engine
-from clickbridge.errors import NotFitted, NotSupported
+from clickbridge.errors import InputError, NotFitted, NotSupported
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.change import Change
@@ -26,7 +26,8 @@ from clickbridge.models.fitted import Choices, Fitted, Mapped
 from clickbridge.models.kept_log import KeptLog
 from clickbridge.models.learning_again import learned_again
 from clickbridge.models.parameters import Parameters
-from clickbridge.models.study import Study, logged
+from clickbridge.models.study import Study
+from clickbridge.progress import Progress, logged
 from clickbridge.settings import AUTO_LANGUAGE
 from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, SimilarQueries, as_id
 from clickbridge.wording import count_of
@@ -97,7 +98,7 @@ class Model(Parameters):
         graph: ClickGraph,
         *,
         engine: Engine | None = None,
-        watch: Callable[[str], None] = logged,
+        progress: Progress = logged,
         checkpoint: str | Path | None = None,
     ) -> Self:
         """Learns from a GRAPH.
@@ -110,7 +111,7 @@ class Model(Parameters):
             The clicks and documents to learn from.
         engine : Engine, optional
             Where to compute and with how many threads and how much memory, such as `Local(threads=2)`.
-        watch : function of a str, optional
+        progress : function of a str, optional
             Called with one line of text for each step, for example `print`. By default the lines go to the standard
             logger "clickbridge" at level INFO.
         checkpoint : str or Path, optional
@@ -123,10 +124,12 @@ class Model(Parameters):
         Model
             The model itself.
         """
+        if not isinstance(graph, ClickGraph):
+            raise InputError(f"fit needs a ClickGraph, such as ClickGraph.open('folder'); got {graph!r:.80}")
         checkpoints = None if checkpoint is None else Checkpoints(Path(checkpoint))
         sizes = f"{count_of(graph.n_queries, 'query')} and {count_of(graph.n_docs, 'document')}"
-        watch(f"fitting {self.spec} on {sizes}")
-        return self.fit_on(Study(graph, engine, watch, checkpoints=checkpoints))
+        progress(f"fitting {self.spec} on {sizes}")
+        return self.fit_on(Study(graph, engine, progress, checkpoints=checkpoints))
 
     def fit_on(self, study: Study, choices: Choices | None = None) -> Self:
         """Fits on a study, which several models can share. If `choices` are given, nothing is chosen again."""

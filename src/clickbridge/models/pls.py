@@ -57,7 +57,7 @@ REPEATED = 0.5
 
 @settings
 class LatentSettings(Counting, Fields, Searching, Comparing, Seeded):
-    dim: int = setting(600, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
+    dim: int = setting(600, "dimensions of the latent space; at most the rank of the data is used", 1, 100_000)
     views: str = setting("auto", "kinds of features, e.g. word,char:title,click; auto takes what suits the GRAPH")
     mean: bool = setting(
         True,
@@ -269,8 +269,8 @@ def learn_space(
     keeper = kept_steps(within, "svd", x, r, y, dim, s.centre, s.precision, s.seed, engine.name)
     operator = _operator(x, r, y, s.centre, dtype, engine)
     del x, r, y
-    watch = None if within is None else within.watch
-    svd = randomised_svd(operator, dim, seed=s.seed, dtype=dtype, start=start, keeper=keeper, watch=watch)
+    progress = None if within is None else within.progress
+    svd = randomised_svd(operator, dim, seed=s.seed, dtype=dtype, start=start, keeper=keeper, progress=progress)
     return Space(q_columns, d_columns, svd.u, svd.v, svd.s, svd.residual)
 
 

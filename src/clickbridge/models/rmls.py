@@ -8,7 +8,7 @@ only depends on how heavy the features are. So by default the latent dimensions 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -28,9 +28,10 @@ from clickbridge.models.pls import LatentModel, dim_note, with_spaces
 from clickbridge.models.rmls_passes import AUTO, Pass, Problem, RMLSSettings, map_density, passes
 from clickbridge.models.rmls_plan import choose, plans
 from clickbridge.models.rmls_tuning import TooFewLists, tune
-from clickbridge.models.study import Known, Study, silent
+from clickbridge.models.study import Known, Study
 from clickbridge.numerics.row import as_matrix
 from clickbridge.numerics.topk import paired_dots
+from clickbridge.progress import Progress, silent
 
 COLLAPSED = 0.5
 """Cosine of the rows to one direction from which on the maps have collapsed."""
@@ -174,7 +175,7 @@ class RMLS(LatentModel):
         group = "&".join(choices.groups)
         known, features, (columns,) = self.learn_features(study, [group], choices)
         made = passes(features, *columns, s.dim, s, choices.iterations, study.engine, None, study.checkpoints)
-        last = last_of(made, study.watch)
+        last = last_of(made, study.progress)
         views, density = group.replace("&", ", "), map_density(last.space.l_x, last.space.l_y)
         note = f"views {views}; plan {last.plan}; {dim_note(last.space, s.dim)}, density {density:.4f}"
         notes = (f"{self.name}: {note}", *self._warnings(last))
@@ -222,8 +223,8 @@ def scores_of_rows(fitted: FittedLatent, rows: sparse.csr_array, candidates: Can
     return np.where(known, found, -np.inf)
 
 
-def last_of(made: Iterable[Pass], watch: Callable[[str], None] = silent) -> Pass:
+def last_of(made: Iterable[Pass], progress: Progress = silent) -> Pass:
     """The last pass. The maps of the other passes are freed."""
     for now in made:
-        watch(now.line)
+        progress(now.line)
     return now

@@ -63,7 +63,7 @@ class RMLSSettings(Printed, LatentSettings):
         "early_stop": True,
     }
 
-    dim: int = setting(1000, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
+    dim: int = setting(1000, "dimensions of the latent space; at most the rank of the data is used", 1, 100_000)
     iterations: int = setting(3, "passes over both sides: the papers' T plus one", 1, 10_000)
     early_stop: bool = setting(
         False, "choose the number of passes, up to `iterations`, on held-back clicks", group=ADVANCED
@@ -82,7 +82,7 @@ class RMLSSettings(Printed, LatentSettings):
         "chooses on held-back clicks",
         group=PAPER,
     )
-    gamma: str = setting("0.1", "as beta, for document rows; where both are auto, both have one value", group=PAPER)
+    gamma: str = setting("0.1", "as beta, for document rows; if both are auto, they are equal", group=PAPER)
     theta_x: float = setting(1.0, "length of the longest query row", 1e-6, 1e6, group=PAPER)
     theta_y: float = setting(1.0, "length of the longest document row", 1e-6, 1e6, group=PAPER)
     balance: float = setting(

@@ -27,7 +27,7 @@ Image = Any
 NOISE = 1e-6
 """Dense images of unit features under orthonormal maps are of order 1; what is shorter than this is rounding."""
 ONE_BY_ONE = 16
-"""Up to so many queries are searched one after the other."""
+"""Up to this many queries are searched one after the other."""
 S_FUNCTION = frozenset({"search", "maps", "new queries", "similar queries", "similar documents", "explain", "update"})
 
 

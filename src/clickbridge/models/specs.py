@@ -16,6 +16,7 @@ from clickbridge.models.composite import Composite, Wrapper
 from clickbridge.models.model import Model
 from clickbridge.models.registry import MODELS, SHORT_FOR, SUMS, WRAPPERS, model_class
 from clickbridge.settings import addressed
+from clickbridge.wording import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,9 @@ def parse_spec(text: str) -> Spec:
     for name in names:
         if name not in MODELS:
             wrappers = ", ".join(f"{wrapper}:SPEC" for wrapper in WRAPPERS)
-            raise SettingError(f"no model {name!r} in {text!r}; there are {', '.join(MODELS)}, and {wrappers}")
+            where = f" in {text!r}" if name != text else ""
+            near = did_you_mean(name, MODELS)
+            raise SettingError(f"no model {name!r}{where}{near}; there are {', '.join(MODELS)}, and {wrappers}")
     if len(set(names)) != len(names):
         raise SettingError(f"{text!r} names a model twice: set its weight with --set weights= instead")
     return Spec(names)
@@ -93,8 +96,9 @@ def build_model(spec: str | Spec, settings: Mapping[str, object] | None = None, 
     for key, value in {**(settings or {}), **more}.items():
         taking = [(c, name) for c in components if (name := addressed(key, c.name, c.setting_names()))]
         if not taking:
-            known = ", ".join(dict.fromkeys(name for c in components for name in c.setting_names()))
-            raise SettingError(f"no part of {parsed} has the setting {key!r}; there are {known}")
+            known = list(dict.fromkeys(name for c in components for name in c.setting_names()))
+            none = f"{parsed} has no setting" if len(components) == 1 else f"no part of {parsed} has the setting"
+            raise SettingError(f"{none} {key!r}{did_you_mean(key, known)}; there are {', '.join(known)}")
         for component, name in taking:
             component.set_params(**{name: value})
     return components[-1]

@@ -7,7 +7,6 @@ sum, and several models fitted on one GRAPH, never compute the same thing twice.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +19,7 @@ from clickbridge.graph.hold_back import HoldBack, folds
 from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
 from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.catalogue import Catalogue, KnownQueries
+from clickbridge.progress import Progress, logged
 from clickbridge.settings import LANGUAGES, Counting
 from clickbridge.views.fields import FieldCounts, count_fields
 from clickbridge.views.languages import guess_language
@@ -31,15 +31,6 @@ from clickbridge.wording import count_of
 Answer = TypeVar("Answer")
 LANGUAGE_DOCS = 2000
 """Documents whose text says which language it is."""
-
-
-def silent(line: str) -> None:
-    """Ignores progress."""
-
-
-def logged(line: str) -> None:
-    """Sends progress to the standard logger "clickbridge", which shows nothing unless it is configured to."""
-    logging.getLogger("clickbridge").info(line)
 
 
 @dataclass(frozen=True)
@@ -92,7 +83,7 @@ class Study:
         self,
         graph: ClickGraph,
         engine: Engine | None = None,
-        watch: Callable[[str], None] = logged,
+        progress: Progress = logged,
         corpus: Corpus | None = None,
         whole: ClickGraph | None = None,
         shares: bool = False,
@@ -103,11 +94,11 @@ class Study:
         self.checkpoints = checkpoints
         # Whether fitted parts are kept for the other models that are tried on this study, at the price of memory.
         self.shares = shares
-        # What a rest is the rest of. Which views a log supports is asked of the whole, so that what is chosen on a
-        # rest fits what is then learned on everything.
+        # The whole GRAPH, if this is a study of the rest after holding back. It decides which views a log supports, so
+        # that choices made on the rest suit the fit on everything.
         self.whole = graph if whole is None else whole
         self.engine: Engine = engine or default_engine()
-        self.watch = watch
+        self.progress = progress
         self.corpus = Corpus(graph) if corpus is None else corpus
         self._answers: dict[Hashable, Any] = {}
 
@@ -125,7 +116,7 @@ class Study:
     def steps(self, what: str, items: Sequence[Answer]) -> Iterator[Answer]:
         """Yields the items one after the other, and reports `what` with the count as progress."""
         for number, item in enumerate(items, 1):
-            self.watch(f"{what}, {number} of {len(items)}")
+            self.progress(f"{what}, {number} of {len(items)}")
             yield item
 
     @property
@@ -142,7 +133,7 @@ class Study:
 
     def on(self, graph: ClickGraph) -> Study:
         """A study of the same documents with other clicks."""
-        return Study(graph, self.engine, self.watch, self.corpus, self.whole, self.shares, self.checkpoints)
+        return Study(graph, self.engine, self.progress, self.corpus, self.whole, self.shares, self.checkpoints)
 
     def hold_back(self, fraction: float = 0.1, seed: int = 0, by: str = "auto") -> tuple[HoldBack, Study]:
         """Holds back part of the clicks. Returns that part, and the study of the rest to learn from."""
@@ -154,7 +145,7 @@ class Study:
         return self.once(("hold_back", fraction, seed, by), split)
 
     def of_several(self, min_users: int) -> Study:
-        """A study of only those queries and pairs that at least so many users have."""
+        """A study of only those queries and pairs that at least this many users have."""
         if min_users <= 1:
             return self
         return self.once(("several", min_users), lambda: self.on(self.graph.of_several(min_users)))
@@ -210,7 +201,7 @@ class Study:
         texts = {name: self.corpus.texts[name] for name in names}
 
         def count(vocabulary: Vocabulary) -> FieldCounts:
-            self.watch(f"counting words of {count_of(self.graph.n_docs, 'document')}")
+            self.progress(f"counting words of {count_of(self.graph.n_docs, 'document')}")
             return count_fields(WordCounter(Analyzer(language, stop_words), vocabulary), texts, self.graph.n_docs)
 
         return counted_once(self.corpus.counted, ("word", language, stop_words, *names), count)

@@ -81,7 +81,7 @@ def svd_plan(spaces: Sequence[Factors], size: int, budget: float = inf, rates: R
 
 
 def checked(plan: Plan, budget: float, name: str) -> Plan:
-    """Returns the plan if it fits into so many bytes, and refuses it otherwise."""
+    """Returns the plan if it fits into this many bytes, and refuses it otherwise."""
     if plan.memory > budget:
         raise EngineError(
             f"{name} needs {plan.memory / GIB:.3g} GiB and may use {budget / GIB:.3g}: raise --memory, "

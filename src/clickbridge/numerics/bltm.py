@@ -1,4 +1,4 @@
-"""EM of the bilingual topic model with posterior regularisation: pairs of two short texts that share topics.
+"""EM for the bilingual topic model with posterior regularisation, on pairs of short texts that share topics.
 
 For one pair with topic mixture theta, words n of side s (count c_n, N_s words in all) and responsibilities q:
 
@@ -6,9 +6,10 @@ For one pair with topic mixture theta, words n of side s (count c_n, N_s words i
         - sigma/2 |m^1 - m^2|^2 + (alpha - 1) sum_k log theta_k
     m^s_k = (1 / N_s) sum_{n in s} c_n q_nk,  the share of topic k in side s
 
-The E-step maximises F over q. Its dual has one number lambda_k a topic: q_nk ~ theta_k phi_k,w exp(-+ lambda_k / N_s),
-and lambda minimises  sum_n c_n log sum_k theta_k phi exp(-+ lambda_k / N_s) + |lambda|^2 / (2 sigma),  a strongly
-convex function whose gradient is Lipschitz with 1/sigma + (1/N_1 + 1/N_2) / 2: descent with that step converges.
+The E-step maximises F over q. Its dual has one variable lambda_k per topic: q_nk ~ theta_k phi_k,w exp(-+ lambda_k /
+N_s). Lambda minimises  sum_n c_n log sum_k theta_k phi exp(-+ lambda_k / N_s) + |lambda|^2 / (2 sigma). This is
+strongly convex, and its gradient is Lipschitz with constant 1/sigma + (1/N_1 + 1/N_2) / 2, so gradient descent with the
+inverse of that constant as its step converges.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]
 CHUNKS = 4
-"""Pairs are counted in this many parts whatever the number of threads, so that sums are the same."""
+"""The number of parts into which pairs are split. It does not depend on the number of threads, so neither do sums."""
 TINY = 1e-300
 CLOSE = 1e-5
-"""Largest slope of the dual at which a pair is solved: F is then within about sigma/2 CLOSE^2 of its best."""
+"""A pair is solved once no slope of the dual is larger: F is then within about sigma/2 CLOSE^2 of its maximum."""
 
 
 @kernel
 def _responsibilities(indptr, indices, data, row, weights, phi, out, shares):  # type: ignore[no-untyped-def]
-    """q of one side into `out`, topic shares into `shares`; returns sum_n c_n log sum_k weights_k phi_k,w."""
+    """Writes q of one side to `out` and topic shares to `shares`. Returns sum_n c_n log sum_k weights_k phi_k,w."""
     total, length = 0.0, 0.0
     shares[:] = 0.0
     for p in range(indptr[row], indptr[row + 1]):
@@ -54,11 +55,11 @@ def _responsibilities(indptr, indices, data, row, weights, phi, out, shares):  #
 
 @kernel
 def _solve(a, b, row, theta, phi_a, phi_b, sigma, dual, length_a, length_b, steps, buffers):  # type: ignore[no-untyped-def]
-    """The E-step of one pair: `dual` is improved in place; responsibilities stay in the buffers."""
+    """The E-step of one pair. Changes `dual` in place and leaves the responsibilities in the buffers."""
     q_a, q_b, shares_a, shares_b, weights = buffers
     n_topics = len(theta)
     if sigma == 0.0 or length_a == 0.0 or length_b == 0.0:
-        steps, sigma = 0, 0.0  # an empty side has no shares to be drawn to
+        steps, sigma = 0, 0.0  # an empty side has no topic shares to agree with
         dual[:] = 0.0
     step = 1.0 / (1.0 / max(sigma, 1e-300) + 0.5 / max(length_a, 1.0) + 0.5 / max(length_b, 1.0))
     total = 0.0
@@ -78,7 +79,7 @@ def _solve(a, b, row, theta, phi_a, phi_b, sigma, dual, length_a, length_b, step
             largest = max(largest, abs(slope))
         if largest < CLOSE:
             break
-    # F from the dual's value: the words' term has lambda in it, which the penalty's linear part takes out again.
+    # F from the value of the dual: the term of the words contains lambda, which the linear part of the penalty cancels.
     penalty = 0.0
     for k in range(n_topics):
         gap = shares_a[k] - shares_b[k]
@@ -98,7 +99,7 @@ def _add_counts(side, i, weight, q, counts):  # type: ignore[no-untyped-def]
 
 @kernel
 def _pairs(a, b, weight, start, stop, theta, phi_a, phi_b, sigma, alpha, dual, steps, counts_a, counts_b, longest):  # type: ignore[no-untyped-def]
-    """E-step and the mixtures' M-step of pairs start..stop; word counts are added up. Returns the bound."""
+    """The E-step, and the M-step of the mixtures, for pairs start..stop. Adds up word counts. Returns the bound."""
     n_topics = theta.shape[1]
     q_a, q_b = np.zeros((longest, n_topics)), np.zeros((longest, n_topics))
     shares_a, shares_b, weights = np.zeros(n_topics), np.zeros(n_topics), np.zeros(n_topics)
@@ -139,8 +140,8 @@ def em_step(
     steps: int = 200,
     engine: Engine | None = None,
 ) -> tuple[float, Array, Array]:
-    """One round of EM over pairs (a[i], b[i]). `theta` and `dual` change in place; returns the penalised bound
-    of the parameters that came in (with the best q for them), and the new phi of both sides, words by topics."""
+    """One round of EM over pairs (a[i], b[i]). Changes `theta` and `dual` in place. Returns the penalised bound of the
+    parameters it was given (with the best q for them), and the new phi of both sides, words by topics."""
     n = a.shape[0]
     left, right = _parts(a), _parts(b)
     longest = int(max(np.diff(a.indptr).max(initial=0), np.diff(b.indptr).max(initial=0), 1))
@@ -159,7 +160,7 @@ def em_step(
 
 
 def normalised(counts: Array) -> Array:
-    """Each topic's word probabilities; a topic without words is uniform."""
+    """The word probabilities of each topic; uniform for a topic without words."""
     mass = counts.sum(axis=0, keepdims=True)
     return np.where(mass > 0, counts / np.maximum(mass, TINY), 1.0 / max(len(counts), 1))
 
@@ -190,7 +191,7 @@ def _fold_in(indptr, indices, data, phi, prior, alpha, rounds, start, stop, thet
 
 
 def fold_in(texts: sparse.csr_array, phi: Array, prior: Array, alpha: float, rounds: int = 30) -> Array:
-    """Topic mixtures of texts under fixed topics, from the common mixture; an empty text keeps that one."""
+    """Topic mixtures of texts, with the topics fixed. Each text starts from `prior`; an empty text keeps it."""
     theta = np.zeros((texts.shape[0], phi.shape[1]))
     _fold_in(*_parts(texts), phi, prior, alpha, rounds, 0, texts.shape[0], theta)
     return theta
@@ -242,8 +243,8 @@ def mixture_scores(
     images: sparse.csr_array,
     collection: Array,
 ) -> Array:
-    """log p(query | document) of each listed item. `queries` are (indptr, word of the topics or -1, column of the
-    unigram model or -1, count); `images` are the unigram model's, its last column log a_d:
+    """log p(query | document) for each listed item. `queries` is (indptr, word in the topic model or -1, column in the
+    unigram model or -1, count). `images` come from the unigram model; their last column is log a_d, so that
     p(w | d) = a_d P(w) exp(image_w)."""
     out = np.zeros(len(items))
     last = np.asarray(images[:, [images.shape[1] - 1]].toarray(), dtype=np.float64).ravel()

@@ -1,6 +1,6 @@
-"""BM25 in three pieces (Robertson and Zaragoza 2009): how rare a term is, how long a text is, how often it says so.
+"""The three factors of BM25 (Robertson and Zaragoza 2009): rarity of a term, length of a text, frequency of the term.
 
-They are scalars for compiled loops; `bm25_data` is the loop over sparse rows.
+They are scalar functions for compiled loops. `bm25_data` is the loop over sparse rows.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def _weigh(indptr, indices, counts, idf, average, k1, b, out):  # type: ignore[n
 
 
 def average_length(lengths: Array) -> float:
-    """Of the texts that are not empty; 1 where all are."""
+    """The average length of the texts that are not empty; 1 if all are empty."""
     filled = lengths[lengths > 0]
     return float(filled.mean()) if len(filled) else 1.0
 
 
 def bm25_data(indptr: Array, indices: Array, counts: Array, width: int, k1: float = K1, b: float = B) -> Array:
-    """The weights of counted terms in rows of texts, in the order of `counts`; `width` is the number of terms."""
+    """BM25 weights of the terms of each text (row), in the order of `counts`. `width` is the number of terms."""
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     average = average_length(np.bincount(rows, weights=counts, minlength=len(indptr) - 1))
     idf = idf_of(np.bincount(indices, minlength=width), len(indptr) - 1)

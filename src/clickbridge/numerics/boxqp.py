@@ -2,12 +2,12 @@
 
     min_f  c sum_i loss(o_i + m_i, t_i) + lam/2 |f|^2,   m_i = f(pos_i) - f(neg_i)
 
-(f(pos_i) where there is no neg_i; o_i are margins that a given function has already, 0 in the paper)
+Without neg_i, m_i is f(pos_i). o_i are the margins of a given function, 0 in the paper.
 
-is problem (5) of Wu et al. 2011 with c = 1/N and problem (10) with c = 1. By the representer theorem
-f = 1/lam sum_i a_i (k(., pos_i) - k(., neg_i)). For the hinge, b_i = a_i t_i in [0, c] is the box-constrained
-dual (15), b = beta and theta = beta / lam. Values of f at the points are kept up to date, so that a step costs
-one row of the points' Gram matrix, and the matrix of pairs (W in the paper) is never formed.
+With c = 1/N this is problem (5) of Wu et al. 2011, with c = 1 problem (10). By the representer theorem
+f = 1/lam sum_i a_i (k(., pos_i) - k(., neg_i)). For the hinge loss, b_i = a_i t_i in [0, c] is the box-constrained
+dual (15), with b = beta and theta = beta / lam. The values of f at the points are updated after every step. So a step
+costs one row of the points' Gram matrix, and the matrix of pairs (W in the paper) is never formed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ HINGE, SQUARED, LOGISTIC = 0, 1, 2
 
 @kernel
 def _step(loss, t, margin, a, h, c):  # type: ignore[no-untyped-def]
-    """The coordinate's new value: the exact maximum of the dual along it. h = K_ii / lam."""
+    """The new value of a coordinate: the exact maximum of the dual along it. h = K_ii / lam."""
     if loss == SQUARED:
         # a = 2c (t - m - (a_new - a) h)
         return a + (2 * c * (t - margin) - a) / (1 + 2 * c * h)
     if loss == HINGE:
         return t * min(max(a * t + (1 - t * margin) / h, 0.0), c)
-    # b = c sigma(-t m): the root of an increasing function on (0, c), by Newton kept inside a shrinking bracket.
+    # b = c sigma(-t m): the root of an increasing function on (0, c), by Newton's method inside a shrinking bracket.
     low, high, b = 0.0, c, min(max(a * t, 1e-12 * c), c)
     for _ in range(50):
         s = 1 / (1 + np.exp(min(t * margin + (b - a * t) * h, 700.0)))
@@ -88,7 +88,7 @@ def _ascend(gram, pos, neg, target, offset, loss, c, lam, passes, tolerance, a, 
                 h += gram[q, q] - 2 * gram[p, q]
             h = max(h / lam, 0.0)
             if h <= 1e-12 and loss == HINGE:
-                # A pair of equal points costs its loss whatever f is: the dual is linear, its best end is c.
+                # The loss of a pair of equal points does not depend on f: the dual is linear, and largest at the end c.
                 a[i] = c * target[i] if target[i] * margin < 1 else 0.0
                 continue
             new = _step(loss, target[i], margin, a[i], h, c)
@@ -103,8 +103,8 @@ def _ascend(gram, pos, neg, target, offset, loss, c, lam, passes, tolerance, a, 
                         f[j] -= move * gram[q, j]
         done += 1
         if farthest < 1e-12 * c:
-            # Where no coordinate moves any more, nothing more comes: a kernel that is not positive semi-definite may
-            # leave a gap for ever.
+            # If no coordinate moves, further passes change nothing. With a kernel that is not positive semi-definite
+            # the gap may never close.
             passes = done
         primal, dual = _objectives(loss, pos, neg, target, offset, c, lam, a, f)
     return done, primal, dual
@@ -123,7 +123,8 @@ def coordinate_ascent_dual(
     passes: int = 1000,
     tolerance: float = 1e-3,
 ) -> tuple[Array, Array, int, float, float]:
-    """(a, f at the points, passes, primal, dual); stops when the duality gap is `tolerance` of the primal."""
+    """Returns (a, f at the points, passes, primal, dual). Stops when the duality gap is `tolerance` times the
+    primal."""
     a, f = np.zeros(len(pos)), np.zeros(len(gram))
     kernel_matrix = np.ascontiguousarray(gram, dtype=np.float64)
     one, two = (np.ascontiguousarray(rows, dtype=np.int64) for rows in (pos, neg))

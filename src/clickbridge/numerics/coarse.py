@@ -1,11 +1,11 @@
-"""Dense rows in one byte a number, with a bound on what that loses: a search reads a quarter of the bytes, and looks at
-the exact numbers of the few rows that can still be among the best.
+"""Dense rows quantised to one byte per number, with a bound on the error. A search reads a quarter of the bytes, and
+then computes exact scores only for the few rows that can still be among the best.
 
     d = step * code + rest, |rest| = miss          a row, code of int8
     q = step * code + rest                         a query, code of 12 bits, so that products fit int32
     |q.d - steps * code.code| <= |q - q'| |d'| + |q| miss
 
-which follows from Cauchy and Schwarz. To it comes what the exact product itself may be off in float32.
+The bound is the Cauchy-Schwarz inequality. The rounding error of the exact product in float32 is added to it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CoarseRows:
         return cls(codes, steps, misses, lengths)
 
     def add(self, query: Array, scale: float, total: Array, slack: Array) -> None:
-        """Adds `scale` times the dot product of every row with the query to `total`, and how far it may be off to
+        """Adds `scale` times the dot product of every row with the query to `total`, and the bound on its error to
         `slack`."""
         code, step, miss = (found[0] for found in _coded(query[None], QUERY_LIMIT, np.int16))
         length = float(_lengths(query[None])[0])
@@ -69,7 +69,7 @@ def _add(  # type: ignore[no-untyped-def]
 ):
     for i in range(codes.shape[0]):
         row = codes[i]
-        # Numba would make a sum of 64 bits of it, which is half as fast.
+        # Without the casts Numba would use a 64-bit sum, which is half as fast.
         products = np.int32(0)
         for c in range(len(code)):
             products = np.int32(products + np.int32(np.int16(row[c]) * np.int32(code[c])))
@@ -79,7 +79,7 @@ def _add(  # type: ignore[no-untyped-def]
 
 @kernel
 def within_reach(total, slack, found, k):  # type: ignore[no-untyped-def]
-    """The items that may be among the k best: what they reach at most is not below what k others reach at least."""
+    """The items that may be among the k best: their upper bounds reach the k-th largest lower bound."""
     least, items, size = np.empty(k), np.empty(k, dtype=np.int32), 0
     for i in range(len(total)):
         if found[i]:

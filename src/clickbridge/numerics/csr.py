@@ -1,7 +1,7 @@
-"""Sparse rows times a dense matrix, threaded: the workhorse of every latent model.
+"""Sparse rows times a dense matrix, in threads. Latent models spend most of their time here.
 
-out[i] = sum_j a_ij b[j]. A row of `b` is read once for each non-zero in its column, so the bytes moved are
-about nnz(a) * k * size; rows are shared out to threads by non-zeros.
+out[i] = sum_j a_ij b[j]. A row of `b` is read once for each non-zero in its column, so about nnz(a) * k * size bytes
+are read. Each thread gets rows with about as many non-zeros.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]
 FEW = 10_000
-"""Non-zeros: with fewer, to wake a thread takes longer than it saves."""
+"""With fewer non-zeros, starting a thread takes longer than it saves."""
 
 
 @kernel
 def rows_times(indptr, indices, data, dense, start, stop, out, first):  # type: ignore[no-untyped-def]
-    """Rows `start` to `stop`, the row i into out[i - first]. Four rows of `dense` at a time: their loads overlap,
-    and the sum is read and written a quarter as often."""
+    """Computes rows `start` to `stop`; row i goes to out[i - first]. Takes four rows of `dense` at a time: their loads
+    overlap, and the sum is read and written a quarter as often."""
     width = dense.shape[1]
     for i in range(start, stop):
         row = out[i - first]
@@ -43,8 +43,8 @@ def rows_times(indptr, indices, data, dense, start, stop, out, first):  # type: 
 
 
 def compact(a: sparse.csr_array) -> sparse.csr_array:
-    """The same matrix with 32-bit places where they suffice. SciPy takes 64 bits for what is put side by side, and
-    hands them on to every product: twice the memory of the places."""
+    """The same matrix with 32-bit indices, if they suffice. SciPy uses 64-bit indices for stacked matrices and for all
+    products of them, which doubles the memory for indices."""
     if a.indices.dtype == np.int32 or max(a.nnz, *a.shape) > np.iinfo(np.int32).max:
         return a
     parts: Any = (a.data, a.indices.astype(np.int32), a.indptr.astype(np.int32))
@@ -54,14 +54,14 @@ def compact(a: sparse.csr_array) -> sparse.csr_array:
 
 
 def csr_times_dense(a: sparse.csr_array, dense: Array, engine: Engine | None = None) -> Array:
-    """`a @ dense`; a few rows here and now, more where the engine wants."""
+    """`a @ dense`. Small products are computed directly, larger ones by the engine."""
     if a.indptr[-1] < FEW:
         return product(a, dense)
     return (engine or default_engine()).times(a, dense)
 
 
 def product(a: sparse.csr_array, dense: Array, engine: Engine | None = None) -> Array:
-    """`a @ dense` in this process, by the engine's threads if there is one."""
+    """`a @ dense` in this process, with the threads of the engine if one is given."""
     if a.shape[1] != dense.shape[0]:
         raise ValueError(f"shapes {a.shape} and {dense.shape} do not fit")
     out = np.empty((a.shape[0], dense.shape[1]), dtype=dense.dtype)
@@ -93,7 +93,7 @@ def _entries(indptr, indices, data, rows, columns, out):  # type: ignore[no-unty
 
 
 def entries(a: sparse.csr_array, rows: Array, columns: Array) -> Array:
-    """a[rows[i], columns[i]] of every i; 0 where nothing is stored."""
+    """a[rows[i], columns[i]] for every i; 0 where nothing is stored."""
     out = np.empty(len(rows), dtype=a.data.dtype)
     if not a.has_canonical_format:
         a = a.copy()
@@ -103,7 +103,7 @@ def entries(a: sparse.csr_array, rows: Array, columns: Array) -> Array:
 
 
 def nonzero_bounds(indptr: Array, parts: int) -> list[int]:
-    """Row numbers that cut a matrix into parts with about equal non-zeros."""
+    """Row numbers that cut a matrix into parts with about the same number of non-zeros."""
     n_rows, nnz = len(indptr) - 1, int(indptr[-1])
     if parts <= 1 or nnz < FEW:
         return [0, n_rows]

@@ -1,12 +1,12 @@
-"""Loops over result lists: which pages hang together, and K v without K (Kim and Choi 2009, Table 1).
+"""Loops over result lists: connected pages, and K v without forming K (Kim and Choi 2009, Table 1).
 
-A list contributes to K v through one number per column, c = sum over its pages of s_j v_j; then every page i of
-the list gets s_i c. With s_j = 1 / (sqrt(d_j) ||x_j||) this is the normalised K of eq. (11). The scales are applied
-to all of v and all of K v, not to each place in a list.
+For each column a list needs one number, c = the sum over its pages of s_j v_j. Then s_i c is added to every page i of
+the list. With s_j = 1 / (sqrt(d_j) ||x_j||) this is the normalised K of eq. (11). The scales are applied once to v and
+once to K v, not at each position of a list.
 
-Cost of a product with w columns of float32, E places in lists: 2 E w additions; E times a row of v read and a row of
-K v read and written, 12 w bytes, where rows do not stay in a cache. Rows come from anywhere, in the order of the
-lists, so that large blocks move at a fraction of the bandwidth that a stream would have (docs/online.md).
+The cost of a product with w columns of float32 and E positions in all lists: 2 E w additions. If rows do not stay in a
+cache, each position reads a row of v, and reads and writes a row of K v: 12 w bytes. Rows are visited in the order of
+the lists, which is random access to memory, so large blocks reach a fraction of the full bandwidth (docs/online.md).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from clickbridge.numerics.threads import kernel, over_rows
 
 Array = np.ndarray[Any, Any]
 PARTS = 4
-"""Stretches of lists that a large product sums apart, whatever the number of threads, so that the result is the same.
-Each needs a K v of its own."""
+"""A large product is summed in this many parts, for any number of threads, so that the result is always the same. Each
+part needs its own copy of K v."""
 LEAST_PLACES = 1 << 18
-"""Fewer places than this are one stretch."""
+"""With fewer positions in lists there is only one part."""
 LEAST_WORK = 1 << 18
-"""Additions: with fewer, to wake a second thread takes longer than it saves."""
+"""With fewer additions, starting a second thread takes longer than it saves."""
 
 
 @kernel
 def _spread(indptr, pages, v, first, last, out):  # type: ignore[no-untyped-def]
-    """Columns first to last of B' B v, B being lists by pages."""
+    """Columns first to last of B' B v, where B is lists by pages."""
     c = np.empty(last - first, v.dtype)
     out[:, first:last] = 0.0
     for k in range(len(indptr) - 1):
@@ -47,14 +47,14 @@ def _spread(indptr, pages, v, first, last, out):  # type: ignore[no-untyped-def]
 
 
 def spread(indptr: Array, pages: Array, scale: Array, v: Array, engine: Engine | None = None) -> Array:
-    """K v for a block v of columns; list k shows `pages[indptr[k]:indptr[k + 1]]`."""
+    """K v for a block v of columns. List k shows `pages[indptr[k]:indptr[k + 1]]`."""
     scale = scale.astype(v.dtype, copy=False)[:, None]
     scaled = v * scale
     parts = PARTS if len(pages) >= LEAST_PLACES else 1
     engine = engine or default_engine()
     width, n_lists = v.shape[1], len(indptr) - 1
     stretches = [(n_lists * i // parts, n_lists * (i + 1) // parts) for i in range(parts)]
-    # More threads than stretches take columns apart.
+    # If there are more threads than parts, the columns are divided as well.
     columns = max(1, min(-(-engine.threads // parts), width // 16)) if len(pages) * width >= LEAST_WORK else 1
     bounds = [width * i // columns for i in range(columns + 1)]
     sums = [np.empty_like(v) for _ in stretches]
@@ -86,7 +86,7 @@ def _union(indptr, pages, parent):  # type: ignore[no-untyped-def]
             while parent[b] != b:
                 parent[b] = parent[parent[b]]
                 b = parent[b]
-            # The smaller number is the root, so that the numbering does not depend on the order of lists.
+            # The smaller number becomes the root, so that the numbering does not depend on the order of lists.
             if b < a:
                 parent[a] = b
                 a = b
@@ -95,7 +95,8 @@ def _union(indptr, pages, parent):  # type: ignore[no-untyped-def]
 
 
 def components(indptr: Array, pages: Array, n_pages: int) -> Array:
-    """A number for each page, equal where a chain of shared lists joins two pages; -1 for a page in no list."""
+    """The connected component of each page: pages of the same list, or linked by a chain of lists, have the same
+    number. -1 for a page that is in no list."""
     parent = np.arange(n_pages, dtype=np.int64)
     _union(indptr, pages, parent)
     while True:

@@ -1,15 +1,15 @@
 """Stochastic gradient descent for bilinear factors of sparse features: score = offset + x' U V' y + biases.
 
 A sample is a query row, a document row and, for a pairwise loss, a second document whose score is subtracted.
-Batches keep many threads exact: in a batch all scores are taken from the same factors (threads share out the
-samples), then every thread applies all steps of the batch, in order, to its own latent columns. The result
-does not depend on the number of threads. Steps shrink by AdaGrad, one sum of squares for each row of a factor:
-rare features need longer steps than common ones.
+Batches make the result independent of the number of threads. First, all scores of a batch are computed from the same
+factors, with the samples divided among the threads. Then every thread applies all steps of the batch, in order, to its
+own latent columns. AdaGrad sets the step sizes, with one sum of squares for each row of a factor, because rare features
+need longer steps than common ones.
 
-Decay is implicit: after a step, w becomes w / (1 + step * shrink). AdaGrad's step is rate / |gradients so far|, which
-has no bound where a sample says nothing of a row (two documents of the same features, or of none). There the explicit
-w (1 - step * shrink) turns sign and grows without end; the implicit one shrinks whatever the step is. The gradient's
-own part of a step is `rate` long at most, so factors grow no faster than the samples of a row.
+Weight decay is implicit: after a step, w becomes w / (1 + step * shrink). AdaGrad's step is rate / |gradients so far|.
+It is unbounded if the gradients of a row are zero, as for two documents with the same features or with none. There the
+explicit form, w (1 - step * shrink), would change its sign and diverge; the implicit form shrinks w for any step. The
+gradient moves a row by at most `rate` per step, so factors grow no faster than the number of samples.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from clickbridge.numerics.threads import any_order_kernel, kernel
 Array = np.ndarray[Any, Any]
 BATCH = 256
 LEAST_WORK = 400_000
-"""Multiplications of a batch; with fewer, to wake a second thread takes longer than it saves."""
+"""With fewer multiplications in a batch, starting a second thread takes longer than it saves."""
 
 
 @dataclass
 class Factors:
-    """`u` and `v` map query and document features; `b_x`, `b_y`, `b_g` are biases of query, document and
-    global features."""
+    """`u` and `v` map query and document features. `b_x`, `b_y` and `b_g` are the biases of query, document and global
+    features."""
 
     u: Array
     v: Array
@@ -53,8 +53,8 @@ class Factors:
 
 @dataclass(frozen=True)
 class Samples:
-    """`negative` is -1 for a pointwise sample; `target` is what a pointwise loss aims at; `globals` has a row
-    of global features for each sample, already subtracted for a pair; `offset` is added to the score."""
+    """`negative` is -1 for a pointwise sample. `target` is the target of a pointwise loss. `globals` has a row of
+    global features for each sample; for a pair it is the difference of both rows. `offset` is added to the score."""
 
     query: Array
     positive: Array
@@ -71,9 +71,8 @@ class Samples:
         return self.query, self.positive, self.negative, self.target, self.globals, self.offset
 
 
-# Loops over latent columns are in float32 throughout, for wide instructions.
-# Kernels take a sparse matrix as (indptr, indices, data) and the samples as (query, positive, negative, target,
-# globals, offset).
+# Loops over latent columns use only float32, so that they compile to SIMD instructions. Compiled loops take a sparse
+# matrix as (indptr, indices, data) and the samples as (query, positive, negative, target, globals, offset).
 
 
 @kernel
@@ -104,7 +103,7 @@ def _bias(matrix, row, bias):  # type: ignore[no-untyped-def]
 
 @kernel
 def _forward(x, y, factors, samples, loss, start, stop, first, a, b, slope):  # type: ignore[no-untyped-def]
-    """Images and slopes of samples start..stop; sample s goes to place s - first."""
+    """Images and slopes of samples start..stop. Those of sample s are written at s - first."""
     u, v, b_x, b_y, b_g = factors
     query, positive, negative, target, global_rows, offset = samples
     for s in range(start, stop):
@@ -127,8 +126,8 @@ def _forward(x, y, factors, samples, loss, start, stop, first, a, b, slope):  # 
 
 @kernel
 def _step_row(matrix, row, slope, other, size, rate, shrink, factor, squares, low, high):  # type: ignore[no-untyped-def]
-    """One step of AdaGrad on the rows of a factor that a sparse row touches. `size` is the squared length of
-    the whole `other`, so that every thread sees the same sums of squares."""
+    """One AdaGrad step on the rows of a factor that belong to the features of a sparse row. `size` is the squared
+    length of the whole `other`, so that every thread has the same sums of squares."""
     indptr, indices, data = matrix
     for p in range(indptr[row], indptr[row + 1]):
         feature, value = indices[p], slope * data[p]
@@ -142,7 +141,7 @@ def _step_row(matrix, row, slope, other, size, rate, shrink, factor, squares, lo
 
 @kernel
 def _apply(x, y, factors, samples, first, n, a, b, slope, rate, shrink, squares, low, high):  # type: ignore[no-untyped-def]
-    """All steps of a batch on latent columns low..high."""
+    """Applies all steps of a batch to latent columns low..high."""
     u, v, u_squares, v_squares = factors[0], factors[1], squares[0], squares[1]
     query, positive, negative = samples[0], samples[1], samples[2]
     for i in range(n):
@@ -188,14 +187,15 @@ def _apply_biases(x, y, factors, samples, first, n, slope, rate, shrink, squares
 
 @kernel
 def _take_in(mean, value, n):  # type: ignore[no-untyped-def]
-    """A mean of n - 1 values becomes one of n."""
+    """Updates a running mean with the n-th value."""
     share = mean.dtype.type(1 / n)
     for i in range(len(mean)):
         mean[i] += (value[i] - mean[i]) * share
 
 
 class Descent:
-    """Keeps factors, their AdaGrad sums and the mean of the factors over the epochs."""
+    """Stochastic gradient descent. Holds the factors, their AdaGrad sums, and the mean of the factors over the
+    epochs."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class Descent:
         self.threads = max(1, min(self.engine.threads, factors.u.shape[1]))
         if BATCH * factors.u.shape[1] * (_mean_row(x) + 2 * _mean_row(y)) < LEAST_WORK:
             self.threads = 1
-        # One copy a thread: all hold the same numbers, and no thread reads another's half-done sums.
+        # One copy per thread: all have the same numbers, and no thread reads sums that another is changing.
         self._squares = [(np.zeros(x.shape[1]), np.zeros(y.shape[1])) for _ in range(self.threads)]
         self._bias_squares = tuple(np.zeros(len(b)) for b in (factors.b_x, factors.b_y, factors.b_g))
         self._single: SingleFeatures | None = None
@@ -226,7 +226,7 @@ class Descent:
         self.epochs = 0
 
     def epoch(self, samples: Samples) -> None:
-        """One pass over the samples in the given order; then the mean takes in the factors."""
+        """One pass over the samples in the given order. Afterwards the factors are added to the mean."""
         if self._single is not None:
             self._single.descend(samples.arrays)
         else:
@@ -277,7 +277,7 @@ def _parts(matrix: sparse.csr_array) -> tuple[Array, Array, Array]:
 
 
 def random_factors(n_x: int, n_y: int, dim: int, n_globals: int, scale: float, seed: int) -> Factors:
-    """Small random maps and no biases; `scale` is the expected length of a feature's image."""
+    """Small random maps, and biases of 0. `scale` is the expected length of the image of a feature."""
     rng = np.random.default_rng(seed)
     u, v = ((rng.standard_normal((n, dim)) * scale / np.sqrt(dim)).astype(np.float32) for n in (n_x, n_y))
     return Factors(u, v, np.zeros(n_x), np.zeros(n_y), np.zeros(n_globals))

@@ -1,7 +1,7 @@
-"""Learning from and ranking of result lists, compiled: eq. (23) to (26) of Kim and Choi (2009) over flat arrays.
+"""Compiled loops that learn from result lists and rank them: eq. (23) to (26) of Kim and Choi (2009) on flat arrays.
 
-Every component of the page graph has a space of its own, with its own clusters and weights. A list is handled
-component by component; a page without a place (component -1) adds nothing and gets 0.
+Every component of the page graph has its own latent space, clusters and weights. A list is processed component by
+component. A page that belongs to none (component -1) is ignored and gets the score 0.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]
 NEGLIGIBLE = 1e-9
-"""A cluster with less than this probability is passed over."""
+"""Clusters with a smaller probability are skipped."""
 EVERY, ABOVE, RESIDUAL = 0, 1, 2
-"""Pairs of a page: clicked over every unclicked result; over those above it; all, less what the ranks explain."""
+"""Which pairs of a result page count: a clicked result and every unclicked one; a clicked result and the unclicked ones
+above it; or all pairs, minus the clicks that their ranks explain."""
 OF_QUERY = 0xFFFFFFFF
-"""In the place of a page number: the query's own count of clicked pages."""
+"""Used instead of a page number in a key, for the evidence of a query."""
 
 
 def read_only(values: Array) -> Array:
-    """Read-only and plain, as arrays mapped from a file are: a compiled loop is then needed in one version alone."""
+    """A read-only array, like one mapped from a file, so that compiled loops are compiled for one type only."""
     out = np.ascontiguousarray(values).view(np.ndarray)
     out.setflags(write=False)
     return out
 
 
 class Layout(NamedTuple):
-    """Flat arrays: of pages (component, start in z), of components, and of later pages, whose numbers go on behind
-    the others; they are apart so that a page can be added without a copy of all."""
+    """Flat arrays of pages (component, start in z), of components, and of pages added later. The numbers of later pages
+    continue after the others. They have arrays of their own, so that adding a page does not copy everything."""
 
     component: Array
     start: Array
@@ -45,7 +46,7 @@ class Layout(NamedTuple):
     weight_start: Array
     slot_start: Array
     sums: Array
-    """Of each component, whether its clusters are of summed z (eq. 25), or of means."""
+    """For each component, whether its clusters are of sums of z (eq. 25) or of means."""
     later_component: Array = read_only(np.empty(0, dtype=np.int32))
     later_start: Array = read_only(np.empty(0, dtype=np.int64))
     later_z: Array = read_only(np.empty(0, dtype=np.float32))
@@ -54,10 +55,10 @@ class Layout(NamedTuple):
 
 @kernel
 def pair_labels(clicked, kind, rates, out):  # type: ignore[no-untyped-def]
-    """G y of one page of results: for each result, its won less its lost pairs."""
+    """G y of one result page: for each result, the pairs it won minus the pairs it lost."""
     n = len(clicked)
     if kind == RESIDUAL:
-        # y_ab = (c_a - c_b) - (p_a - p_b) over all pairs: what the ranks alone explain teaches nothing.
+        # y_ab = (c_a - c_b) - (p_a - p_b) over all pairs: clicks that the ranks alone explain teach nothing.
         total = 0.0
         for i in range(n):
             out[i] = clicked[i] - rates[min(i, len(rates) - 1)]
@@ -78,14 +79,14 @@ def pair_labels(clicked, kind, rates, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def labels_of_lists(indptr, clicked, kind, rates, out):  # type: ignore[no-untyped-def]
-    """`pair_labels` of pages end to end."""
+    """`pair_labels` of many result pages, stored one after the other."""
     for e in range(len(indptr) - 1):
         pair_labels(clicked[indptr[e] : indptr[e + 1]], kind, rates, out[indptr[e] : indptr[e + 1]])
 
 
 @kernel
 def _places(pages, component, start, later_component, later_start, kinds, begins):  # type: ignore[no-untyped-def]
-    """Component and place in z of each page of a list; for a later page -1 less its place in `later_z`."""
+    """The component of each page of a list and its start in z. For a later page: -1 minus its start in `later_z`."""
     for i in range(len(pages)):
         later = pages[i] - len(component)
         if pages[i] < 0:
@@ -103,8 +104,8 @@ def _row(z, later, begin, d):  # type: ignore[no-untyped-def]
 
 @kernel
 def _query_vector(kinds, begins, top, c, z, later, sums, query):  # type: ignore[no-untyped-def]
-    """Eq. (25) over the list's first pages, as a mean or, for clusters of sums, as it stands; how many of them lie in
-    component c."""
+    """Eq. (25) over the first pages of a list: the sum if clusters are of sums, otherwise the mean. Returns how many of
+    the pages are in component c."""
     members = 0
     query[:] = 0.0
     for i in range(min(top, len(kinds))):
@@ -120,8 +121,8 @@ def _query_vector(kinds, begins, top, c, z, later, sums, query):  # type: ignore
 
 @kernel
 def _cluster_shares(kinds, begins, top, c, layout, query, out):  # type: ignore[no-untyped-def]
-    """P(k | q) of eq. (26) by log-sum-exp. Centres stand side by side, dimension by dimension: the inner loop is
-    over clusters, each with a sum of its own, which compiles to wide instructions and keeps the order of sums."""
+    """P(k | q) of eq. (26), by log-sum-exp. Centres are stored dimension by dimension. The inner loop runs over
+    clusters, each with its own sum: it compiles to SIMD instructions and keeps the order of sums."""
     n = len(out)
     if n == 1:
         out[0] = 1.0
@@ -145,7 +146,7 @@ def _cluster_shares(kinds, begins, top, c, layout, query, out):  # type: ignore[
 
 @kernel
 def _first_of_component(kinds, i):  # type: ignore[no-untyped-def]
-    """Whether place i is the first of its component in the list."""
+    """Whether position i is the first of its component in the list."""
     if kinds[i] < 0:
         return False
     for j in range(i):  # noqa: SIM110 (a compiled loop)
@@ -156,8 +157,8 @@ def _first_of_component(kinds, i):  # type: ignore[no-untyped-def]
 
 @kernel
 def latent_scores(indptr, pages, top, layout, weights, evidence, scale, shrink, out):  # type: ignore[no-untyped-def]
-    """f(x | q) of eq. (23) for lists end to end, each cluster's share over its evidence plus `shrink`; with a shrink
-    of 0, f as it stands."""
+    """f(x | q) of eq. (23) for many lists. The share of each cluster is divided by its evidence plus `shrink`. With
+    `shrink` 0 it is f as printed."""
     where = layout.component, layout.start, layout.later_component, layout.later_start
     for e in range(len(indptr) - 1):
         shown = pages[indptr[e] : indptr[e + 1]]
@@ -191,7 +192,7 @@ def latent_scores(indptr, pages, top, layout, weights, evidence, scale, shrink, 
 
 @kernel
 def own_scores(indptr, pages, queries, keys, values, scale, shrink, out):  # type: ignore[no-untyped-def]
-    """What the very same query taught about the very same page, over the query's evidence plus `shrink`."""
+    """What exactly this query taught about exactly this page, divided by the query's evidence plus `shrink`."""
     for e in range(len(indptr) - 1):
         seen = value_at(keys, values, mixed(queries[e], OF_QUERY))
         for p in range(indptr[e], indptr[e + 1]):
@@ -204,7 +205,7 @@ def own_scores(indptr, pages, queries, keys, values, scale, shrink, out):  # typ
 
 @kernel
 def learn_latent(indptr, pages, top, labels, amounts, layout, weights, evidence):  # type: ignore[no-untyped-def]
-    """Eq. (24) for events end to end: u_k += P(k | q) sum over pages of y_i z~_i, and k's evidence."""
+    """Eq. (24) for many events: u_k += P(k | q) times the sum over pages of y_i z~_i. Also adds to k's evidence."""
     where = layout.component, layout.start, layout.later_component, layout.later_start
     for e in range(len(indptr) - 1):
         shown = pages[indptr[e] : indptr[e + 1]]
@@ -235,8 +236,8 @@ def learn_latent(indptr, pages, top, labels, amounts, layout, weights, evidence)
 
 @kernel
 def learn_own(indptr, pages, labels, amounts, queries, first, keys, values, used):  # type: ignore[no-untyped-def]
-    """Adds events from `first` on to the table until the next one might crowd it: (the event that comes next, keys in
-    use). The caller then makes room."""
+    """Adds events to the table, from `first` on, until the next one might overfill it. Returns the next event and the
+    number of keys in use. The caller then enlarges the table."""
     for e in range(first, len(indptr) - 1):
         if crowded(used + indptr[e + 1] - indptr[e] + 1, len(keys)):
             return e, used
@@ -249,8 +250,8 @@ def learn_own(indptr, pages, labels, amounts, queries, first, keys, values, used
 
 @kernel
 def listed_pages(order, items, numbers, more, out):  # type: ignore[no-untyped-def]
-    """Page numbers of items in that order. The first items are documents of a catalogue, those behind it are in
-    `more`; -1 is a document nobody knows, and has the last place of `numbers`."""
+    """Page numbers of items, in the given order. Items below the size of the catalogue are its documents, larger ones
+    are in `more`. -1 is an unknown document; its page number is the last entry of `numbers`."""
     n = len(numbers) - 1
     for r in range(len(order)):
         item = items[order[r]]
@@ -259,9 +260,9 @@ def listed_pages(order, items, numbers, more, out):  # type: ignore[no-untyped-d
 
 @kernel
 def blended(indptr, order, pages, given, latent, queries, keys, values, scale, how, prior, out):  # type: ignore[no-untyped-def]
-    """The score of every row of lists end to end: log rate of its rank, latent and own part. `order` puts rows by
-    falling `given` score; `pages` and `latent` are in that order; `how` is (weight of latent, of own, shrink, weight of
-    the log rate)."""
+    """The score of every row of many lists: the sum of its latent part, its own part, and the log click rate of its
+    rank. `order` sorts rows by decreasing `given` score; `pages` and `latent` are in that order. `how` is (weight of
+    the latent part, weight of the own part, shrink, weight of the log rate)."""
     longest = len(prior)
     for e in range(len(indptr) - 1):
         seen = value_at(keys, values, mixed(queries[e], OF_QUERY))
@@ -273,11 +274,11 @@ def blended(indptr, order, pages, given, latent, queries, keys, values, scale, h
                 total = how[1] * (won * scale / (max(seen, 0.0) * scale + how[2]))
             if how[0] != 0.0:
                 total = how[0] * latent[p] + total
-            # Below the longest list the rate goes on falling as 1 / r.
+            # Beyond the longest list the rate falls as 1 / rank.
             if rank < longest:
                 total += how[3] * prior[rank]
             else:
                 total += how[3] * (prior[longest - 1] - np.log((rank + 1) / longest))
             row = order[p]
-            # What the inner model cannot score has no score here either.
+            # A document without a score in the inner model has none here either.
             out[row] = total if given[row] != -np.inf else -np.inf

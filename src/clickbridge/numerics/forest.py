@@ -1,4 +1,4 @@
-"""Boosted trees as flat arrays, and the sum of the leaves that rows of numbers fall into."""
+"""Boosted trees as flat arrays, and their predictions: the sum of the leaves that a row reaches."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from clickbridge.numerics.threads import kernel, over_rows, unsigned
 
 Array = np.ndarray[Any, Any]
 ZERO = float(np.float32(1e-35))
-"""LightGBM takes what is no further from 0 for 0."""
+"""LightGBM treats values up to this distance from 0 as 0."""
 BLOCK = 32
-"""Rows that walk down a tree together: their steps do not wait for one another, and no step is a guess."""
+"""Rows that go down a tree together. Their steps are independent and free of branches, so the processor overlaps
+them."""
 
 
 @kernel
@@ -54,10 +55,10 @@ def sum_leaves(
     leaf: Array,
     engine: Engine | None = None,
 ) -> Array:
-    """For each row of `x` the sum over trees of its leaf, added in the order of the trees.
+    """For each row of `x`, the sum of its leaf values, in the order of the trees.
 
-    A tree starts at `roots[t]`. A number of at least 0 is a node, -1 - i is leaf i. What is above a node's threshold
-    goes to its second child, all else to its first. Numbers must be in range: nothing is checked here.
+    Tree t starts at `roots[t]`. A number >= 0 is a node, -1 - i is leaf i. Values above the threshold of a node go to
+    its second child, all others to its first. All numbers must be in range; this function does not check them.
     """
     out = np.zeros(len(x))
     trees = (roots, unsigned(feature), threshold, nan_right, children, leaf)

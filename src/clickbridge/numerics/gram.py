@@ -1,13 +1,12 @@
-"""Kernels between chosen rows of sparse matrices: small dense blocks out of large sparse data, and the rows that are
-nearest to one.
+"""Kernels between selected rows of sparse matrices, as small dense blocks, and the nearest rows of a row.
 
-The entries of one side are put in order by column, as a small inverted index, and those of the other look them up: the
-work is the entries that meet, not all that might. What two entries add is their product (dot products, cosines), or
-the Jensen-Shannon term of two shares p and q,
+One side is sorted by column into a small inverted index, in which the entries of the other side are looked up. So the
+work is proportional to the pairs of entries in the same column. Such a pair adds its product (for dot products and
+cosines), or the Jensen-Shannon term of two shares p and q,
 
-    (p ln((p + q)/p) + q ln((p + q)/q)) / (2 ln 2),
+    (p ln((p + q)/p) + q ln((p + q)/q)) / (2 ln 2).
 
-whose sum over shared entries is 1 - JSD(p, q) in bits: entries that only one row has add nothing.
+Its sum over shared columns is 1 - JSD(p, q) in bits: entries that only one row has add nothing.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ NONE = np.empty(0, dtype=np.int64)
 
 @kernel
 def _by_column(indptr, indices, rows, width):  # type: ignore[no-untyped-def]
-    """Columns that the rows have, numbered from 1 as they come; where the entries of each begin; and the number of the
-    column of each entry, row after row."""
+    """Numbers the columns of the rows from 1, in order of appearance. Returns the number of each column, where the
+    entries of each number begin, and the number of each entry's column, row by row."""
     size = 0
     for i in range(len(rows)):
         size += indptr[rows[i] + 1] - indptr[rows[i]]
@@ -58,12 +57,13 @@ def _share(x, y):  # type: ignore[no-untyped-def]
     return (x * np.log((x + y) / x) + y * np.log((x + y) / y)) / (2 * np.log(2.0))
 
 
-# The loops below take no slices of arrays: a slice costs more than the few entries that it is of.
+# The loops below take no slices of arrays: rows are so short that making a slice would cost more than reading them.
 
 
 @kernel
 def _square(indptr, indices, data, rows, others, width, term, out, beside):  # type: ignore[no-untyped-def]
-    """Rows with themselves, and others with them. A row meets those before it and itself: half the work."""
+    """The kernel of `rows` with themselves, and of `others` with `rows`. By symmetry, each row is compared only with
+    earlier rows and itself, which halves the work."""
     numbers, starts, column_of = _by_column(indptr, indices, rows, width)
     ends, holders, values = starts.copy(), np.empty(len(column_of), np.uint32), np.empty(len(column_of), np.float64)
     at = 0
@@ -90,7 +90,7 @@ def _square(indptr, indices, data, rows, others, width, term, out, beside):  # t
 def _look_up(  # type: ignore[no-untyped-def]
     indptr, indices, data, rows, numbers, starts, ends, holders, values, term, out
 ):
-    """Rows with those whose entries are in order by column."""
+    """The kernel of rows with those in the inverted index."""
     for j in range(len(rows)):
         for p in range(indptr[rows[j]], indptr[rows[j] + 1]):
             number, x = numbers[indices[p]], np.float64(data[p])
@@ -108,7 +108,7 @@ def _look_up(  # type: ignore[no-untyped-def]
 def _block(  # type: ignore[no-untyped-def]
     a_indptr, a_indices, a_data, a_rows, b_indptr, b_indices, b_data, b_rows, width, term, out
 ):
-    """out[j, i] = the kernel of b's row j and a's row i; a's are inverted."""
+    """out[j, i] = the kernel of b's row j and a's row i. The index is built from a."""
     numbers, starts, column_of = _by_column(a_indptr, a_indices, a_rows, width)
     ends, holders, values = starts.copy(), np.empty(len(column_of), np.uint32), np.empty(len(column_of), np.float64)
     at = 0
@@ -122,8 +122,8 @@ def _block(  # type: ignore[no-untyped-def]
 
 
 def rows_kernel(a: sparse.csr_array, a_rows: Array, b: sparse.csr_array, b_rows: Array, term: int = DOT) -> Array:
-    """out[i, j] = sum over shared columns of term(a[a_rows[i]], b[b_rows[j]]). Rows with themselves cost half; of two
-    sets the smaller is best given first."""
+    """out[i, j] = sum over shared columns of term(a[a_rows[i]], b[b_rows[j]]). The kernel of rows with themselves takes
+    half the time. Of two different sets, give the smaller one first: this is faster."""
     width = a.shape[1]
     if width != b.shape[1]:
         raise ValueError(f"rows of {width} and {b.shape[1]} columns have no kernel")
@@ -138,7 +138,7 @@ def rows_kernel(a: sparse.csr_array, a_rows: Array, b: sparse.csr_array, b_rows:
 
 
 def square_kernel(a: sparse.csr_array, rows: Array, others: Array, term: int = DOT) -> tuple[Array, Array]:
-    """Rows with themselves, and each of `others` with these rows: what both take is done once."""
+    """The kernel of `rows` with themselves, and of `others` with `rows`. The index is built once for both."""
     one, two = (np.ascontiguousarray(numbers, dtype=np.int64) for numbers in (rows, others))
     out, beside = np.zeros((len(one), len(one))), np.zeros((len(two), len(one)))
     _square(a.indptr, unsigned(a.indices), a.data, one, two, a.shape[1], term, out, beside)
@@ -146,7 +146,7 @@ def square_kernel(a: sparse.csr_array, rows: Array, others: Array, term: int = D
 
 
 def row_kernel(row: Row, b: sparse.csr_array, b_rows: Array) -> Array:
-    """Dot products of one row with chosen rows of a matrix."""
+    """Dot products of one row with selected rows of a matrix."""
     two = np.ascontiguousarray(b_rows, dtype=np.int64)
     out = np.zeros((len(two), 1))
     one = np.array([0, len(row.columns)]), unsigned(row.columns), row.values, FIRST
@@ -168,8 +168,8 @@ def _dense_block(a, columns, out):  # type: ignore[no-untyped-def]
 
 
 def dense_kernel(a: Array, b: Array) -> Array:
-    """a @ b.T in float64. Not a matrix product, whose rounding depends on its shape: here every sum has one order,
-    whatever rows stand beside it."""
+    """a @ b.T in float64. BLAS is not used, because its rounding depends on the shapes. Here every sum is taken in the
+    same order, whatever the other rows are."""
     out = np.zeros((len(a), len(b)))
     _dense_block(a.astype(np.float64), np.ascontiguousarray(b.T, dtype=np.float64), out)
     return out
@@ -195,8 +195,8 @@ def _nearest(columns, values, indptr, holders, weights, among, items, scores):  
 
 
 def nearest_rows(row: Row, inverted: sparse.csr_array, k: int, among: Array) -> tuple[Array, Array]:
-    """The k rows of largest dot product with `row`, of those that share a column with it and that the mask `among`
-    names, best first, ties to the lower number. `inverted` has a row for each column."""
+    """The k rows with the largest dot products with `row`, best first; of equal ones the lower number first. Only rows
+    that share a column with it and are in the mask `among` count. `inverted` has a row for each column."""
     k = min(k, len(among))
     items, scores = np.empty(k, dtype=np.int64), np.empty(k)
     if not k:

@@ -1,7 +1,8 @@
-"""An open-addressing table from 64-bit keys to numbers, for compiled loops: two flat arrays, 0 is an empty key.
+"""A hash table with open addressing, from 64-bit keys to numbers, for compiled loops: two flat arrays. Key 0 is an
+empty slot.
 
-The caller keeps it at most 5/8 full (`crowded`, `room_for`). Keys are hashes already, so a key's own bits choose its
-place.
+The caller keeps it at most 5/8 full (`crowded`, `room_for`). Keys are hashes already, so their own bits choose the
+slot.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SMALLEST = 1024
 
 @kernel
 def mixed(one, two):  # type: ignore[no-untyped-def]
-    """One key from two numbers (the finaliser of splitmix64); never 0."""
+    """Makes one key from two numbers, with the finaliser of splitmix64. Never 0."""
     x = np.uint64(one) ^ (np.uint64(two) * np.uint64(0x9E3779B97F4A7C15))
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -28,7 +29,7 @@ def mixed(one, two):  # type: ignore[no-untyped-def]
 
 @kernel
 def place_of(keys, key):  # type: ignore[no-untyped-def]
-    """Where the key stands, or the empty place where it would."""
+    """The slot of a key, or the empty slot where it would be inserted."""
     mask = np.uint64(len(keys) - 1)
     place = key & mask
     while keys[place] != np.uint64(0) and keys[place] != key:
@@ -44,7 +45,7 @@ def value_at(keys, values, key):  # type: ignore[no-untyped-def]
 
 @kernel
 def add_at(keys, values, key, amount):  # type: ignore[no-untyped-def]
-    """Adds to a key's number; 1 if the key is new, else 0."""
+    """Adds to the number of a key. Returns 1 if the key is new, otherwise 0."""
     place = place_of(keys, key)
     if keys[place] == np.uint64(0):
         keys[place] = key
@@ -56,13 +57,13 @@ def add_at(keys, values, key, amount):  # type: ignore[no-untyped-def]
 
 @kernel
 def crowded(used, size):  # type: ignore[no-untyped-def]
-    """Whether so many keys are too many for a table of that size."""
+    """Whether `used` keys are too many for a table with `size` slots."""
     return used * 8 > size * 5
 
 
 @kernel
 def _move(keys, values, least, new_keys, new_values):  # type: ignore[no-untyped-def]
-    """Into another table, but for numbers below `least`; how many there are."""
+    """Copies keys into another table, except those with a number below `least`. Returns how many were copied."""
     used = 0
     for i in range(len(keys)):
         if keys[i] != np.uint64(0) and abs(values[i]) >= least:
@@ -87,14 +88,14 @@ def room_for(keys: Array, values: Array, used: int, more: int) -> tuple[Array, A
 
 
 def without_small(keys: Array, values: Array, least: float) -> tuple[Array, Array, int]:
-    """The table without the numbers below `least`, no larger than it must be, and how many keys are left."""
+    """A table as small as possible without the numbers below `least`, and how many keys are left."""
     left = int(np.count_nonzero((keys != 0) & (np.abs(values) >= least)))
     new = room_for(*empty_table(), 0, left)
     return *new, int(_move(keys, values, least, *new))
 
 
 def packed(keys: Array, values: Array) -> tuple[Array, Array]:
-    """Keys in rising order with their values, for a file that does not depend on the order of insertion."""
+    """Sorted keys with their values, for a file that does not depend on the order of insertion."""
     there = np.flatnonzero(keys)
     order = there[np.argsort(keys[there])]
     return keys[order], values[order]

@@ -1,10 +1,10 @@
 """The leading space of a large symmetric operator by block Lanczos with full reorthogonalisation.
 
-Power steps throw away every block but the last. Kept, some twenty narrow blocks span more of the leading space than one
-wide block after ten steps, for a third of the products and of the orthonormalisation (docs/benchmarks.md). A block of p
-columns finds no eigenvalue more than p times, however long it goes on. So at the end a few new random directions,
-orthogonal to all that was found, are followed for some steps: if they lead to an eigenvalue that belongs among the
-first, there are repeated ones, and the caller is told to go another way.
+Power iteration keeps only the last block. If all blocks are kept, some twenty narrow ones span more of the leading
+space than one wide block after ten steps, with a third of the products and of the orthonormalisation
+(docs/benchmarks.md). A block of p columns cannot find an eigenvalue more than p times. So at the end a few new random
+directions, orthogonal to everything found, are followed for some steps. If they lead to an eigenvalue that belongs
+among the first, eigenvalues are repeated, and the caller must use another method.
 """
 
 from __future__ import annotations
@@ -18,33 +18,34 @@ import scipy
 
 from clickbridge.engines.base import Engine
 from clickbridge.numerics.qr import at_equal_lengths
+from clickbridge.progress import Progress
 
 Array = np.ndarray[Any, Any]
 BLOCK = 32
 """Columns that go through the operator at once."""
 NEAR, JOINED = 2, 8
-"""Blocks that the image of the last one lies in, and how many of those before are joined into a wide one: products
-with narrow ones are slow."""
+"""The image of the last block has components in this many blocks only. Earlier blocks are joined, this many at a time,
+because products with narrow blocks are slow."""
 FIRST, MOST, MOST_BLOCKS = 2.0, 2.5, 16
-"""Columns for each eigenvector that is looked for, at the first look at the residual and at the last, with so many
-blocks beside them: a few eigenvectors need more steps, not more columns."""
+"""Columns per eigenvector when the residual is first checked, and the most columns per eigenvector. The most is
+increased by this many blocks: for a few eigenvectors, more steps are needed, not more columns each."""
 ROUNDING = 30.0
-"""What is so many times the precision of a number, beside what it is left of, is rounding."""
+"""A remainder is rounding error if it is below this many times the machine precision of the original."""
 LOOK = 0.1
-"""Between two looks the basis grows by this share."""
+"""The basis grows by this share between two checks of the residual."""
 TINY = 1e-300
 PROBE, PROBE_STEPS = 8, 6
-"""New directions, and how far they are followed. One that was missed grows by its eigenvalue over the largest of what
-is left, at each step: six make up for a start of one in a million."""
+"""New directions, and for how many steps they are followed. At each step a missed eigenvector grows by the ratio of its
+eigenvalue to the largest remaining one. Six steps are enough for a component of one in a million at the start."""
 
 
 def basis_columns(rank: int, n_rows: int) -> int:
-    """The most columns of a basis for so many eigenvectors."""
+    """The most columns that a basis for `rank` eigenvectors can have."""
     return min(_most(rank) + BLOCK + (PROBE_STEPS + 1) * PROBE, n_rows)
 
 
 def columns_kept(rank: int) -> int:
-    """About so many columns a basis has in the end; graphs of clicks take 2.2 to 2.6 for each eigenvector."""
+    """About how many columns a basis has at the end. Click graphs need 2.2 to 2.6 per eigenvector."""
     return int(2.4 * rank) + PROBE_STEPS * PROBE
 
 
@@ -53,7 +54,7 @@ def _most(rank: int) -> int:
 
 
 class Basis:
-    """Orthonormal blocks, and the operator between them: `projected` is Q'GQ."""
+    """Orthonormal blocks Q, and the operator G projected onto them: `projected` is Q'GQ."""
 
     def __init__(self, engine: Engine, operator: Callable[[Any], Any], dtype: Any) -> None:
         self.engine, self.operator, self.dtype = engine, operator, dtype
@@ -67,7 +68,7 @@ class Basis:
         return self.ends[-1]
 
     def begin(self, block: Any) -> bool:
-        """A block of any columns, made orthonormal to what is there; False where nothing of it is left."""
+        """Makes a block orthonormal to the basis and adds it. Returns False if nothing of it is left."""
         size = self._size(block)
         for _ in range(2 if self.blocks else 0):
             block = self._without(block, 0)[0]
@@ -77,9 +78,9 @@ class Basis:
         return left
 
     def step(self, new: bool = False) -> tuple[Any, Array] | None:
-        """The last block through the operator: what it adds to the space, and its triangular factor; None where that
-        is rounding alone. Unless it began anew, the image has nothing of blocks before the last two but for rounding,
-        which a second pass over all of them takes out."""
+        """Applies the operator to the last block. Returns what it adds to the space, with its triangular factor; None
+        if that is only rounding error. Unless `new`, the image is orthogonal to all but the last two blocks, up to
+        rounding errors. A second pass over all blocks removes these."""
         first = 0 if new else max(len(self.blocks) - NEAR, 0)
         image = self.operator(self.blocks[-1])
         size = self._size(image)
@@ -119,7 +120,7 @@ class Basis:
         return float(self.engine.lengths(block).max(initial=0.0))
 
     def _without(self, block: Any, first: int) -> tuple[Any, Array]:
-        """A block less what it has of those from the first on, and how much that was."""
+        """A block without its components in the blocks from number `first` on, and these components."""
         others = self.blocks[first:]
         inner = self.engine.cross(others, block)
         cuts = np.array(self.ends[first + 1 : -1]) - self.ends[first]
@@ -136,18 +137,19 @@ def leading_space(
     *,
     tolerance: float,
     dtype: Any,
-    watch: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
 ) -> Any:
-    """Orthonormal columns that span the first `rank` eigenvectors of a positive semi-definite operator; None where
-    eigenvalues among the first are repeated. `first` and `probe` are random blocks. It ends where no residual
-    |G q - l q|, over the root of l and of the largest eigenvalue, is above the tolerance."""
+    """Orthonormal columns that span the first `rank` eigenvectors of a positive semi-definite operator; None if
+    eigenvalues among the first are repeated. `first` and `probe` are random blocks. Stops when no residual |G q - l q|,
+    divided by the roots of l and of the largest eigenvalue, is above the tolerance. `progress` is called at each
+    step."""
     basis = Basis(engine, operator, dtype)
     basis.begin(first)
     look, most, off = FIRST * rank, _most(rank), 0.0
     while True:
         more = basis.step()
-        if watch is not None:
-            watch(f"decomposition: {basis.width} columns")
+        if progress is not None:
+            progress(f"decomposition: {basis.width} columns")
         if more is None or basis.width >= most:
             break
         block, r = more
@@ -167,7 +169,7 @@ def leading_space(
         basis.grow(more[0])
         more = basis.step(new=True)
     values, vectors = basis.leading(rank)
-    # One that was missed lies in the new directions alone. What is near the last one may still be on its way.
+    # A missed eigenvector lies in the new directions only. One close to the last eigenvalue may not have converged yet.
     clear = _roots(values) > _roots(found[-1:]) + max(tolerance, off) * _roots(found[:1])
     if np.square(vectors[known:, clear]).sum() > 0.5:
         return None
@@ -175,6 +177,6 @@ def leading_space(
 
 
 def _roots(values: Array) -> Array:
-    """Singular values; rounding may leave a zero below zero."""
+    """Singular values from eigenvalues. Rounding may have made a zero negative."""
     roots: Array = np.sqrt(np.maximum(values, 0))
     return roots

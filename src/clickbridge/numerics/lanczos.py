@@ -2,12 +2,12 @@
 
 The basis V grows by K times its last block, orthonormalised against all of V, so that
 
-    K V = V H + Q B E',     E' picking the last block,
+    K V = V H + Q B E',     where E' selects the last block.
 
-and a Ritz vector V y of H has the residual ||B y_last||: no product is needed to know it. A full basis is cut down to
-its best Ritz vectors and grows on from the same Q. Subspace iteration, Chebyshev-filtered or not, applies each product
-to a block as wide as what is wanted and forgets all but the last; here every column adds to what the Ritz vectors
-are chosen from, and some 4 to 7 times fewer columns are multiplied.
+The residual of a Ritz vector V y of H is ||B y_last||, so it is known without another product. A full basis is reduced
+to its best Ritz vectors, and continues to grow from the same Q. Subspace iteration, with or without a Chebyshev filter,
+multiplies a block as wide as the wanted space and keeps only the last block. Here every column remains in the basis,
+and 4 to 7 times fewer columns are multiplied.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from clickbridge.engines.base import Engine, default_engine
 
 Array = np.ndarray[Any, Any]
 ROWS = 8192
-"""Rows of the basis that a restart turns at once, in place."""
+"""Rows of the basis that a restart multiplies at once, in place."""
 MOST_RESTARTS = 20
 
 
 def block_width(rank: int) -> int:
-    """Columns of a product. 32 float32 are two cache lines of every row that a sparse product touches; a wider block
-    needs more columns in all, a narrower one more passes over the basis."""
+    """Columns of a product. 32 numbers of float32 are two cache lines of each row that a sparse product reads. A wider
+    block needs more columns in total, a narrower one more passes over the basis."""
     return int(np.clip(rank // 4, 8, 32))
 
 
@@ -37,7 +37,7 @@ def basis_width(rank: int) -> int:
 
 
 def fewest_rows(rank: int) -> int:
-    """Smaller operators have no room for a basis and the block after it."""
+    """The smallest operator that has room for a basis and the block after it."""
     return basis_width(rank) + block_width(rank)
 
 
@@ -50,8 +50,8 @@ def leading_eigenpairs(
     seed: int = 0,
     engine: Engine | None = None,
 ) -> tuple[Array, Array, float]:
-    """The `rank` largest eigenvalues (falling), their vectors as columns, and the largest ||K v - lambda v||, in
-    float32; n must be `fewest_rows(rank)` or more. Stops at the tolerance or after MOST_RESTARTS."""
+    """The `rank` largest eigenvalues in decreasing order, their vectors as columns in float32, and the largest
+    ||K v - lambda v||. `n` must be at least `fewest_rows(rank)`. Stops at the tolerance or after MOST_RESTARTS."""
     width, most = block_width(rank), basis_width(rank)
     engine, rng = engine or default_engine(), np.random.default_rng(seed)
     basis = np.empty((n, most), dtype=np.float32)
@@ -84,19 +84,19 @@ def leading_eigenpairs(
 
 
 def _extend(basis: Array, image: Array, rng: np.random.Generator, engine: Engine) -> tuple[Array, Array, Array]:
-    """(Q, B, V' image) of image = V (V' image) + Q B, with Q as wide as the image and orthogonal to V. Twice: what
-    rounding leaves of V in the difference is large where the difference is small."""
+    """(Q, B, V' image) of image = V (V' image) + Q B, with Q as wide as the image and orthogonal to V. V is removed
+    twice: if little is left of the image, the first time leaves a relatively large rounding error."""
     width = image.shape[1]
     inner = basis.T @ image
     image -= basis @ inner
     found, upper = engine.orthonormal(image)
     again = basis.T @ found
-    # A direction that lies in V after all is what rounding left of nothing.
+    # A direction that still lies in V is only rounding error.
     outside = np.linalg.norm(again, axis=0) < 0.9
     found, upper, again = found[:, outside], upper[outside], again[:, outside]
     found -= basis @ again
     if found.shape[1] < width:
-        # V holds an invariant space: go on in any direction outside of it, which nothing couples to V.
+        # V is an invariant space: continue with random directions outside of it. They are not coupled to V.
         extra = rng.standard_normal((len(image), width - found.shape[1])).astype(np.float32)
         extra -= basis @ (basis.T @ extra)
         extra -= basis @ (basis.T @ extra)
@@ -108,7 +108,7 @@ def _extend(basis: Array, image: Array, rng: np.random.Generator, engine: Engine
 
 
 def _turn(basis: Array, size: int, turn: Array) -> None:
-    """The first columns become V turn, a few rows at a time."""
+    """Replaces the first columns of the basis by V turn, some rows at a time."""
     turn = turn.astype(np.float32)
     for start in range(0, len(basis), ROWS):
         rows = basis[start : start + ROWS]

@@ -1,8 +1,8 @@
-"""What features of lists are made of: lists of documents against their queries, and against each other.
+"""Loops for the features of listed documents: compared with their query, and with the other documents of the list.
 
-List i has the documents `items[indptr[i]:indptr[i + 1]]`; -1 is a document that nobody knows, whose numbers are 0. A
-query has few terms and a list few documents, so whatever is looked up is kept in a small table for as long as its list
-is worked on: no array as wide as the vocabulary or the collection is made for a query.
+List i has the documents `items[indptr[i]:indptr[i + 1]]`. -1 is an unknown document, whose features are 0. A query has
+few terms and a list few documents, so lookups use a small hash table per list. No query needs an array as large as the
+vocabulary or the collection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from clickbridge.numerics.topk import _search
 
 Array = np.ndarray[Any, Any]
 Rows = tuple[Array, Array, Array]
-"""Row ends, terms, numbers."""
+"""Sparse rows: indptr, terms, values."""
 NO_SCALE = np.empty(0, dtype=np.float32)
 NO_SCALE.flags.writeable = False
 
@@ -37,10 +37,11 @@ def _unit(indptr, indices, data, scale, out):  # type: ignore[no-untyped-def]
 
 
 def unit_data(indptr: Array, indices: Array, data: Array, scale: Array | None = None) -> Array:
-    """Numbers of sparse rows times the `scale` of their terms, such that each row has length 1; zeros stay."""
+    """Values of sparse rows, multiplied by the `scale` of their terms and normalised so that each row has length 1.
+    Rows of zeros stay zero."""
     out = np.empty(len(data), dtype=np.float32)
     _unit(indptr, indices, data, NO_SCALE if scale is None else scale, out)
-    out.flags.writeable = False  # as the rows it is used with: one type, one compiled loop
+    out.flags.writeable = False  # like the rows it is used with, so that loops are compiled for one type only
     return out
 
 
@@ -53,15 +54,15 @@ def _sum_weights(indptr, indices, weights, out):  # type: ignore[no-untyped-def]
 
 
 def summed_weights(indptr: Array, indices: Array, weights: Array) -> Array:
-    """For each column of `weights` (a row for each term) its sum over the terms of each row."""
+    """For each column of `weights` (which has a row for each term), its sum over the terms of each row."""
     out = np.zeros((weights.shape[1], len(indptr) - 1))
     _sum_weights(indptr, indices, weights, out)
     return out
 
 
 def nearest(queries: Rows, inverted: Rows, n_items: int, k: int) -> Rows:
-    """The k items with the largest dot product for each row of `queries`, among those that share a term with it, as
-    rows of items. `inverted` has a row of items for each term."""
+    """The k items with the largest dot products for each row of `queries`, among those that share a term with it, as
+    sparse rows. `inverted` has a row of items for each term."""
     n, k = len(queries[0]) - 1, min(k, n_items)
     items, scores = np.empty((n, k), dtype=np.int32), np.empty((n, k))
     counts = np.zeros(n, dtype=np.int64)
@@ -73,7 +74,7 @@ def nearest(queries: Rows, inverted: Rows, n_items: int, k: int) -> Rows:
 
 @kernel
 def _table_size(n):  # type: ignore[no-untyped-def]
-    """A power of two that leaves at least half of the places empty."""
+    """A power of two such that at least half of the slots stay empty."""
     size = 8
     while size < 2 * n:
         size *= 2
@@ -82,7 +83,7 @@ def _table_size(n):  # type: ignore[no-untyped-def]
 
 @kernel
 def _place(keys, key):  # type: ignore[no-untyped-def]
-    """Where the key stands in the table, or the empty place where it would."""
+    """The slot of a key in the table, or the empty slot where it would be inserted."""
     mask = len(keys) - 1
     place = np.uint64(((np.int64(key) * 2654435761) >> 15) & mask)
     while keys[place] >= 0 and keys[place] != key:
@@ -92,7 +93,7 @@ def _place(keys, key):  # type: ignore[no-untyped-def]
 
 @kernel
 def _number(keys, numbers, values):  # type: ignore[no-untyped-def]
-    """Fills the table with the places of `values`, which are not negative; of equal ones the first place counts."""
+    """Fills the table with the positions of `values`. Negative values are left out; of equal ones the first counts."""
     keys[:] = -1
     for i in range(len(values)):
         if values[i] >= 0:
@@ -111,14 +112,14 @@ def _longest(indptr):  # type: ignore[no-untyped-def]
 
 @kernel
 def _room(longest):  # type: ignore[no-untyped-def]
-    """A table with room for so many values, to be used again and again."""
+    """An empty table with room for `longest` values, which can be reused."""
     size = _table_size(longest)
     return np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
 
 
 @kernel
 def _numbered(room, values):  # type: ignore[no-untyped-def]
-    """As much of the room as these values need, filled with them."""
+    """A table of these values in the first slots of `room`."""
     size = _table_size(len(values))
     keys, numbers = room[0][:size], room[1][:size]
     _number(keys, numbers, values)
@@ -130,9 +131,10 @@ def word_sums(  # type: ignore[no-untyped-def]
     indptr, items, q_indptr, q_terms, d_indptr, d_terms, d_counts, idf, lengths, averages, k1, b, weights,
     bm25, vsm, sums,
 ):  # fmt: skip
-    """Words that a query (each term once) and the fields of its documents share. Field f of document d is row
-    `d * n_fields + f`; the last column of `idf` (a row for each term), `lengths` and `averages` stands for all fields
-    together. Adds to `bm25[f]`, to `vsm` (of all fields), and to `sums[k, f]` the `weights[term, k]`."""
+    """Sums over the words that a query and the fields of its documents share. A query has each term once. Field f of
+    document d is row `d * n_fields + f`. `idf` has a row for each term; the last column of `idf`, `lengths` and
+    `averages` stands for all fields together. Adds to `bm25[f]`, to `vsm` (for all fields together), and
+    `weights[term, k]` to `sums[k, f]`."""
     n_fields, n_weights = len(averages) - 1, weights.shape[1]
     longest = _longest(q_indptr)
     room, total = _room(longest), np.empty(longest)
@@ -167,7 +169,7 @@ def word_sums(  # type: ignore[no-untyped-def]
 
 @kernel
 def listed_dots(indptr, items, q_indptr, q_terms, q_values, d_indptr, d_terms, d_values, out):  # type: ignore[no-untyped-def]
-    """The dot product of each list's query row with the rows of its documents. A query names a term once."""
+    """The dot products of the query row of each list with the rows of its documents. A query has each term once."""
     room = _room(_longest(q_indptr))
     for i in range(len(indptr) - 1):
         terms, values = q_terms[q_indptr[i] : q_indptr[i + 1]], q_values[q_indptr[i] : q_indptr[i + 1]]
@@ -184,9 +186,10 @@ def listed_dots(indptr, items, q_indptr, q_terms, q_values, d_indptr, d_terms, d
 
 @kernel
 def votes(indptr, items, v_indptr, voters, weights, b_indptr, b_docs, b_values, out):  # type: ignore[no-untyped-def]
-    """Voters `voters[v_indptr[i]:v_indptr[i + 1]]` of list i, with their weights, give each of its documents what their
-    ballots hold for it: voter q has the documents `b_docs[b_indptr[q]:b_indptr[q + 1]]`, and in `b_values` as many
-    numbers for each as `out` has rows. Ballots are short, while a document may have been voted for by very many."""
+    """Weighted sums of what similar queries, the voters, say about the documents of each list. List i has the voters
+    `voters[v_indptr[i]:v_indptr[i + 1]]`, with their weights. The ballot of voter q is for the documents
+    `b_docs[b_indptr[q]:b_indptr[q + 1]]`; `b_values` has a column for each row of `out`. The loop runs over ballots,
+    because they are short, while a document may be on very many of them."""
     room = _room(_longest(indptr))
     for i in range(len(indptr) - 1):
         docs = items[indptr[i] : indptr[i + 1]]
@@ -197,7 +200,7 @@ def votes(indptr, items, v_indptr, voters, weights, b_indptr, b_docs, b_values, 
                 if keys[place] >= 0:
                     for k in range(out.shape[0]):
                         out[k, indptr[i] + numbers[place]] += weights[v] * np.float64(b_values[p, k])
-        for j in range(len(docs)):  # a document may stand in a list twice
+        for j in range(len(docs)):  # a document may be in a list twice
             if docs[j] >= 0:
                 first = numbers[_place(keys, docs[j])]
                 for k in range(out.shape[0]):
@@ -208,9 +211,9 @@ def votes(indptr, items, v_indptr, voters, weights, b_indptr, b_docs, b_values, 
 def likeness(  # type: ignore[no-untyped-def]
     indptr, items, d_indptr, d_terms, d_values, stride, first_row, last_row, scale, norms, weights, out
 ):
-    """How like each document is to the weighted others of its list: d_i · sum_{j != i} w_j d_j, for each row of
-    `weights`. Document d is the sum of rows `first_row` to `last_row` of the `stride` it has; where there is a `scale`,
-    each number is multiplied by that of its term and by `norms[d]`."""
+    """The similarity of each document to the weighted others of its list: d_i · sum_{j != i} w_j d_j, for each row of
+    `weights`. Each document has `stride` rows; its vector is the sum of those from `first_row` to `last_row`. If there
+    is a `scale`, each value is multiplied by the scale of its term and by `norms[d]`."""
     n_weights = weights.shape[0]
     for i in range(len(indptr) - 1):
         start, stop = indptr[i], indptr[i + 1]
@@ -222,7 +225,7 @@ def likeness(  # type: ignore[no-untyped-def]
         numbers = np.empty(len(keys), dtype=np.int32)
         ends = np.zeros(stop - start + 1, dtype=np.int64)
         local, values = np.empty(n_entries, dtype=np.int32), np.empty(n_entries)
-        entry = np.empty(n_entries, dtype=np.int64)  # of each term, where it stood last
+        entry = np.empty(n_entries, dtype=np.int64)  # the last entry of each term
         n_terms = n = 0
         for at in range(start, stop):
             doc, row_start = items[at], n
@@ -238,7 +241,7 @@ def likeness(  # type: ignore[no-untyped-def]
                     value = np.float64(d_values[p])
                     if len(scale) > 0:
                         value *= scale[term] * norms[doc]
-                    if entry[number] >= row_start:  # the term stands in several rows of the document
+                    if entry[number] >= row_start:  # the term is in several rows of the document
                         values[entry[number]] += value
                     else:
                         local[n], values[n], entry[number] = number, value, n
@@ -252,7 +255,7 @@ def likeness(  # type: ignore[no-untyped-def]
         for at in range(start, stop):
             for k in range(n_weights):
                 total = 0.0
-                # Its own part of the centre is taken away term by term: what it shares with nobody is 0 exactly.
+                # The document's own part is subtracted term by term, so that terms of no other document give exactly 0.
                 for e in range(ends[at - start], ends[at - start + 1]):
                     total += values[e] * (centre[local[e], k] - weights[k, at] * values[e])
                 out[k, at] = total
@@ -260,8 +263,8 @@ def likeness(  # type: ignore[no-untyped-def]
 
 @kernel
 def kept_terms(indptr, docs, shares, q_indptr, q_terms, d_indptr, d_terms, n_fields, asked, kept):  # type: ignore[no-untyped-def]
-    """Adds to `asked[t]` the share of every document chosen for a query that has term t, and to `kept[t]` that of those
-    which hold it in one of their fields."""
+    """For every query with term t, adds the shares of its documents to `asked[t]`, and the shares of those documents
+    that have the term in one of their fields to `kept[t]`."""
     longest = _longest(q_indptr)
     room, seen = _room(longest), np.empty(longest, dtype=np.bool_)
     for i in range(len(indptr) - 1):

@@ -1,6 +1,6 @@
-"""How a number stands within its list, for many columns of numbers at once.
+"""Ranks and standard scores within lists, for many columns at once.
 
-`Ragged` does the same for one column; for one short list its dozen array operations cost more than the work.
+`Ragged` does the same for one column, with a dozen array operations. For one short list these cost more than this loop.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from clickbridge.numerics.threads import kernel
 
 Array = np.ndarray[Any, Any]
 SHORT = 128
-"""Up to this length counting what stands above is faster than sorting."""
+"""Up to this length, counting the larger values is faster than sorting."""
 LEVEL = 1e-12
-"""Deviations up to this are rounding: such a column says nothing."""
+"""Standard deviations up to this are rounding error: such a column is constant."""
 
 
 @kernel
 def _ranks(values, out):  # type: ignore[no-untyped-def]
-    """How many stand strictly above; NaN stands below all."""
+    """How many values are strictly larger. NaN is the smallest."""
     n = len(values)
     filled = np.empty(n)
     for i in range(n):
@@ -62,8 +62,9 @@ def _places(indptr, columns, out):  # type: ignore[no-untyped-def]
 
 
 def places(indptr: Array, columns: Array) -> Array:
-    """For each row of `columns` three: ranks (how many of the list stand strictly above), how far below the best of the
-    list, and standard scores (mean 0 and deviation 1). NaN stands below all and has standard score 0."""
+    """Three rows for each row of `columns`: ranks (how many values of the list are strictly larger), differences from
+    the largest value of the list, and standard scores (mean 0 and deviation 1). NaN is the smallest value and has the
+    standard score 0."""
     out = np.empty((3 * len(columns), columns.shape[1]))
     _places(indptr, columns, out)
     return out
@@ -91,8 +92,8 @@ def _trust(indptr, items, scores, out):  # type: ignore[no-untyped-def]
 
 
 def trust(indptr: Array, items: Array, scores: Array) -> Array:
-    """Three weightings of the documents of each list by the mean of `scores` (a row for each part): its softmax, all on
-    the best, all alike. Unknown documents (-1) get nothing."""
+    """Three ways to weight the documents of each list by the mean of `scores` (a row for each part): the softmax of the
+    mean, everything on the best, or equal weights. Unknown documents (-1) get 0."""
     out = np.empty((3, len(items)))
     _trust(indptr, items, scores, out)
     return out

@@ -1,8 +1,8 @@
-"""Sparse rows times a wide dense matrix, in an order that finds much of it in the cache.
+"""Sparse rows times a wide dense matrix, in an order that makes good use of the cache.
 
-A row of W reads as many rows of the matrix as it has numbers, 4 kB each at d = 1000, from all over hundreds of MB. Rows
-of W whose largest number is in the same column are about the same thing and share others too: worked on one after the
-other, they read again what was just read. A row of the product is the same sum whenever it is taken.
+A row of W reads a row of the matrix for each of its non-zeros: 4 kB each at d = 1000, anywhere in hundreds of MB. Rows
+of W with their largest value in the same column are similar and share other columns, too. If they follow each other,
+most of what they read is still in the cache. The order does not change the result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 @kernel
 def _largest(indptr, indices, data, out):  # type: ignore[no-untyped-def]
-    """The column of the largest number of each row, the first of equals; -1 for an empty row."""
+    """The column of the largest absolute value of each row, the first of equals; -1 for an empty row."""
     for i in range(len(out)):
         out[i], most = -1, -1.0
         for p in range(indptr[i], indptr[i + 1]):
@@ -31,7 +31,7 @@ def _largest(indptr, indices, data, out):  # type: ignore[no-untyped-def]
 
 
 def neighbours_together(a: sparse.csr_array) -> Array:
-    """Row numbers, those with the largest number in the same column one after the other."""
+    """Row numbers, ordered so that rows with their largest value in the same column follow each other."""
     columns = np.empty(a.shape[0], dtype=np.int64)
     _largest(a.indptr, a.indices, a.data, columns)
     return np.argsort(columns, kind="stable")
@@ -44,7 +44,7 @@ def _rows_in_order(indptr, indices, data, dense, order, start, stop, out):  # ty
 
 
 def product_in_order(a: sparse.csr_array, dense: Array, order: Array, engine: Engine) -> Array:
-    """`a @ dense`, rows in the given order, by the engine's threads."""
+    """`a @ dense`, computed in the given order of rows, by the threads of the engine."""
     out = np.empty((a.shape[0], dense.shape[1]), dtype=dense.dtype)
     ends = np.concatenate([[0], np.cumsum(np.diff(a.indptr)[order])])
 

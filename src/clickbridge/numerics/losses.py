@@ -1,4 +1,4 @@
-"""The losses that descent on factors knows, by their derivatives."""
+"""Derivatives of the losses that gradient descent on factors can use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOSSES = {"hinge": HINGE, "logistic": LOGISTIC, "squared": SQUARED}
 
 @kernel
 def slope_of(loss, score, target, pairwise):  # type: ignore[no-untyped-def]
-    """Derivative of the loss by the score. A pair aims at a large difference whatever its target."""
+    """The derivative of the loss by the score. For a pair, the target is ignored: a larger difference is better."""
     aim = 1.0 if pairwise else target
     if loss == HINGE:
         sign = 1.0 if aim > 0.5 else -1.0

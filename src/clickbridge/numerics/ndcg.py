@@ -1,4 +1,4 @@
-"""nDCG@k of many lists at once: the inner loop of every tuner."""
+"""nDCG@k of many lists at once. All tuning runs this loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 
 @kernel
 def _top_gain(keys, gains, k):  # type: ignore[no-untyped-def]
-    """Discounted gain of the k largest keys; equal keys stay in order. Overwrites the keys."""
+    """The discounted gain of the k largest keys. Equal keys keep their order. Overwrites the keys."""
     total = 0.0
     for rank in range(min(k, len(keys))):
         best = -1
@@ -34,8 +34,8 @@ def _ndcg(scores, gains, indptr, k, out):  # type: ignore[no-untyped-def]
 
 
 def ndcg_of_lists(scores: Array, labels: Array, indptr: Array, k: int) -> Array:
-    """nDCG@k with gain 2^label - 1 of each list `scores[indptr[i]:indptr[i + 1]]`; ties keep their order,
-    a score that is no number comes last. NaN for a list without a positive label."""
+    """nDCG@k with gain 2^label - 1 of each list `scores[indptr[i]:indptr[i + 1]]`. Ties keep their order, and NaN
+    scores come last. The result is NaN for a list without a positive label."""
     out = np.empty(len(indptr) - 1, dtype=np.float64)
     ranked_by = np.where(np.isnan(scores), -np.inf, scores).astype(np.float64)
     _ndcg(ranked_by, np.exp2(labels.astype(np.float64)) - 1, indptr, k, out)

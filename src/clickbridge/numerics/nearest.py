@@ -1,6 +1,7 @@
-"""Exact top-k of dense rows: tiles of a BLAS product, and a heap for each row that takes the best of every tile.
+"""Exact top-k of dense rows: tiles of a BLAS product, and a heap per row for the best scores of all tiles.
 
-Tiles are cut by the sizes of the matrices alone, so neither threads nor memory change a score's last bit.
+The tiles depend only on the sizes of the matrices, so scores are the same to the last bit for any number of threads and
+any memory limit.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from clickbridge.numerics.topk import best_first, offer
 
 Array = np.ndarray[Any, Any]
 ROWS = 256
-"""Query rows of a tile: as many as make the product a matter of arithmetic rather than of reading the images."""
+"""Query rows of a tile: enough that arithmetic, not reading the images, takes most of the time."""
 SCORES = 1 << 21
-"""Scores of a tile."""
+"""Scores in a tile."""
 
 
 @kernel
 def _offer_tile(tile, first, hidden, scores, items, sizes):  # type: ignore[no-untyped-def]
-    """Every score of the tile to its row's heap; its columns are the items from `first` on. Items come in rising
-    order, so that what only equals the last of a full heap stays outside."""
+    """Offers every score of a tile to the heap of its row. The columns are the items from `first` on. Items come in
+    increasing order, so a score equal to the smallest of a full heap is not added."""
     for row in range(tile.shape[0]):
         values, best, numbers, size = tile[row], scores[row], items[row], sizes[row]
         bar = best[0] if size == len(best) else -np.inf
         for c in range(len(values)):
-            # What is no number is not above anything either.
+            # Written so that NaN is never above the bar.
             if not values[c] > bar or (len(hidden) > 0 and hidden[first + c]):
                 continue
             size = offer(best, numbers, size, values[c], first + c)
@@ -44,7 +45,7 @@ def _best_first(scores, items, sizes):  # type: ignore[no-untyped-def]
 
 
 class _Heaps:
-    """The best k of each row so far."""
+    """The k best scores of each row so far."""
 
     def __init__(self, n_rows: int, k: int) -> None:
         self.scores, self.items = np.empty((n_rows, k)), np.empty((n_rows, k), dtype=np.int32)
@@ -59,8 +60,8 @@ class _Heaps:
 
 
 def largest_of_rows(scores: Array, k: int) -> tuple[Array, Array]:
-    """Columns and values of each row's k largest, best first, ties to the lower column; -1 and -inf where there are
-    not so many above -inf."""
+    """Columns and values of the k largest values of each row, best first; of equal ones the lower column first. If a
+    row has fewer than k values above -inf, the rest is -1 and -inf."""
     heaps = _Heaps(len(scores), min(k, scores.shape[1]))
     if heaps.scores.size:
         heaps.offer(scores, 0, np.empty(0, dtype=bool))
@@ -68,8 +69,8 @@ def largest_of_rows(scores: Array, k: int) -> tuple[Array, Array]:
 
 
 def nearest(queries: Array, images: Array, k: int, hidden: Array | None, engine: Engine) -> tuple[Array, Array]:
-    """`Engine.top_k` in this process. Blocks of query rows are shared out to as many threads as have room for a tile
-    each; one block is done here and now."""
+    """`Engine.top_k` in this process. Blocks of query rows are divided among as many threads as there is memory for
+    tiles. A single block runs in the calling thread."""
     n_rows, n_items = len(queries), len(images)
     k = min(k, n_items)
     items, scores = np.full((n_rows, k), -1, dtype=np.int32), np.full((n_rows, k), -np.inf)

@@ -1,7 +1,7 @@
-"""Loops over points (x, y) under an S-kernel: their Gram matrix, and sums over them.
+"""Loops over points (x, y) under an S-kernel: their Gram matrix, and sums over points.
 
-The kernel of two points is g inner(z) g' with z = k_X k_Y. Points share few x and y, so the kernels come as small
-matrices with the numbers of each point's x and y. Inner parts, by number, with constants c and rho:
+The kernel of two points is g inner(z) g' with z = k_X k_Y. There are few different x and y, so both kernels are given
+as small matrices, with the index of x and y for each point. The inner functions, with constants c and rho:
 
     LINE         c + rho z
     EXPONENTIAL  exp(rho z)
@@ -56,7 +56,7 @@ def _sums(form, c, rho, k_x, k_y, y_of, weights, out):  # type: ignore[no-untype
 
 
 def inner_values(form: int, c: float, rho: float, z: Array) -> Array:
-    """inner(z), entry by entry."""
+    """inner(z) of every entry."""
     flat = np.ascontiguousarray(z, dtype=np.float64).ravel()
     out = np.empty(len(flat))
     _each(form, c, rho, flat, out)
@@ -64,8 +64,8 @@ def inner_values(form: int, c: float, rho: float, z: Array) -> Array:
 
 
 def points_gram(form: int, c: float, rho: float, k_x: Array, x_of: Array, k_y: Array, y_of: Array, g: Array) -> Array:
-    """The Gram matrix of points; point p is x number `x_of[p]` and y number `y_of[p]`, with the factor `g[p]`. Both
-    kernels are symmetric."""
+    """The Gram matrix of points. Point p consists of x number `x_of[p]` and y number `y_of[p]` and has the factor
+    `g[p]`. Both kernels are symmetric."""
     check_numbers(k_x, x_of)
     check_numbers(k_y, y_of)
     out = np.empty((len(g), len(g)))
@@ -74,8 +74,8 @@ def points_gram(form: int, c: float, rho: float, k_x: Array, x_of: Array, k_y: A
 
 
 def sums_over_points(form: int, c: float, rho: float, k_x: Array, k_y: Array, y_of: Array, weights: Array) -> Array:
-    """For each row of `k_y` the sum over points of inner(k_x[p] k_y[row, y_of[p]]) weights[p], in the order of the
-    points: one row's sum does not depend on the others."""
+    """For each row of `k_y`, the sum over points of inner(k_x[p] k_y[row, y_of[p]]) weights[p], in the order of the
+    points. The sum of a row does not depend on the other rows."""
     check_numbers(k_y.T, y_of)
     out = np.empty(len(k_y))
     _sums(form, c, rho, k_x, k_y, y_of, weights, out)
@@ -83,6 +83,6 @@ def sums_over_points(form: int, c: float, rho: float, k_x: Array, k_y: Array, y_
 
 
 def check_numbers(table: Array, numbers: Array) -> None:
-    """Compiled loops do not look at bounds."""
+    """Checks that all numbers are rows of the table, because compiled loops do not check bounds."""
     if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(table):
         raise IndexError(f"numbers must be from 0 to {len(table) - 1}")

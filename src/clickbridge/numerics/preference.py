@@ -1,4 +1,4 @@
-"""Preference pairs of result pages: which shown document was preferred to which, by rules on clicks and ranks."""
+"""Preference pairs of result pages: which document was preferred to which, by rules about clicks and ranks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SKIP_ABOVE, SKIP_NEXT, LAST_CLICK, CLICKED = 0, 1, 2, 3
 
 @kernel
 def _prefers(rule, i, j, last):  # type: ignore[no-untyped-def]
-    """Whether the clicked place i was preferred to the unclicked place j; `last` is the last clicked place."""
+    """Whether the clicked position i was preferred to the unclicked position j. `last` is the last clicked position."""
     if rule == SKIP_ABOVE:
         return j < i
     if rule == SKIP_NEXT:
@@ -26,7 +26,7 @@ def _prefers(rule, i, j, last):  # type: ignore[no-untyped-def]
 
 @kernel
 def _pairs_of_pages(indptr, clicked, rule, better, worse):  # type: ignore[no-untyped-def]
-    """Places of every pair into `better` and `worse`; with empty ones, only their number."""
+    """Writes the positions of every pair to `better` and `worse`. If these are empty, only counts the pairs."""
     n = 0
     fill = len(better) > 0
     for page in range(len(indptr) - 1):
@@ -49,7 +49,7 @@ def _pairs_of_pages(indptr, clicked, rule, better, worse):  # type: ignore[no-un
 
 
 def pairs_of_pages(indptr: Array, clicked: Array, rule: int) -> tuple[Array, Array]:
-    """Places (positions in `clicked`) of the preferred and of the other document, page after page."""
+    """Positions in `clicked` of the preferred document and of the other one, for every pair, page by page."""
     none = np.empty(0, dtype=np.int64)
     n = _pairs_of_pages(indptr, clicked, rule, none, none)
     better, worse = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)

@@ -1,6 +1,6 @@
-"""Orthonormalisation of tall blocks by Cholesky QR: one symmetric product and one triangular solve, 2 n k^2 operations
-at the speed of BLAS, where Householder QR needs twice as many at a fraction of it. Both work on blocks of rows, which
-the threads of an engine share.
+"""Orthonormalisation of tall blocks by Cholesky QR: one symmetric product and one triangular solve. These are 2 n k^2
+operations at the full speed of BLAS. Householder QR needs twice as many and is slower per operation. Both steps work on
+blocks of rows, which are divided among the threads of the engine.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from clickbridge.engines.base import Engine, default_engine
 Array = np.ndarray[Any, Any]
 MOST_PASSES, SAFETY, SMALL = 4, 10.0, 2e10
 WELL_CONDITIONED = 0.1
-"""Least over largest diagonal of a triangular factor from which on one pass of Cholesky QR leaves rounding alone."""
+"""If the smallest diagonal entry of the triangular factor, divided by the largest, is above this, one pass of Cholesky
+QR is accurate to rounding errors."""
 ROWS = 8192
-"""Rows of a block: large enough for BLAS to be at its best, and the same whatever the number of threads."""
+"""Rows of a block: enough for the full speed of BLAS, and the same for any number of threads."""
 
 
 def gram(block: Array, engine: Engine | None = None) -> Array:
-    """block' block, summed in the block's precision for each block of rows, and in float64 over these."""
+    """block' block. Within a block of rows sums have the precision of the block; over blocks they are in float64."""
     width = block.shape[1]
     syrk = scipy.linalg.blas.ssyrk if block.dtype == np.float32 else scipy.linalg.blas.dsyrk
     upper = np.zeros((width, width))
@@ -33,7 +34,7 @@ def gram(block: Array, engine: Engine | None = None) -> Array:
 
 
 def cross(blocks: Sequence[Array], block: Array, engine: Engine | None = None) -> Array:
-    """The products b' block of all blocks, one below the other, summed as in `gram`."""
+    """The products b' block for all blocks b, stacked vertically, summed as in `gram`."""
     total = np.zeros((sum(b.shape[1] for b in blocks), block.shape[1]))
 
     def part(rows: slice) -> Array:
@@ -46,7 +47,7 @@ def cross(blocks: Sequence[Array], block: Array, engine: Engine | None = None) -
 
 
 def mixed(blocks: Sequence[Array], matrices: Sequence[Array], engine: Engine | None = None) -> Array:
-    """Blocks times small matrices, added up."""
+    """The sum of blocks times small matrices."""
     out = np.empty((len(blocks[0]), matrices[0].shape[1]), blocks[0].dtype)
 
     def part(rows: slice) -> None:
@@ -60,14 +61,14 @@ def mixed(blocks: Sequence[Array], matrices: Sequence[Array], engine: Engine | N
 
 
 def squares(block: Array, minus: Array | None = None, factors: Array | float = 1.0) -> Array:
-    """Squared norms of the columns, or of those of block - minus * factors, summed in float64."""
+    """Squared norms of the columns of the block, or of block - minus * factors, summed in float64."""
     wide = block if minus is None else block - minus * factors
     return np.einsum("ij,ij->j", wide, wide, dtype=np.float64)
 
 
 def turned(block: Array, matrix: Array) -> Array:
-    """block times a small matrix with no more columns than the block, in the memory of the block: rows that become
-    shorter are moved up over those that are done."""
+    """The block times a small matrix, in the memory of the block if the matrix has no more columns than the block. Rows
+    become shorter, so each is written over rows that are no longer needed."""
     n_rows, width = len(block), matrix.shape[1]
     if not block.flags.c_contiguous or not block.flags.writeable or width > block.shape[1]:
         return block @ matrix
@@ -79,7 +80,7 @@ def turned(block: Array, matrix: Array) -> Array:
 
 
 def mirrored(upper: Array) -> Array:
-    """The symmetric matrix of which BLAS gives the upper half."""
+    """The symmetric matrix whose upper half is given, as BLAS returns it."""
     return np.triu(upper) + np.triu(upper, 1).T
 
 
@@ -88,7 +89,7 @@ def _slices(block: Array) -> list[slice]:
 
 
 def _divided(block: Array, r: Array, engine: Engine) -> Array:
-    """q of q r = block, r upper triangular, in the place of the block."""
+    """Solves q r = block for q, where r is upper triangular. Overwrites the block."""
     solve = scipy.linalg.blas.strsm if block.dtype == np.float32 else scipy.linalg.blas.dtrsm
     upper = np.asfortranarray(r.astype(block.dtype))
 
@@ -104,10 +105,10 @@ def _divided(block: Array, r: Array, engine: Engine) -> Array:
 def orthonormal(block: Array, engine: Engine | None = None) -> tuple[Array, Array]:
     """(q, r) with q r = block and q'q = 1, by Cholesky QR. May overwrite the block.
 
-    One pass squares the condition number. A small block for which that is too much gets a pass in double
-    precision first (a float64 one: Householder QR), which also drops columns that depend on others; a large
-    one is divided by a factor of its shifted Gram matrix, which brings the condition down, as often as
-    needed (Fukaya et al. 2020).
+    One pass squares the condition number. If that is too much, a small block first gets a pass in double precision, or
+    Householder QR if it already is in float64. This also drops dependent columns. A large block is divided by the
+    Cholesky factor of its shifted Gram matrix, which reduces the condition number, as often as needed (Fukaya et al.
+    2020).
     """
     engine = engine or default_engine()
     block = np.ascontiguousarray(block)
@@ -141,8 +142,8 @@ def orthonormal(block: Array, engine: Engine | None = None) -> tuple[Array, Arra
 
 
 def _in_double(block: Array, engine: Engine) -> tuple[Array, Array]:
-    """One pass in float64, back in float32. Directions under a millionth of the largest are dropped: they
-    are rounding errors of a float32 block."""
+    """One pass in float64, with the result in float32. Directions below a millionth of the largest are dropped: in a
+    float32 block they are rounding errors."""
     wide = block.astype(np.float64)
     square = gram(wide, engine)
     try:
@@ -151,7 +152,7 @@ def _in_double(block: Array, engine: Engine) -> tuple[Array, Array]:
         if diagonal.min() > diagonal.max() * 1e-6:
             return _divided(wide, r, engine).astype(block.dtype), r
     except scipy.linalg.LinAlgError:
-        pass  # not of full rank: by eigenvectors, below
+        pass  # not of full rank: eigenvectors are used below
     values, vectors = scipy.linalg.eigh(square)
     keep = values > values[-1] * 1e-12
     roots = np.sqrt(values[keep])
@@ -163,7 +164,7 @@ def _householder(block: Array, total: Array) -> tuple[Array, Array]:
     q, r = np.linalg.qr(block)
     keep, least = _independent(r)
     if np.abs(r[~keep]).max(initial=0.0) > least:
-        # A dependent column stands before independent ones, which lean on its arbitrary direction: pivot.
+        # A dependent column has an arbitrary direction, which affects independent columns after it: use pivoting.
         q, pivoted, columns = scipy.linalg.qr(block, mode="economic", pivoting=True)
         keep, _ = _independent(pivoted)
         r = np.empty_like(pivoted)
@@ -172,15 +173,16 @@ def _householder(block: Array, total: Array) -> tuple[Array, Array]:
 
 
 def _independent(r: Array) -> tuple[Array, float]:
-    """Which columns add a direction of their own, and the least that counts as one."""
+    """Which columns are linearly independent of the others, and the threshold for that."""
     diagonal = np.abs(np.diag(r))
     least = float(diagonal.max()) * 100 * float(np.finfo(r.dtype).eps)
     return diagonal > least, least
 
 
 def at_equal_lengths(engine: Engine, block: Any) -> tuple[Any, Array]:
-    """(q, r) with q r = block. A product leaves columns as long as the squares of their singular values: at equal
-    lengths one pass of Cholesky QR in single precision is mostly enough. May overwrite the block."""
+    """(q, r) with q r = block, by scaling all columns to equal length first. After a product, the columns are as long
+    as the squares of the singular values. At equal length, one pass of Cholesky QR in single precision is usually
+    enough. May overwrite the block."""
     lengths = engine.lengths(block)
     lengths = np.where(lengths > 0, lengths, 1.0)
     q, r = engine.orthonormal(engine.scaled(block, 1 / lengths))

@@ -1,7 +1,7 @@
-"""Lists of different lengths, end to end: the one shape behind result pages, candidate lists and events.
+"""Lists of different lengths in one flat array: the common form of result pages, candidate lists and events.
 
-List i is rows `indptr[i]:indptr[i + 1]` of any column that goes along. What is done within a list (ranks, means,
-standard scores) is done here, once, for all lists in one pass.
+List i consists of rows `indptr[i]:indptr[i + 1]` of any column. Ranks, means and standard scores within lists are
+computed here, for all lists at once.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ class Ragged:
 
     @property
     def places(self) -> Array:
-        """Each row's place in its list, from 0."""
+        """The position of each row in its list, from 0."""
         return np.arange(self.n_rows) - np.repeat(self.indptr[:-1], self.lengths)
 
     # --- some of the lists -----------------------------------------------------------------------
 
     def kept_rows(self, keep: Array) -> Array:
-        """Which rows belong to the lists that the mask `keep` names."""
+        """A mask of the rows that belong to the lists in the mask `keep`."""
         return np.repeat(keep, self.lengths)
 
     def take(self, keep: Array) -> Ragged:
-        """The lists that the mask `keep` names; their rows are `kept_rows(keep)`."""
+        """The lists in the mask `keep`. Their rows are `kept_rows(keep)`."""
         return Ragged.of_lengths(self.lengths[keep])
 
     def rows_of(self, lists: Array, most: int | None = None) -> tuple[Ragged, Array]:
-        """The given lists by number, in that order, and the numbers of their rows; at most the first `most` of each."""
+        """The lists with the given numbers, in that order, and the numbers of their rows: at most `most` per list."""
         lengths = self.lengths[lists] if most is None else np.minimum(self.lengths[lists], most)
         out = Ragged.of_lengths(lengths)
         return out, np.repeat(self.indptr[:-1][lists] - out.indptr[:-1], lengths) + np.arange(out.n_rows)
@@ -65,11 +65,11 @@ class Ragged:
     # --- one number per list -----------------------------------------------------------------------
 
     def sums(self, values: Array) -> Array:
-        # Not reduceat, which gives an empty list the value of the next one.
+        # reduceat would give an empty list the value of the next one.
         return np.bincount(self.owner, weights=values, minlength=len(self))
 
     def reduce(self, ufunc: np.ufunc, values: Array) -> Array:
-        """`ufunc` over each list; NaN for an empty one."""
+        """Applies `ufunc.reduce` to each list; NaN for an empty list."""
         out = np.full(len(self), np.nan)
         filled = self.lengths > 0
         if filled.any():
@@ -79,7 +79,7 @@ class Ragged:
     # --- one number per row ------------------------------------------------------------------------
 
     def ranks(self, values: Array) -> Array:
-        """How many rows of the list stand strictly above; NaN stands below all."""
+        """How many rows of the same list have a strictly larger value. NaN is the smallest."""
         filled = np.where(np.isnan(values), -np.inf, values)
         order = np.lexsort((-filled, self.owner))
         owner, sorted_values = self.owner[order], filled[order]
@@ -91,15 +91,15 @@ class Ragged:
         return out
 
     def order(self, values: Array) -> Array:
-        """Row numbers that put each list in falling order of `values`; ties keep their places."""
+        """Row numbers that sort each list by decreasing `values`. Ties keep their order."""
         return np.lexsort((-values, self.owner))
 
     def gaps(self, values: Array) -> Array:
-        """How far each row is below the best of its list."""
+        """The difference of each row from the largest value of its list."""
         return values - self.reduce(np.fmax, values)[self.owner]
 
     def standardised(self, values: Array) -> Array:
-        """Mean 0 and deviation 1 over the list's finite rows; 0 for the rest."""
+        """Standard scores: mean 0 and deviation 1 over the finite rows of a list. Other rows get 0."""
         known = np.isfinite(values)
         counts = np.maximum(self.sums(known.astype(float)), 1)
         clean = np.where(known, values, 0.0)
@@ -108,6 +108,6 @@ class Ragged:
         return centred / np.where(deviation > 1e-12, deviation, 1.0)
 
     def softmax(self, values: Array) -> Array:
-        """Weights of the rows of each list, summing to 1."""
+        """The softmax of each list: weights that sum to 1."""
         raised = np.exp(self.gaps(values))
         return raised / self.sums(raised)[self.owner]

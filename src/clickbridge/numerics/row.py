@@ -1,6 +1,6 @@
-"""One sparse row as two plain arrays: what a single query is made of.
+"""One sparse row as two plain arrays, for single queries.
 
-SciPy's matrices cost tens of microseconds to make, whatever they hold. The path of one query makes none.
+Creating a SciPy matrix takes tens of microseconds, however small it is. Answering one query creates none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Row(NamedTuple):
-    """Column numbers, rising, and their values."""
+    """Column numbers in increasing order, and their values."""
 
     columns: Array
     values: Array
@@ -24,7 +24,7 @@ class Row(NamedTuple):
         return len(self.columns) > 0
 
     def unit(self) -> Row:
-        """The row at length 1; an empty one, or one of zeros, as it is."""
+        """The row scaled to length 1. An empty row, or one of zeros, is returned unchanged."""
         length = float(np.sqrt(self.values @ self.values)) if len(self.values) else 0.0
         return Row(self.columns, self.values / np.float32(length)) if length > 0 else self
 
@@ -37,7 +37,7 @@ EMPTY = Row(NO_COLUMNS, np.empty(0, dtype=np.float32))
 
 
 def row_of(matrix: sparse.csr_array, number: int) -> Row:
-    """Row `number` of a matrix, nothing copied."""
+    """Row `number` of a matrix, without a copy."""
     start, stop = matrix.indptr[number], matrix.indptr[number + 1]
     return Row(matrix.indices[start:stop], matrix.data[start:stop])
 
@@ -54,7 +54,8 @@ def counted(columns: Sequence[int]) -> Row:
 
 
 def side_by_side(rows: Sequence[Row], starts: Sequence[int]) -> Row:
-    """Rows of several matrices as one of the matrices side by side, which begin at the columns `starts`."""
+    """Joins one row of each of several matrices into a row of the matrices stacked horizontally. `starts` has the first
+    column of each matrix."""
     full = [(row, start) for row, start in zip(rows, starts, strict=True) if row]
     if not full:
         return EMPTY
@@ -67,7 +68,7 @@ def side_by_side(rows: Sequence[Row], starts: Sequence[int]) -> Row:
 
 
 def as_matrix(rows: Sequence[Row], width: int) -> sparse.csr_array:
-    """Rows below each other."""
+    """A matrix of these rows."""
     indptr = np.concatenate([[0], np.cumsum([len(row.columns) for row in rows], dtype=np.int64)])
     columns = np.concatenate([NO_COLUMNS, *(row.columns for row in rows)])
     values = np.concatenate([EMPTY.values, *(row.values for row in rows)])
@@ -76,7 +77,7 @@ def as_matrix(rows: Sequence[Row], width: int) -> sparse.csr_array:
 
 
 def gathered(indptr: Array, rows: Array) -> tuple[Array, Array]:
-    """Places of the entries of the given rows of a sparse matrix, end to end, and where each row begins there."""
+    """Positions of the entries of the given rows of a sparse matrix, row by row, and where each row begins."""
     starts = indptr[rows]
     lengths = indptr[rows + 1] - starts
     ends = np.cumsum(lengths)
@@ -86,11 +87,11 @@ def gathered(indptr: Array, rows: Array) -> tuple[Array, Array]:
 
 
 def segment_sums(values: Array, begins: Array) -> Array:
-    """Sums of stretches that begin at `begins`; 0 for an empty one."""
+    """Sums of the segments that begin at `begins`; 0 for an empty segment."""
     if not len(values):
         return np.zeros(len(begins))
     out = np.add.reduceat(np.append(values, 0.0), begins)
-    # reduceat gives an empty stretch the value that follows it.
+    # reduceat gives an empty segment the value that follows it.
     empty = np.diff(begins, append=len(values)) == 0
     out[empty] = 0.0
     return out

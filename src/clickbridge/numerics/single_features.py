@@ -1,8 +1,8 @@
-"""Descent where every row has a single feature, as where queries and documents are known by their numbers alone.
+"""Gradient descent where every row has a single feature, for example if the only feature of a query is its number.
 
-A step touches one row of U and two of V, so it is cheap to take each from the factors as the one before left them:
-there are no batches, nothing is kept between score and step, and no row is copied. One thread does this; to hand over
-such short steps takes longer than the steps. What another can do meanwhile is to draw the next samples.
+A step changes one row of U and two of V, so it is cheap to update the factors after every sample. There are no batches,
+nothing is stored between score and step, and no row is copied. This uses one thread: passing such short steps to
+another thread takes longer than the steps. Meanwhile another thread can draw the next samples.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Array = np.ndarray[Any, Any]
 
 
 def single_features(matrix: sparse.csr_array) -> bool:
-    """Whether each row has exactly one."""
+    """Whether each row has exactly one feature."""
     return bool((np.diff(matrix.indptr) == 1).all())
 
 
 @kernel
 def _pace(rate, squares):  # type: ignore[no-untyped-def]
-    """AdaGrad's step after gradients of that sum of squares."""
+    """The AdaGrad step for this sum of squared gradients."""
     return rate / np.sqrt(squares + 1e-8)
 
 
@@ -36,8 +36,8 @@ def _moved(bias, gradient, step, shrink):  # type: ignore[no-untyped-def]
 
 @any_order_kernel
 def _descend(x, y, factors, squares, samples, loss, rate, shrink, biases):  # type: ignore[no-untyped-def]
-    """Sample after sample: score, slope, steps. A sample of one document has a second of value 0: the same one.
-    Rows are not named: a view of one is counted in and out, by locked instructions, for every sample."""
+    """For each sample in turn: score, slope, steps. If a sample has one document only, that document is used a second
+    time with the value 0. Rows are indexed directly: a view would need atomic reference counting for every sample."""
     (x_feature, x_value), (y_feature, y_value) = x, y
     u, v, b_x, b_y, _ = factors
     u_squares, v_squares, x_squares, y_squares = squares
@@ -49,7 +49,7 @@ def _descend(x, y, factors, squares, samples, loss, rate, shrink, biases):  # ty
             third = second
         one, two, three = x_value[first], y_value[second], y_value[third] if pairwise else np.float32(0)
         i, j, k = x_feature[first], y_feature[second], y_feature[third]
-        # d = y - y' in latent space: a'd, a'a and d'd in one reading.
+        # d = y - y' in latent space: a'd, a'a and d'd in one pass.
         dot, a_size, d_size = np.float32(0), np.float32(0), np.float32(0)
         for n in range(u.shape[1]):
             a, d = u[i, n], two * v[j, n] - three * v[k, n]
@@ -94,19 +94,19 @@ def _descend(x, y, factors, squares, samples, loss, rate, shrink, biases):  # ty
 
 
 class SingleFeatures:
-    """Passes over samples, and the sums of squares that AdaGrad keeps from one to the next."""
+    """Passes over samples. Keeps the sums of squares of AdaGrad from one pass to the next."""
 
     def __init__(
         self, x: sparse.csr_array, y: sparse.csr_array, factors: tuple[Array, ...], loss: int, rate: float,
         shrink: float, biases: bool,
     ) -> None:  # fmt: skip
-        """`factors` as `Factors.arrays`, which are changed in place; there are no global features."""
-        # The feature of each row, and its value.
+        """`factors` are `Factors.arrays`, which are changed in place. There are no global features."""
+        # The only feature of each row, and its value.
         self._x, self._y = ((unsigned(m.indices), m.data.astype(np.float32)) for m in (x, y))
         self._factors, self._how = factors, (loss, rate, shrink, biases)
         self._squares = tuple(np.zeros(n) for n in 2 * (x.shape[1], y.shape[1]))
 
     def descend(self, samples: tuple[Array, ...]) -> None:
         """One pass over `Samples.arrays`."""
-        # A document of -1, which is none, becomes a large number.
+        # Document -1, which means none, becomes a large number.
         _descend(self._x, self._y, self._factors, self._squares, tuple(unsigned(c) for c in samples), *self._how)

@@ -1,8 +1,8 @@
-"""Block randomised SVD of an operator that is only known by its products (Halko, Martinsson, Tropp 2011).
+"""Randomised block SVD of an operator that is given only by its products (Halko, Martinsson, Tropp 2011).
 
-Products and orthonormalisation are the engine's: the operator brings it along. In this process the columns of a block
-go through the products in tiles, as many at once as the engine's memory holds; each column is computed by itself, so
-tiles change no bit.
+The engine does the products and the orthonormalisation; the operator knows its engine. In this process, the columns of
+a block go through the products in tiles, as many columns at a time as fit in the memory of the engine. Each column is
+computed independently, so tiles do not change the result.
 """
 
 from __future__ import annotations
@@ -18,24 +18,26 @@ from scipy import sparse
 from clickbridge.engines.base import Engine, default_engine
 from clickbridge.numerics.krylov import BLOCK, PROBE, basis_columns, leading_space
 from clickbridge.numerics.qr import ROWS, at_equal_lengths
+from clickbridge.progress import Progress
 
 Array = np.ndarray[Any, Any]
 OVERSAMPLE = 50
 POWER_STEPS = 4
 TOLERANCE = 1e-3
 LARGE = 50_000
-"""Rows of the smaller side from which on an operator is large."""
+"""An operator is large if its smaller side has at least this many rows."""
 NARROW = 400
-"""Singular vectors up to which a basis pays: for more, the eigenvectors of what it projects to are most of the work."""
+"""A basis pays off for up to this many singular vectors. For more, most of the work is in the eigenvectors of the
+projected operator."""
 FEWEST_COLUMNS = 16
-"""Of a tile: with fewer, the numbers of a matrix are read too often."""
+"""The fewest columns of a tile. With fewer, the sparse matrix would be read too often."""
 
 
 class Operator(Protocol):
     shape: tuple[int, int]
     engine: Engine
     inner: int
-    """Rows of what lies between the two sides while a block goes through."""
+    """Rows of the intermediate result of a product."""
     nnz: int
 
     def forward(self, v: Any) -> Any: ...
@@ -44,7 +46,7 @@ class Operator(Protocol):
 
 
 class ProductOperator:
-    """A' M B, never formed: `forward(v)` is A'(M(B v)). The transposes are made once."""
+    """A' M B, which is never formed: `forward(v)` is A'(M(B v)). The transposes are computed once."""
 
     def __init__(
         self,
@@ -86,7 +88,7 @@ class MatrixOperator:
 
 
 def _csr(matrix: Any, dtype: Any) -> sparse.csr_array:
-    # A copy: a change of type alone would share the indices, and sorting them would spoil the original.
+    # A copy: astype alone would share the indices, and sorting them would damage the original.
     out = sparse.csr_array(matrix, dtype=dtype, copy=True)
     out.sort_indices()
     return out
@@ -102,7 +104,7 @@ Product = Callable[[Any], Any]
 
 
 class Keeper(Protocol):
-    """Where a long decomposition keeps its block after every step: a `Checkpoint` of io is one."""
+    """Stores the block of a long decomposition after every step. `Checkpoint` of io is one."""
 
     def read(self) -> Any: ...
 
@@ -110,8 +112,8 @@ class Keeper(Protocol):
 
 
 def tile_width(shape: tuple[int, int], inner: int, nnz: int, width: int, size: int, memory: float) -> int:
-    """Columns that go through the products at once: all of them if memory allows. Beside them there are the matrices
-    with their transposes, and a block on each side; `size` is that of a number."""
+    """Columns that go through the products at once: all, if memory allows. The matrices with their transposes and a
+    block on each side need memory, too. `size` is the number of bytes of a number."""
     matrices, column = 2 * nnz * (size + 4), size * (sum(shape) + inner)
     if matrices + column * width <= memory:
         return width
@@ -120,15 +122,15 @@ def tile_width(shape: tuple[int, int], inner: int, nnz: int, width: int, size: i
 
 
 def basis_memory(shape: tuple[int, int], inner: int, nnz: int, rank: int, size: int) -> float:
-    """Bytes for the matrices with their transposes, a basis of the smaller side with what is taken from it, and one
-    block on its way."""
+    """Bytes for the matrices with their transposes, a basis of the smaller side, the vectors computed from it, and one
+    block in a product."""
     columns = basis_columns(rank, min(shape)) + rank
     return 2 * nnz * (size + 4) + size * (columns * min(shape) + max(BLOCK, rank) * (max(shape) + inner))
 
 
 def basis_pays(shape: tuple[int, int], inner: int, nnz: int, rank: int, most: int, size: int, memory: float) -> bool:
-    """Whether the leading space is taken from a basis that is kept: for large operators of far more dimensions than
-    are looked for. Small ones take no time either way."""
+    """Whether to compute the leading space with a Lanczos basis. It pays off for large operators with far more
+    dimensions than are wanted. Small operators are fast either way."""
     large = min(shape) >= LARGE and rank <= NARROW and most >= 2 * basis_columns(rank, min(shape))
     return large and basis_memory(shape, inner, nnz, rank, size) <= memory
 
@@ -154,14 +156,14 @@ def randomised_svd(
     tolerance: float = TOLERANCE,
     start: Array | None = None,
     keeper: Keeper | None = None,
-    watch: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
 ) -> SVD:
-    """The first `rank` singular triplets. `start` is a block of right vectors to begin from (a warm start);
-    directions with no singular value left are dropped, so fewer triplets may come back. With a `keeper` the block is
-    kept after every step, and what is kept there already is gone on with; `watch` is told of every step.
+    """The first `rank` singular triplets. There may be fewer, because directions with a singular value of zero are
+    dropped. `start` is a block of right vectors for a warm start. A `keeper` stores the block after every step; if it
+    already has one, the work continues from there. `progress` is called at each step.
 
-    A large operator is decomposed to the `tolerance` by a basis of narrow blocks, where it fits in memory and no
-    singular value is repeated too often; any other, and one that is begun warm or kept, by `power_steps`."""
+    A large operator is decomposed to the `tolerance` by a basis of narrow blocks, if it fits in memory and no singular
+    value is repeated too often. All others, and those with `start` or `keeper`, are decomposed by `power_steps`."""
     n, m = operator.shape
     most = min(n, m, getattr(operator, "most_rank", n))
     rank, width = min(rank, most), min(rank + oversample, most)
@@ -170,22 +172,23 @@ def randomised_svd(
     engine, size = operator.engine, np.dtype(dtype).itemsize
     sizes = operator.shape, operator.inner, operator.nnz
     tile = tile_width(*sizes, width, size, engine.memory)
-    # Both sides span the same space; only the smaller one is made orthonormal at every step, which is most of the work.
+    # Both sides span the same space. Only the smaller one is made orthonormal at every step, the most expensive part.
     wide = n <= m
     to_small, to_large = (operator.forward, operator.adjoint) if wide else (operator.adjoint, operator.forward)
     small = None
     cold = power_steps is None and start is None and keeper is None
     if cold and engine.narrow and basis_pays(*sizes, rank, most, size, engine.memory):
-        small = _by_basis(engine, to_small, to_large, max(n, m), rank, seed, dtype, tolerance, watch)
+        small = _by_basis(engine, to_small, to_large, max(n, m), rank, seed, dtype, tolerance, progress)
     if small is None:
         first = _random(seed, m, width, dtype, engine)
         if start is not None:
             first[:, : min(start.shape[1], width)] = start[:, :width]
         steps = POWER_STEPS if power_steps is None else power_steps
-        small = _by_steps(engine, to_small, to_large, engine.hold(first), n if wide else 0, steps, tile, keeper, watch)
+        n_small = n if wide else 0
+        small = _by_steps(engine, to_small, to_large, engine.hold(first), n_small, steps, tile, keeper, progress)
         del first
-    # The image of the small side is v r, and the little r gives the rest: A ~ small (v r)' = small r' v'. Each side is
-    # let go as soon as it is turned: at this point most memory is in use.
+    # The image of the small side is v r, and the small matrix r gives the rest: A ~ small (v r)' = small r' v'. Memory
+    # use is highest here, so each side is released as soon as it has been multiplied.
     large, r = at_equal_lengths(engine, _through(to_large, small, max(n, m), tile))
     left, s, right = _turns(r, rank, dtype)
     small = engine.combined(small, left)
@@ -206,15 +209,15 @@ def _by_basis(
     seed: int,
     dtype: Any,
     tolerance: float,
-    watch: Callable[[str], None] | None,
+    progress: Progress | None,
 ) -> Any:
-    """The leading space of the smaller side from a basis of narrow blocks; None where singular values are repeated."""
+    """The leading space of the smaller side from a basis of narrow blocks; None if singular values are repeated."""
     drawn = _random(seed, n_large, BLOCK + PROBE, dtype, engine)
     first, probe = (to_small(engine.hold(np.ascontiguousarray(part))) for part in np.split(drawn, [BLOCK], axis=1))
     del drawn
     return leading_space(
         engine, lambda block: to_small(to_large(block)), first, probe, rank, tolerance=tolerance, dtype=dtype,
-        watch=watch,
+        progress=progress,
     )  # fmt: skip
 
 
@@ -227,10 +230,10 @@ def _by_steps(
     steps: int,
     tile: int,
     keeper: Keeper | None,
-    watch: Callable[[str], None] | None,
+    progress: Progress | None,
 ) -> Any:
-    """The leading space of the smaller side by power steps. The block to begin from is of right vectors; `n_small` is
-    0 where the right side is the smaller one."""
+    """The leading space of the smaller side by power iteration. The starting block has right vectors. `n_small` is 0 if
+    the right side is the smaller one."""
     done, small = (0, None) if keeper is None else _kept(keeper, engine)
     if small is None:
         small = at_equal_lengths(engine, _through(to_small, block, n_small, tile) if n_small else block)[0]
@@ -238,21 +241,21 @@ def _by_steps(
     steps = steps if n_small else steps + 1
     for step in range(done, steps):
         small = at_equal_lengths(engine, _there_and_back(to_large, to_small, small, tile))[0]
-        if watch is not None:
-            watch(f"decomposition: step {step + 1} of {steps}")
+        if progress is not None:
+            progress(f"decomposition: step {step + 1} of {steps}")
         if keeper is not None:
             keeper.write((step + 1, engine.fetch(small)))
     return small
 
 
 def _kept(keeper: Keeper, engine: Engine) -> tuple[int, Any]:
-    """Steps that are done, and the block after them."""
+    """The number of finished steps, and the block after them."""
     state = keeper.read()
     return (0, None) if state is None else (state[0], engine.hold(np.array(state[1])))
 
 
 def _tiles(block: Any, tile: int) -> list[slice]:
-    """Columns that go through together; those of a block that an engine holds elsewhere all go at once."""
+    """The tiles of a block, as slices of columns. A block that the engine holds elsewhere is one tile."""
     width = block.shape[1]
     whole = not isinstance(block, np.ndarray) or tile >= width
     return [slice(None)] if whole else [slice(at, min(at + tile, width)) for at in range(0, width, tile)]
@@ -269,7 +272,7 @@ def _through(product: Product, block: Any, n_rows: int, tile: int) -> Any:
 
 
 def _there_and_back(to_large: Product, to_small: Product, small: Any, tile: int) -> Any:
-    """A block through both products; in its own place where that is done by tiles."""
+    """Applies both products to a block. If this is done by tiles, the block is overwritten."""
     tiles = _tiles(small, tile)
     if len(tiles) == 1:
         return to_small(to_large(small))
@@ -279,8 +282,8 @@ def _there_and_back(to_large: Product, to_small: Product, small: Any, tile: int)
 
 
 def _random(seed: int, n_rows: int, width: int, dtype: Any, engine: Engine) -> Array:
-    """Normal numbers by blocks of rows, each with a generator of its own: threads share them. The first block has that
-    of the seed itself."""
+    """Normal random numbers, by blocks of rows that are divided among threads. Each block has its own generator. That
+    of the first block has the seed itself."""
     out = np.empty((n_rows, width), dtype=dtype)
 
     def fill(start: int) -> None:
@@ -294,7 +297,7 @@ def _random(seed: int, n_rows: int, width: int, dtype: Any, engine: Engine) -> A
 
 
 def _turns(r: Array, rank: int, dtype: Any) -> tuple[Array, Array, Array]:
-    """What turns both sides into singular vectors, and the singular values that are left."""
+    """The matrices that turn both sides into singular vectors, and the singular values that are not zero."""
     left, s, right = scipy.linalg.svd(r.T.astype(np.float64))
     kept = int(np.count_nonzero(s > s[0] * _TINY[np.dtype(dtype)])) if len(s) and s[0] > 0 else 0
     k = min(rank, kept)
@@ -305,7 +308,7 @@ _TINY = {np.dtype(np.float32): 2e-6, np.dtype(np.float64): 1e-13}
 
 
 def fix_signs(u: Any, v: Any, engine: Engine | None = None) -> tuple[Any, Any]:
-    """Each pair of vectors turned so that the largest entry of u is positive. May overwrite both."""
+    """Changes the signs of each pair of vectors so that the largest entry of u is positive. May overwrite both."""
     engine = engine or default_engine()
     high, low = engine.extremes(u)
     signs = np.where(high >= -low, 1.0, -1.0)
@@ -313,7 +316,8 @@ def fix_signs(u: Any, v: Any, engine: Engine | None = None) -> tuple[Any, Any]:
 
 
 def _residual(engine: Engine, to_small: Product, small: Any, s: Array, large: Any, tile: int) -> float:
-    """The larger side is the image of the smaller one, so that the other product tells how far off they are."""
+    """The largest relative residual. The larger side is the image of the smaller one, so only the other product has an
+    error."""
     if not len(s):
         return 0.0
     tiles = _tiles(large, tile)

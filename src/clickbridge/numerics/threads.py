@@ -1,8 +1,8 @@
-"""Compiled loops, and the rows they share out.
+"""The decorators of compiled loops, and how rows are divided among threads.
 
-A loop compiles, or loads from Numba's cache on disk, on its first call: importing clickbridge never loads Numba. Loops
-release the interpreter lock, so plain threads are enough: no threading layer that dies in a forked child or aborts on
-a second caller.
+A loop is compiled, or loaded from Numba's cache on disk, at its first call. So importing clickbridge never loads Numba.
+Loops release the interpreter lock, so plain threads are enough. Numba's own threading layers are not used: they fail in
+a forked child, or abort when two threads call them at once.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from clickbridge.engines.base import Engine, default_engine
 
 Array = np.ndarray[Any, Any]
 _LOCK = RLock()
-# A child that is forked while another thread holds the lock would wait for ever.
+# A child that is forked while another thread holds the lock would otherwise wait forever.
 os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
 
 
 class Kernel:
-    """Stands in for a loop until it is first called. Then its module's name, and those in the modules of the loops
-    that call it, become Numba's own object: later calls by name go straight there."""
+    """A placeholder for a loop until its first call. Then its name in its module, and in the modules of loops that call
+    it, is bound to Numba's own object, so that later calls go there directly."""
 
     def __init__(self, function: Any, any_order: bool = False) -> None:
         update_wrapper(self, function)
         self._function = function
-        # Nothing is assumed of infinities and NaNs: those must come out as they are.
+        # No assumptions about infinities and NaN: they must be kept.
         self._options: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz"}} if any_order else {}
         self._compiled: Any = None
 
@@ -44,7 +44,7 @@ class Kernel:
                 from numba import njit
 
                 names, own = self._function.__globals__, self._function.__name__
-                # Numba takes a global as it finds it, and does not know a stand-in.
+                # Numba reads globals when it compiles, and cannot call a placeholder.
                 for name in self._function.__code__.co_names:
                     other = names.get(name)
                     if isinstance(other, Kernel) and other is not self:
@@ -57,14 +57,14 @@ class Kernel:
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator of every compiled loop here. Inner loops run over slices of rows, and look things up by `unsigned`
-    numbers: an index that may be negative, or that is made of several, keeps the compiler from wide instructions."""
+    """The decorator of compiled loops. For SIMD instructions, inner loops should run over slices of rows and use
+    `unsigned` indices: the compiler cannot vectorise indices that may be negative or are computed from several."""
     return Kernel(function)
 
 
 def any_order_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a loop whose sums may be taken in any order: those of a row then go side by side in wide
-    instructions. How wide is up to the processor, so the last bits are too."""
+    """The same for loops whose sums may be taken in any order, which allows SIMD instructions for them. Their width
+    depends on the processor, so the last bits of sums do, too."""
     return Kernel(function, any_order=True)
 
 
@@ -106,12 +106,12 @@ _UNSIGNED = {np.dtype(f"i{size}"): np.dtype(f"u{size}") for size in (1, 2, 4, 8)
 
 
 def unsigned(indices: Array) -> Array:
-    """The same numbers, none of them negative, in a type that says so; nothing is copied."""
+    """The same numbers, none of which may be negative, as an unsigned type. Makes no copy."""
     return indices.view(_UNSIGNED.get(indices.dtype, indices.dtype))
 
 
 def over_rows(n_rows: int, engine: Engine | None, work: Callable[[int, int], None], smallest: int = 64) -> None:
-    """Calls `work(start, stop)` over a partition of the rows, one part a thread. Results are in place."""
+    """Calls `work(start, stop)` for each part of the rows, one part per thread. `work` writes its results in place."""
     if n_rows < 2 * smallest:
         work(0, n_rows)
         return

@@ -1,4 +1,4 @@
-"""A sparse random walk from many start nodes; the t-step transition matrix is never formed."""
+"""A sparse random walk from many start nodes. The t-step transition matrix is never formed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Edges(NamedTuple):
-    """A graph as the compiled walk takes it; `out_weight` is 1 for a node without an edge."""
+    """A graph in the form that the compiled walk needs. `out_weight` is 1 for a node without edges."""
 
     indptr: Array
     indices: Array
@@ -22,14 +22,15 @@ class Edges(NamedTuple):
 
     @classmethod
     def of(cls, weights: sparse.csr_array) -> Edges:
-        """Those of a symmetric adjacency."""
+        """The edges of a symmetric adjacency matrix."""
         total = np.asarray(weights.sum(axis=1)).ravel()
         return cls(weights.indptr, weights.indices, weights.data.astype(np.float64), np.where(total > 0, total, 1.0))
 
 
 @kernel
 def _walk(indptr, indices, data, out_weight, starts, stay, steps, threshold, first, last, totals, columns, values):  # type: ignore[no-untyped-def]
-    """v <- A v, A_kj = (1 - stay) w_kj / sum_i w_ki for k != j, A_kk = stay; counts only where `columns` is empty."""
+    """v <- A v, with A_kj = (1 - stay) w_kj / sum_i w_ki for k != j, and A_kk = stay. If `columns` is empty, it only
+    counts the nodes."""
     n = len(indptr) - 1
     now, after = np.zeros(n), np.zeros(n)
     touched, touched_after = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -46,7 +47,7 @@ def _walk(indptr, indices, data, out_weight, starts, stay, steps, threshold, fir
                 now[node] = 0.0
                 if mass < threshold:
                     continue
-                # Only what adds something is noted: a node noted at mass 0 would be noted again, past the end.
+                # Nodes are noted only if they get some mass. One noted at 0 would be noted again, beyond the end.
                 gain = stay * mass
                 if gain > 0.0:
                     if after[node] == 0.0:
@@ -77,15 +78,16 @@ def _walk(indptr, indices, data, out_weight, starts, stay, steps, threshold, fir
 
 
 def backward_walk(edges: Edges, starts: Array, stay: float, steps: int, threshold: float) -> sparse.csr_array:
-    """Row i: where a walk that is at `starts[i]` after `steps` steps is likely to have begun, not normalised.
+    """Row i has, for each node, the probability that a walk from there is at `starts[i]` after `steps` steps.
 
-    From node k the walk stays with probability `stay`, else moves along an edge in proportion to its weight.
-    Probabilities under `threshold` are dropped on the way. Room for all nodes is taken once for all starts.
+    At each step the walk stays at its node with probability `stay`, or moves along an edge with a probability
+    proportional to its weight. Probabilities below `threshold` are dropped at each step. The rows are not normalised.
+    Memory for all nodes is allocated once for all starts.
     """
     n_rows = len(starts)
     how = (starts.astype(np.int64), stay, steps, threshold, 0, n_rows)
     ends = np.zeros(n_rows + 1, dtype=np.int64)
-    _walk(*edges, *how, ends, np.empty(0, np.int32), np.empty(0))  # without room for them, nodes are only counted
+    _walk(*edges, *how, ends, np.empty(0, np.int32), np.empty(0))  # without room for the nodes it only counts them
     ends = np.cumsum(ends)
     columns, values = np.empty(int(ends[-1]), np.int32), np.empty(int(ends[-1]))
     if len(columns):

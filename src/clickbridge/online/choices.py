@@ -46,7 +46,7 @@ class OnlineSettings(Printed, Seeded):
         "closed_form": "printed", "pairs": "all", "blend": ALONE,
     }  # fmt: skip
 
-    dim: int = setting(200, "dimensions of the latent space; above the rank it is clipped", 1, 100_000)
+    dim: int = setting(200, "dimensions of the latent space; at most the rank of the data is used", 1, 100_000)
     diffusion: float = setting(
         0.95, "how far a click spreads to pages that share lists: alpha of the diffusion kernel", 0, 0.999999
     )

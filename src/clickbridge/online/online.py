@@ -62,7 +62,7 @@ class Online(Wrapper):
             return OnlineChoices(parts=self.choose_parts(study), blend=blend, pairs=pairs)
         held, rest = study.hold_back(HELD_BACK, seed=s.seed)
         parts = self.choose_parts(rest)
-        study.watch("online: choosing pairs and blend on held-back clicks")
+        study.progress("online: choosing pairs and blend on held-back clicks")
         return choose_blend(study, held, rest, self.learn_parts(rest, parts)[0], parts, s)
 
     def _learn_log(self, study: Study, choices: OnlineChoices) -> FittedOnline:

@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 LEAST_SCALE = 1e-100
 NOTHING_LEFT = 1e-15
 """A number of the table that has faded below this is dropped when all are rescaled: so with decay the table does not
-grow for ever."""
+grow forever."""
 
 
 class WorkingState:

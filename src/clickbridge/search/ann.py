@@ -1,14 +1,13 @@
 """Approximate search over dense images with FAISS (extra `ann`): inverted lists, flat, inner product.
 
-Images are cut into cells around directions found by spherical k-means. A search looks into the cells whose
-directions, at the mean length of the images there, have the largest inner products with the query, and
-scores what it finds exactly. An item's cell is the direction with
-the largest inner product, which does not change with the item's length: the cells of images are those of
-unit images, so one set works for both ranking and similarity.
+Spherical k-means finds directions, and each image belongs to the cell of the direction with the largest inner product.
+This does not depend on the length of the image, so the same cells work for ranking and for similarity, which uses unit
+images. A search chooses the cells with the largest inner products with the query, each direction scaled by the mean
+length of the images in its cell. The images in these cells are scored exactly.
 
-What is kept in a file are two plain arrays, the directions and each item's cell. FAISS's own lists are
-filled from them when a model is made or loaded, which takes one pass over the images: no opaque file, no file that
-repeats the images, and none that depends on the version of FAISS. A graph index (HNSW) could not be kept so.
+A model's files have two plain arrays: the directions, and the cell of each item. FAISS's own lists are filled from them
+when a model is fitted or loaded, in one pass over the images. So no file repeats the images or depends on the version
+of FAISS. This would not be possible with a graph index (HNSW).
 """
 
 from __future__ import annotations
@@ -26,16 +25,17 @@ from clickbridge.search.index import DenseIndex, Found
 
 Array = np.ndarray[Any, Any]
 LEAST_ITEMS = 20_000
-"""With fewer items exact search is fast enough, and nothing needs to be approximate."""
+"""With fewer items, exact search is fast enough."""
 CELLS_PER_ROOT = 4
-"""Cells for each square root of the number of items: looking for cells then costs less than looking into them."""
+"""The number of cells divided by the square root of the number of items. With this many, choosing cells costs less than
+scoring the items in them."""
 SAMPLE_PER_CELL = 40
 ROUNDS = 10
 ASSIGNED_AT_ONCE = 1 << 14
 
 
 def faiss() -> Any:
-    """The library, or one line that says how to get it."""
+    """The FAISS library. If it is missing, raises an error that says how to install it."""
     try:
         import faiss as library
     except ImportError:
@@ -46,7 +46,7 @@ def faiss() -> Any:
 @stored
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """`centres` has a unit row a cell; `of_item` says which cell each item is in, -1 for one that is hidden."""
+    """`centres` has a unit row for each cell. `of_item` has the cell of each item; -1 for hidden items."""
 
     centres: Array
     of_item: Array
@@ -58,7 +58,8 @@ class Cells:
 
 
 def learn_cells(rows: Callable[[Array], Array], there: Array, seed: int) -> Cells:
-    """Cells of the items that are `there`. `rows` gives the images of some items, so that not all need be at hand."""
+    """Learns cells for the items in the mask `there`. `rows` returns the images of some items, so that not all of them
+    have to be in memory."""
     numbers = np.flatnonzero(there)
     n_cells = max(round(CELLS_PER_ROOT * len(numbers) ** 0.5), 1)
     rng = np.random.default_rng(seed)
@@ -76,8 +77,8 @@ def learn_cells(rows: Callable[[Array], Array], there: Array, seed: int) -> Cell
 
 
 class AnnIndex(DenseIndex):
-    """A dense index whose search looks only into the share `probe` of the cells. Scores are exact; only which
-    items are looked at is approximate. A query for which that finds too few is searched exactly."""
+    """A dense index that searches only a share `probe` of the cells. The scores are exact, but items in other cells are
+    missed. If this finds too few items for a query, it is searched exactly."""
 
     def __init__(self, images: Array, scorable: Array, cells: Cells, probe: float) -> None:
         super().__init__(images, scorable)
@@ -85,14 +86,14 @@ class AnnIndex(DenseIndex):
         self._lists = self._fill()
 
     def __reduce__(self) -> Any:
-        """By what it is made of: FAISS's own lists are filled again."""
+        """Pickles the arrays. FAISS's own lists are filled again on loading."""
         return AnnIndex, (self.images, self.scorable, self.cells, self.probe)
 
     def _fill(self) -> Any:
         library = faiss()
         n_cells, width = self.cells.centres.shape
         directions = library.IndexFlatIP(width)
-        # A query looks for large inner products, not small angles: a cell is as near as its items are long.
+        # A query needs large inner products, not small angles, so the length of the items in a cell counts, too.
         directions.add(np.ascontiguousarray(self.cells.centres * self._mean_lengths()[:, None]))
         lists = library.IndexIVFFlat(directions, width, n_cells, library.METRIC_INNER_PRODUCT)
         by_cell = np.argsort(self.cells.of_item, kind="stable")

@@ -20,9 +20,9 @@ from clickbridge.serve.refusals import Refused
 
 SCOPES = ("rank", "feedback", "admin")
 SHORTEST = 16
-"""Characters of a key: shorter ones can be guessed."""
+"""The fewest characters of a key. Shorter keys could be guessed."""
 MOST_CALLERS = 10_000
-"""Callers whose rate is known; beyond, the one that was quiet longest is forgotten."""
+"""The number of callers whose rate is tracked. Beyond this, the one with the oldest last request is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Keys:
         if self._keys is None:
             return None
         asked = hashlib.sha256((given or "").encode()).digest()
-        # Every key is compared, each in constant time: how long it takes says nothing.
+        # All keys are compared, each in constant time, so that the time reveals nothing about them.
         found = None
         for key in self._keys:
             if hmac.compare_digest(asked, key.digest):

@@ -21,7 +21,7 @@ from clickbridge.serve.schemas import DocumentIn, RankRequest
 from clickbridge.types import Document
 
 EXPLAINED = 10
-"""Results of one answer that are explained."""
+"""The most results of one answer that are explained."""
 REASONS = 6
 Array = np.ndarray[Any, Any]
 Given = Sequence[Document | str]

@@ -96,7 +96,7 @@ def _refuse_in_one_shape(app: FastAPI) -> None:
 
 
 def _describe(app: FastAPI) -> None:
-    """Adds `/openapi.json`, and `/docs`, which is made from it: one page that loads nothing else."""
+    """Adds `/openapi.json`, and `/docs`, a single page made from it."""
 
     def schema() -> dict[str, Any]:
         if app.openapi_schema is None:

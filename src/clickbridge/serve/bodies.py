@@ -17,7 +17,7 @@ REF = "#/components/schemas/{model}"
 
 
 async def read_body(request: Request) -> bytes:
-    """The body, up to its limit. More is read and dropped for a while, so that the client hears of it."""
+    """The body, up to the size limit. Some more is read and dropped, so that the client receives the error."""
     parts: list[bytes] = []
     size = 0
     try:

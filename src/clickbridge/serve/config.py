@@ -20,7 +20,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 @dataclass(frozen=True, kw_only=True)
 class Config:
     models: dict[str, str]
-    """Folders by name, the first one first."""
+    """Folders by name. The first one is the default."""
     store: str
     host: str = "127.0.0.1"
     port: int = 8765
@@ -29,18 +29,18 @@ class Config:
     min_users: int = 2
     page: bool = True
     update_every: float = 0.0
-    """Seconds between two updates from the store; 0 is never."""
+    """Seconds between two updates from the store. 0 means never."""
     keep: float = 0.0
-    """Seconds that an event is kept; 0 is forever."""
+    """Seconds for which an event is kept. 0 means forever."""
     click_window: float = 1800.0
-    """Seconds during which a click may name an answer by its `query_id`."""
+    """Seconds during which a click may refer to an answer by its `query_id`."""
     pins: str | None = None
     experiment: tuple[str, str] | None = None
     cors: tuple[str, ...] = ()
     rate: float = 0.0
-    """Requests per second of one caller; 0 is without limit."""
+    """Requests per second of one caller. 0 means no limit."""
     queue: int = 20_000
-    """Events that may wait to be written."""
+    """The most events that may wait to be written."""
     log_requests: bool = True
     log_queries: bool = False
 
@@ -57,7 +57,7 @@ class Config:
         return cls(**values | {"cors": tuple(values["cors"])}, experiment=tuple(experiment) if experiment else None)
 
     def check(self) -> None:
-        """Checks that need nothing to be loaded."""
+        """Checks the options, as far as possible without loading anything."""
         if self.host not in LOOPBACK and self.key_file is None:
             raise SettingError(f"{self.host} can be reached from other machines: give --key-file, or --host 127.0.0.1")
         for name in self.experiment or ():

@@ -1,7 +1,7 @@
 """Events in the store: a result page with its clicks, or an undo of one.
 
-Of a person, an event has only a hash. A page is checked and normalised before it becomes an event, so that everything
-in the store can be learned.
+An event has only a hash of the user. A page is checked and normalised before it becomes an event, so that everything in
+the store can be learned.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from clickbridge.log.clean import RecordError, clean_session
 from clickbridge.types import Impression
 
 UNDO = "\x1fundo "
-"""Prefix of the id of an undo: no id that comes from outside can begin like this."""
+"""Prefix of the id of an undo. No id from outside can begin with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +29,14 @@ class Event:
     results: tuple[str, ...] | None = None
     clicks: tuple[str, ...] = ()
     user: int = 0
-    """A hash; 0 where nobody is known."""
+    """A hash; 0 if the user is unknown."""
     time: float | None = None
     undoes: str | None = None
-    """The id of the event that this one takes back."""
+    """The id of the event that this one undoes."""
     page: str | None = None
-    """The answer that was shown, where the service made it."""
+    """The id of the answer that was shown, if it came from this service."""
     seq: int = 0
-    """Its place among all events, from 1, once it is stored."""
+    """Its number among all events, from 1. It gets one when it is stored."""
 
     def to_json(self) -> bytes:
         """The fields without a column of their own."""

@@ -61,7 +61,7 @@ class Gate:
         except Refused as error:
             await refusal(error, request_id)(scope, receive, answer)
         except Exception:
-            # The application has answered it in its shape and raises it again, for servers that log it themselves.
+            # The application has already answered, and raises the error again for servers that log it themselves.
             if not status:
                 raise
         finally:

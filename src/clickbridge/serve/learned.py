@@ -30,7 +30,7 @@ from clickbridge.types import Document
 REASONS = 5
 SHOWN = 25
 LATEST = 20_000
-"""Events of the store that are looked at, the latest ones."""
+"""The number of events that are read from the store: the latest ones."""
 
 
 def learned_routes(service: Service) -> APIRouter:
@@ -81,23 +81,25 @@ def what_was_learned(service: Service, served: Served) -> dict[str, Any]:
 
 @lru_cache(maxsize=8)
 def _pairs(fitted: Fitted, display: Display, min_users: int) -> list[Any]:
-    """A part of a model does not know who typed what; `display` of the whole does."""
+    """Word pairs of a model. A part of a model does not know who typed a query, so `display` of the whole model decides
+    what may be shown."""
     return word_pairs(fitted._with(display=display), min_users=min_users)
 
 
 def _still(served: Served) -> Fitted:
-    """The part of an online model that its clicks do not change: what it is asked for is worked out once."""
+    """The part of an online model that clicks do not change, so that results about it can be cached."""
     inner = getattr(served.fitted, "inner", served.fitted)
     return inner if isinstance(inner, Fitted) else served.fitted
 
 
 def latest_events(service: Service, last: int) -> list[Event]:
-    """Pages with clicks that were not taken back."""
+    """Pages with clicks that were not undone."""
     return [event for event in service.store.pages_after(max(last - LATEST, 0), last) if event.clicks]
 
 
 def most_taught(events: Sequence[Event], fitted: Fitted, min_users: int) -> list[dict[str, Any]]:
-    """Queries by clicks; none that fewer people typed, or that looks personal."""
+    """The queries with the most clicks, without those that look personal or were typed by fewer than `min_users`
+    people."""
     clicks: Counter[str] = Counter()
     people: dict[str, set[int]] = defaultdict(set)
     chosen: dict[str, Counter[str]] = defaultdict(Counter)
@@ -116,7 +118,7 @@ def most_taught(events: Sequence[Event], fitted: Fitted, min_users: int) -> list
 
 
 def new_synonyms(events: Sequence[Event], fitted: Fitted, min_users: int) -> list[Any]:
-    """What the clicks of this service say by themselves, with the titles as the documents' text."""
+    """Synonyms learned only from the clicks of this service, with titles as the text of the documents."""
     clicked = {doc_id for event in events for doc_id in event.clicks}
     documents = [Document(d, {"title": t}) for d in sorted(clicked) if (t := fitted.title(d))]
     if not documents:

@@ -3,7 +3,7 @@
 MAX_BODY = 2 << 20
 """Bytes of a body."""
 DRAINED = 16 << 20
-"""A longer body is read and dropped up to here, so that the client hears why it was refused."""
+"""A longer body is read and dropped up to this size, so that the client receives the reason."""
 MAX_EVENTS = 1_000
 MAX_DOCUMENTS = 1_000
 MAX_REQUESTS = 100

@@ -27,7 +27,7 @@ from clickbridge.serve.store import Shown
 from clickbridge.types import Document
 
 SPARE = 50
-"""More results than were asked for, where some may be blocked."""
+"""Additional results that are fetched if some may be blocked."""
 
 
 def rank_list(service: Service, request: RankRequest) -> dict[str, Any]:

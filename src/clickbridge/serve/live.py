@@ -23,7 +23,7 @@ class Live:
         self.paths, self.store = dict(paths), store
         self.models: dict[str, Served] = {}
         self._turn = threading.RLock()
-        """Held while events are taken in or a model is put in place."""
+        """Held while events are learned or a model is replaced."""
         self._stamps: dict[str, tuple[int, ...]] = {}
 
     @property
@@ -65,7 +65,7 @@ class Live:
         fresh.catch_up()
         with self._turn:
             fresh.catch_up()
-            # In the order that the models were given, whichever is loaded first.
+            # In the order in which the models were given, not in the order of loading.
             self.models = {
                 n: fresh if n == name else self.models[n] for n in self.paths if n == name or n in self.models
             }
@@ -78,11 +78,11 @@ class Live:
             now = stamp(self.paths[name])
             if now == self._stamps.get(name):
                 continue
-            self._stamps[name] = now  # what is refused is not tried again and again
+            self._stamps[name] = now  # so that a refused folder is not tried again and again
             try:
                 same = version_of(self.paths[name]) == served.version
             except ClickbridgeError:
-                same = False  # loading it says what is wrong
+                same = False  # loading it will report what is wrong
             if not same:
                 out.append(name)
         return out

@@ -20,7 +20,7 @@ from prometheus_client import (
 
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 POSITIONS = 10
-"""Ranks that clicks are counted by."""
+"""Clicks are counted for ranks up to this one."""
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 

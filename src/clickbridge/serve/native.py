@@ -30,7 +30,7 @@ from clickbridge.serve.served import Served
 from clickbridge.serve.service import Service
 
 LARGE = 20_000
-"""With at least so many documents, a search runs in a separate thread, so that other requests do not wait for it."""
+"""With at least this many documents, a search runs in a separate thread, so that other requests do not wait for it."""
 Q = Annotated[str, Query(max_length=MAX_QUERY, description="what was typed")]
 K = Annotated[int, Query(ge=1, le=MAX_K, description="how many")]
 Model = Annotated[str | None, Query(max_length=100, description="the first one by default")]

@@ -31,9 +31,9 @@ from clickbridge.serve.store import Store
 from clickbridge.types import ResultList
 
 JURY = 0.2
-"""Share of the new pages, the latest, that judge."""
+"""The share of new pages, the latest ones, that are used as the test set."""
 FEWEST = 20
-"""Pages that a jury has at least."""
+"""The fewest pages in the test set."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Verdict:
     pages: int = 0
     live: float | None = None
     candidate: float | None = None
-    """nDCG@5 on the jury's pages."""
+    """nDCG@5 on the test pages."""
 
 
 def previous_of(path: Path) -> Path:
@@ -56,7 +56,7 @@ def retrain(path: Path, store: Store) -> Verdict:
     """Learns new events in the background, and puts the new model in place if it is not worse."""
     with kept_for_writing(path, KIND):
         model = load(path)
-        if isinstance(model, Online):  # it has learned already: what is saved is what answers
+        if isinstance(model, Online):  # it has already learned the events: save the model that answers
             return Verdict("promoted" if fold(path, store).pages else "nothing new")
         before, last = taken_in(model.fitted.applied, store.id), store.last()
         if was_rolled_back(path, before, store):

@@ -1,4 +1,4 @@
-"""`/docs`: the endpoints as one plain page, made from the OpenAPI schema. It loads nothing."""
+"""`/docs`: the endpoints as one plain page, made from the OpenAPI schema. The page loads no other files."""
 
 from __future__ import annotations
 

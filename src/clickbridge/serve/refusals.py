@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 JSON = "application/json"
 SHOWN = 200
-"""Characters of a value that a message repeats."""
+"""The most characters of a value that a message repeats."""
 
 
 class Refused(Exception):

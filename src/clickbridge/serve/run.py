@@ -13,7 +13,7 @@ from clickbridge.serve.metrics import FOLDER
 from clickbridge.serve.store import Store
 
 GRACE = 10
-"""Seconds that requests in flight have when the service is told to stop."""
+"""Seconds that open requests have to finish when the service is stopped."""
 
 
 def run(config: Config) -> None:

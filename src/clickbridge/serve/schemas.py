@@ -1,4 +1,4 @@
-"""What goes in and out over HTTP, and the limits of it. OpenAPI is made from these."""
+"""The bodies of requests and answers, with their limits. The OpenAPI schema is made from these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One model of the service: its name, its folder, the version that answers, and what it has taken in of the store."""
+"""One model of the service: its name, its folder, the version in use, and how far it has learned the store."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from clickbridge.serve.events import Event
 from clickbridge.serve.store import Store
 
 MARK = "store:"
-"""Begins the entry of a model's `applied` that says how far it has taken in a store: `store:ID:SEQ`."""
+"""Prefix of the entry in a model's `applied` that says how far it has learned a store: `store:ID:SEQ`."""
 REMEMBERED = 100_000
-"""Events whose number in the learner is known for undoing them."""
+"""The number of events whose number in the learner is kept, so that they can be undone."""
 
 
 class Served:
-    """A loaded model. It stays the same model for ever; a newer version is another `Served`."""
+    """A loaded model. A newer version of the model is another `Served`."""
 
     def __init__(self, name: str, path: Path, store: Store) -> None:
         self.name, self.path, self.store = name, path, store
         self.version = version_of(path)
         self.model: Model = load(path)
         self.seq = self.folded = taken_in(self.model.fitted.applied, store.id)
-        """The last event that it has learned, and the last that its folder holds."""
+        """The last event that the model has learned, and the last one that is saved in its folder."""
         self.learns = isinstance(self.model, Online)
         if isinstance(self.model, Online) and self.model.fitted.settings.per_user > 0:
             store.share_secret(self.model.fitted.secret)
         self.passed_over = 0
-        """Events that this model cannot learn; every worker passes over the same."""
+        """The number of events that this model cannot learn. All workers skip the same ones."""
         self._numbers: dict[int, int] = {}
 
     @property
     def fitted(self) -> Fitted:
-        """What answers now; keep it for the length of one request."""
+        """The fitted value in use. A request keeps the same one until it ends."""
         return self.model.fitted
 
     @property
@@ -53,7 +53,7 @@ class Served:
     # --- events: one thread at a time ------------------------------------------------------------
 
     def learn(self, events: Sequence[Event]) -> None:
-        """Takes in the next events, in their order."""
+        """Learns the next events, in their order."""
         if not events:
             return
         if isinstance(self.model, Online):
@@ -61,7 +61,7 @@ class Served:
         self.seq = events[-1].seq
 
     def catch_up(self) -> int:
-        """Takes in whatever the store has beyond; returns the number of the last event."""
+        """Learns all further events of the store. Returns the number of the last one."""
         if not self.learns:
             self.seq = max(self.store.last(), self.seq)
             return self.seq
@@ -87,7 +87,7 @@ class Served:
             except InputError:
                 self.passed_over += 1
                 continue
-            if model.fitted.settings.kappa != 1.0:  # an undo must know when the event came
+            if model.fitted.settings.kappa != 1.0:  # to undo an event, its time must be known
                 self._numbers[event.seq] = learner.events + len(pending) + 1
             pending += entries
         if pending:
@@ -98,7 +98,7 @@ class Served:
     def _entries(self, model: Online, event: Event) -> list[Entry]:
         fitted = model.fitted
         if not event.query and not event.query_id:
-            return []  # a person's event that was forgotten
+            return []  # an event of a person who was removed
         known = [replace(e, user=event.user) for e in fitted.entries(event.impression)]
         return known if fitted.settings.per_user > 0 else [replace(e, user=0) for e in known]
 
@@ -107,7 +107,8 @@ class Served:
         if event is None:
             return
         entries = [e for e in self._entries(model, event) if e.kind == PAGE]
-        # With decay an event's worth depends on when it came. Of those before this version's first, counted back.
+        # With decay, the weight of an event depends on its time. For events before the first of this version, the
+        # number is counted back.
         first = self._numbers.get(event.seq, model.learner.events - (self.seq - event.seq))
         since = None if model.fitted.settings.kappa == 1.0 else max(first, 1)
         model.learner.take([replace(e, kind=UNDO, since=since) for e in entries])
@@ -115,12 +116,12 @@ class Served:
     # --- what stays ------------------------------------------------------------------------------
 
     def folded_value(self) -> Fitted:
-        """The model with the mark of how far it has taken in the store."""
+        """The fitted value, marked with how far it has learned the store."""
         return self.fitted._with(applied=marked(self.fitted.applied, self.store.id, self.seq))
 
 
 def taken_in(applied: Sequence[str], store_id: str) -> int:
-    """The last event of a store that a model has taken in."""
+    """The number of the last event of a store that a model has learned."""
     marks = [mark.rpartition(":")[2] for mark in applied if mark.startswith(f"{MARK}{store_id}:")]
     return max((int(mark) for mark in marks), default=0)
 
@@ -131,7 +132,7 @@ def marked(applied: Sequence[str], store_id: str, seq: int) -> tuple[str, ...]:
 
 
 def version_of(path: Path) -> str:
-    """Twelve digits that stand for what a MODEL holds: the same content, written again, has the same version."""
+    """A version of twelve digits, computed from the content of a MODEL: the same content has the same version."""
     try:
         manifest = orjson.loads((path / "manifest.json").read_bytes())
         return hashlib.sha256(orjson.dumps(_content(manifest), option=orjson.OPT_SORT_KEYS)).hexdigest()[:12]

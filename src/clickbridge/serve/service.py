@@ -1,4 +1,4 @@
-"""The parts of a running service, and what happens on the side: loading, swapping, catching up, purging."""
+"""The parts of a running service, and its background work: loading and replacing models, learning, deleting."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from clickbridge.serve.upkeep import Upkeep
 from clickbridge.serve.writer import Kept, Writer
 
 REFRESH = 300.0
-"""Seconds between two counts of who typed what."""
+"""Seconds between two counts of how many people typed each query."""
 MOMENT = 0.25
-"""Seconds between two looks at what other workers stored and at changed folders."""
+"""Seconds between two checks for events of other workers and for changed folders."""
 
 
 class Service:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.metrics = Metrics()
-        self.rules = Rules(config.pins)  # before the store, which nobody would close where the rules are refused
+        self.rules = Rules(config.pins)  # before the store: if the rules are refused, no store is left open
         self.store = Store(config.store)
         self.live = Live({name: Path(folder) for name, folder in config.models.items()}, self.store)
         self.writer = Writer(self.store, self.live.learn, config.queue, self._write_failed)
         self.experiment = Experiment(*config.experiment) if config.experiment else None
         self._suggestions: dict[str, Suggestions] = {}
         self.failure: str | None = None
-        """Why the service cannot become ready, where it cannot."""
+        """The reason why the service cannot become ready, if there is one."""
         self._drifts: dict[tuple[str, str], Drift] = {}
         self._stop = threading.Event()
         self.upkeep = Upkeep(config, self.store, self.live, self.metrics, self._stop)
@@ -89,14 +89,14 @@ class Service:
             self._guarded(self.upkeep.run)
 
     def _warm(self) -> None:
-        """Goes the longer paths once, so that no request has to wait for what they load. The short path is warm when a
-        model is loaded."""
+        """Runs the rarer kinds of requests once, so that no user waits for what they load first. Ranking is ready as
+        soon as a model is loaded."""
         for served in self.live.models.values():
             ranked(served.fitted, "", [text_document(0, "text", served.fitted)])
             self.drift(served)
 
     def _guarded(self, task: Callable[[], None]) -> None:
-        """Work on the side must not end because it failed once; it is said, and comes again."""
+        """Runs a background task. An error is logged, and the task runs again next time."""
         try:
             task()
         except ClickbridgeError as error:
@@ -107,12 +107,13 @@ class Service:
             self.swap(name)
 
     def roll_back(self, name: str) -> Served:
-        """The model that answered before answers again."""
+        """Restores the previous model."""
         roll_back(self.live.paths[name])
         return self.swap(name)
 
     def swap(self, name: str) -> Served:
-        """Loads what a folder holds now; what does not verify is refused, and the old model stays."""
+        """Loads the current content of a folder. If it fails verification, an error is raised and the old model
+        stays."""
         try:
             fresh = self.live.load(name)
         except ClickbridgeError:
@@ -141,21 +142,21 @@ class Service:
         return found
 
     def suggestions(self, served: Served) -> Suggestions:
-        """Queries that others may see; none while they are being counted."""
+        """The queries that may be shown to others; none while they are being counted."""
         return self._suggestions.get(served.name, NO_SUGGESTIONS)
 
     def refresh_suggestions(self) -> None:
-        """Counts again who typed what."""
+        """Counts again how many people typed each query."""
         stored = self.store.users_by_query(self.config.min_users)
         models = self.live.models.values()
         self._suggestions = {m.name: Suggestions(m.fitted, stored, self.config.min_users) for m in models}
 
     def user(self, name: str | None) -> int:
-        """The hash that stands for a user; 0 for nobody."""
+        """The hash of a user; 0 if there is none."""
         return self.store.secret.user(name) if name else 0
 
     def note_query(self, served: Served, query: str, scored: bool) -> None:
-        """Counts what was asked, for signs of drift."""
+        """Counts a query for the metrics of drift."""
         queries = served.fitted.queries
         key = queries.key_of(query)
         self.drift(served).query(key, key in queries.numbers, scored)
@@ -165,7 +166,7 @@ class Service:
             self.writer.show(page)
 
     async def shown_pages(self, query_ids: Sequence[str]) -> dict[str, Shown]:
-        """Answers by their ids, as far as they are kept."""
+        """Answers by their ids, if they are still kept."""
         waiting = {query_id: page for query_id in query_ids if (page := self.writer.find(query_id))}
         missing = [query_id for query_id in query_ids if query_id not in waiting]
         return waiting | (await asyncio.to_thread(self.store.shown, missing) if missing else {})
@@ -173,7 +174,7 @@ class Service:
     # --- events ----------------------------------------------------------------------------------
 
     async def keep(self, events: Sequence[Event], pages: Sequence[Shown] = ()) -> Kept:
-        """Returns once the events, and pages for later ones, are durable and learned."""
+        """Stores events, and answers that later events may refer to. Returns once they are durable and learned."""
         if not events and not pages:
             return Kept()
         loop = asyncio.get_running_loop()

@@ -1,11 +1,12 @@
-"""The store: every event, once, in one order that all workers share.
+"""The store: every event once, in one order for all workers.
 
-SQLite in WAL mode, or PostgreSQL by its URL. Writers take turns (`BEGIN IMMEDIATE`, or one advisory lock), so numbers
-follow commits: whoever has read up to number n has everything up to n. Numbers have no gaps.
+It is SQLite in WAL mode, or PostgreSQL if the URL says so. Writers take turns (`BEGIN IMMEDIATE`, or an advisory lock),
+so events are numbered in the order of commits, without gaps. A reader that has seen number n has seen everything up to
+n.
 
     events   what people did; `seq` is the order, `event_id` makes a repeated event harmless
-    shown    answers that were given, for a while, so that a click can name one by its id
-    credits  who won a page of an experiment
+    shown    answers of the last while, so that a click can refer to one by its id
+    credits  which side won a page of an experiment
     meta     the store's own id and format
 """
 
@@ -31,11 +32,11 @@ from clickbridge.serve.events import Event
 
 FORMAT = "1"
 LOCK = 0x636C6B62
-"""The advisory lock of PostgreSQL that writers of events take."""
+"""The advisory lock of PostgreSQL for writing events."""
 AT_ONCE = 500
-"""Ids that one statement asks for."""
+"""The most ids in one statement."""
 SQLITE_VACUUM = ("PRAGMA temp_store=FILE", "VACUUM", "PRAGMA temp_store=MEMORY", "PRAGMA wal_checkpoint(TRUNCATE)")
-"""Writes the file anew without what was deleted: the copy is as large as the store, so not in memory."""
+"""Rewrites the file without deleted data. The temporary copy is as large as the store, so it is not kept in memory."""
 
 tables = sa.MetaData()
 meta = sa.Table("clickbridge_meta", tables, sa.Column("name", sa.Text, primary_key=True), sa.Column("value", sa.Text))
@@ -67,22 +68,22 @@ credits = sa.Table(
 
 
 ROW = (events.c.seq, events.c.event_id, events.c.query, events.c.who, events.c.body)
-"""What an event is made of again."""
+"""The columns that an event is read from."""
 
 
 class StoreError(ClickbridgeError):
-    """The database does not answer, or says no."""
+    """The database does not answer, or reports an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An answer that was given: what a click on it means."""
+    """An answer of the service, with the results that a click on it refers to."""
 
     query_id: str
     query: str
     results: tuple[str, ...]
     teams: tuple[int, ...] = ()
-    """Of each result, the side of the experiment that brought it."""
+    """For each result, the side of the experiment that it came from."""
     experiment: str = ""
 
     def to_json(self) -> bytes:
@@ -98,7 +99,7 @@ class Store:
     """`Store("sqlite:///events.db")`. Any number of threads and processes may use one database."""
 
     def __init__(self, url: str, new: bool = True) -> None:
-        """Makes the store where there is none; not with `new=False`, for whoever wants what is in one."""
+        """Opens a store, or creates it. With `new=False` it must exist."""
         self.url = url
         try:
             parsed = sa.make_url(url)
@@ -114,22 +115,22 @@ class Store:
             self.engine = sa.create_engine(parsed, isolation_level="AUTOCOMMIT", pool_pre_ping=not self._sqlite)
         except ImportError:
             raise SettingError("PostgreSQL needs psycopg: pip install 'clickbridge[postgres]'") from None
-        # One that is dropped without `close` leaves no connection behind either.
+        # A store that is deleted without `close` leaves no connection open, either.
         weakref.finalize(self, self.engine.dispose).atexit = False
         if self._sqlite:
             self._sqlite_file(parsed.database, new)
             sa.event.listen(self.engine, "connect", _prepare_sqlite)
         try:
             found = self._opened(new)
-        except BaseException:  # a store that is refused leaves no connection open
+        except BaseException:  # if the store is refused, no connection stays open
             self.close()
             raise
         self.id = str(found["id"])
         self.secret = Secret(bytes.fromhex(str(found["secret"])))
-        """The key that users are hashed by."""
+        """The key for hashing users."""
 
     def _opened(self, new: bool) -> dict[str, str]:
-        """Id, format and secret of the store, which is made where there is none."""
+        """The id, format and secret of the store. Creates the tables if there are none."""
         with self._translated():
             if not new and not sa.inspect(self.engine).has_table(meta.name):
                 raise InputError(f"{self.engine.url!r} holds no events of a service: check the URL")
@@ -149,17 +150,17 @@ class Store:
 
     @staticmethod
     def _sqlite_file(name: str | None, new: bool) -> None:
-        """A new file is its owner's alone: it holds queries, and the key of the hashes."""
+        """Creates a new file that only its owner can read, since it has queries and the key of the hashes."""
         if not name or name == ":memory:":
             return
         if not new and not Path(name).is_file():
             raise InputError(f"no store at {name}: check the URL")
-        with suppress(OSError):  # there already, or a place where SQLite will say what is wrong
+        with suppress(OSError):  # the file exists, or SQLite will report what is wrong
             os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
     def share_secret(self, secret: Secret) -> None:
-        """Takes over the secret of a model that knows its users, as long as there is no event: then it knows people
-        of the log again."""
+        """Takes over the secret of a model with user hashes, if the store has no event yet. The model then recognises
+        the users of its log."""
         with self._translated(), self._writing() as c:
             mine = sa.select(meta.c.value).where(meta.c.name == "secret")
             if secret and not self._last(c):
@@ -170,7 +171,7 @@ class Store:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """What the database says, as one line; never with the values of a statement, which are people's queries."""
+        """Translates errors of the database into one line, without the values of a statement, which may be queries."""
         try:
             yield
         except SQLAlchemyError as error:
@@ -195,8 +196,8 @@ class Store:
     # --- events ----------------------------------------------------------------------------------
 
     def append(self, new: Sequence[Event], shown_pages: Sequence[Shown] = ()) -> list[Event | None]:
-        """Keeps events, all with one commit; each comes back with its number, None for one whose id was there. An undo
-        of what is not there, or of what was undone, is None too."""
+        """Stores events with one commit. Returns each event with its number, or None if its id is already stored. For
+        an undo, None also means that there is no such event, or that it was undone before."""
         with self._translated(), self._writing() as c:
             known = self._find(c, {e.event_id for e in new} | {e.undoes for e in new if e.undoes})
             last = self._last(c)
@@ -223,14 +224,14 @@ class Store:
             c.execute(self._insert_new(shown), rows)
 
     def _insert_new(self, table: sa.Table) -> Any:
-        """An insert that passes over rows that are there."""
+        """An insert that skips rows that already exist."""
         from sqlalchemy.dialects import postgresql, sqlite
 
         return (sqlite if self._sqlite else postgresql).insert(table).on_conflict_do_nothing()
 
     def _credit(self, c: sa.Connection, clicked: Sequence[Event]) -> None:
-        """The first event with a click decides a page of an experiment; later ones change nothing, so that looking at
-        the counts at any time is fair."""
+        """Credits pages of an experiment. The first event with a click decides a page, and later ones change nothing,
+        so that the counts are valid at any time."""
         if not clicked:
             return
         pages = {page.query_id: page for page in self._shown(c, [e.page for e in clicked if e.page])}
@@ -248,7 +249,7 @@ class Store:
             c.execute(self._insert_new(credits), [row])
 
     def _find(self, c: sa.Connection, ids: set[str]) -> dict[str, int]:
-        """Numbers of the events that are there."""
+        """The numbers of those events that are stored."""
         out: dict[str, int] = {}
         asked = list(ids)
         for start in range(0, len(asked), AT_ONCE):
@@ -261,12 +262,12 @@ class Store:
         return int(c.execute(sa.select(sa.func.max(events.c.seq))).scalar() or 0)
 
     def last(self) -> int:
-        """The number of the last event: how many there were."""
+        """The number of the last event, which is how many there were in all."""
         with self._translated(), self.engine.connect() as c:
             return self._last(c)
 
     def first(self) -> int:
-        """The number of the first event that is still kept; one more than the last where none is."""
+        """The number of the first event that is still kept. If there is none, one more than the last number."""
         with self._translated(), self.engine.connect() as c:
             return int(c.execute(sa.select(sa.func.min(events.c.seq))).scalar() or self._last(c) + 1)
 
@@ -275,13 +276,13 @@ class Store:
             return bool(self._find(c, {event_id}))
 
     def after(self, seq: int, most: int = 5_000) -> list[Event]:
-        """The next events, in their order."""
+        """The events after number `seq`, in order."""
         asked = sa.select(*ROW).where(events.c.seq > seq).order_by(events.c.seq).limit(most)
         with self._translated(), self.engine.connect() as c:
             return [Event.from_row(*row) for row in c.execute(asked).all()]
 
     def pages_after(self, seq: int, upto: int | None = None) -> Iterator[Event]:
-        """Pages in their order, those left out that were undone."""
+        """Pages after number `seq`, in order, without those that were undone."""
         undone = self._undone()
         while batch := self.after(seq):
             for event in batch:
@@ -296,7 +297,7 @@ class Store:
             return set(c.execute(sa.select(events.c.undoes).where(events.c.undoes.is_not(None))).scalars().all())
 
     def find(self, event_id: str) -> Event | None:
-        """An event by its id, as long as it is kept."""
+        """An event by its id, if it is still kept."""
         with self._translated(), self.engine.connect() as c:
             row = c.execute(sa.select(*ROW).where(events.c.event_id == event_id)).first()
         return None if row is None else Event.from_row(*row)
@@ -304,7 +305,7 @@ class Store:
     # --- answers that were shown -----------------------------------------------------------------
 
     def shown(self, query_ids: Sequence[str]) -> dict[str, Shown]:
-        """Answers by their ids, as far as they are kept."""
+        """Answers by their ids, if they are still kept."""
         with self._translated(), self.engine.connect() as c:
             return {page.query_id: page for page in self._shown(c, query_ids)}
 
@@ -320,7 +321,7 @@ class Store:
     # --- what the events say ---------------------------------------------------------------------
 
     def users_by_query(self, at_least: int) -> dict[str, int]:
-        """Queries that so many different people typed, with how many did."""
+        """Queries that at least this many different people typed, with the number of people."""
         people = sa.func.count(sa.distinct(events.c.who))
         asked = (
             sa.select(events.c.query, people)
@@ -332,7 +333,7 @@ class Store:
             return dict(c.execute(asked).all())
 
     def outcomes(self, experiment: str) -> dict[int, int]:
-        """Pages that the first side won (1), the second (-1), and neither (0)."""
+        """The number of pages that the first side won (1), the second side won (-1), or neither (0)."""
         asked = (
             sa.select(credits.c.outcome, sa.func.count())
             .where(credits.c.experiment == experiment)
@@ -344,7 +345,8 @@ class Store:
     # --- retention -------------------------------------------------------------------------------
 
     def purge(self, before: float, upto: int) -> int:
-        """Drops events up to number `upto` that came before a moment; the last event always stays, for its number."""
+        """Deletes events up to number `upto` that are older than a time. The last event always stays, for its
+        number."""
         with self._translated(), self._writing() as c:
             old = sa.and_(events.c.received < before, events.c.seq <= upto, events.c.seq < self._last(c))
             return int(c.execute(sa.delete(events).where(old)).rowcount)
@@ -354,7 +356,7 @@ class Store:
             return int(c.execute(sa.delete(shown).where(shown.c.received < before)).rowcount)
 
     def last_before(self, before: float) -> int:
-        """The number of the last event that came before a moment; 0 where none did."""
+        """The number of the last event before a time; 0 if there is none."""
         asked = sa.select(sa.func.max(events.c.seq)).where(events.c.received < before)
         with self._translated(), self.engine.connect() as c:
             return int(c.execute(asked).scalar() or 0)
@@ -362,14 +364,14 @@ class Store:
     # --- one person ------------------------------------------------------------------------------
 
     def events_of(self, user: int) -> int:
-        """How many events are known to be one person's."""
+        """The number of events of a user."""
         asked = sa.select(sa.func.count()).where(events.c.who == _signed(user))
         with self._translated(), self.engine.connect() as c:
             return int(c.execute(asked).scalar_one())
 
     def forget(self, user: int) -> tuple[int, int]:
-        """Blanks a person's events, which keep their numbers and ids, and drops the answers they clicked; how many of
-        each. Then nothing of them is left in the files of SQLite, or in live rows of PostgreSQL."""
+        """Empties the events of a user, which keep only their numbers and ids, and deletes the answers they clicked.
+        Returns how many of each. Nothing of them remains in the files of SQLite, or in live rows of PostgreSQL."""
         mine = events.c.who == _signed(user)
         with self._translated(), self._writing() as c:
             bodies = c.execute(sa.select(events.c.body).where(mine)).scalars().all()
@@ -399,7 +401,7 @@ def _row(event: Event, seq: int, received: float, known: dict[str, int]) -> dict
 
 
 def _signed(user: int) -> int:
-    """64 bits as databases have them."""
+    """A 64-bit hash as a signed integer, since databases have no unsigned ones."""
     return user - (1 << 64) if user >= 1 << 63 else user
 
 

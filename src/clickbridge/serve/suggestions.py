@@ -1,7 +1,6 @@
-"""Queries that others may see: those that enough different people typed, and none that looks personal.
+"""Queries that may be shown to others: those that enough different people typed and that do not look personal.
 
-People are counted in the log that the model was fitted on and in the store; the larger count holds, since one person
-may be in both.
+People are counted in the log of the model and in the store. The larger count is used, since a person may be in both.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from clickbridge.models.fitted import Fitted
 from clickbridge.types import OPAQUE
 
 TAUGHT_BY = " → "
-"""Between the query and the document that taught a pair of features."""
+"""Separates the query and the document that taught a pair of features."""
 
 
 class Suggestions:
-    """The queries of one model that may be shown, in the order of the alphabet."""
+    """The queries of one model that may be shown, in alphabetical order."""
 
     def __init__(self, fitted: Fitted | None, stored: Mapping[str, int], min_users: int) -> None:
         if fitted is None:
@@ -51,8 +50,9 @@ class Suggestions:
         return normalise_query(query) in self._weights
 
     def _complete(self, typed: str, k: int) -> list[str]:
-        """Queries that begin with what was typed: those of most people first, then those of most clicks."""
-        # A blank at the end says that the word is complete.
+        """Queries that begin with the typed text. Those of the most people come first, then those with the most
+        clicks."""
+        # A space at the end means that the word is complete.
         prefix = normalise_query(typed) + (" " if typed[-1:].isspace() and typed.strip() else "")
         start = bisect_left(self._keys, prefix)
         end = bisect_left(self._keys, prefix + "\U0010ffff")
@@ -60,7 +60,7 @@ class Suggestions:
         return nsmallest(k, self._keys[start:end], key=lambda key: (-weights[key][0], -weights[key][1], key))
 
     def similar(self, fitted: Fitted, query: str, k: int) -> list[tuple[str, float]]:
-        """Queries like this one that may be shown."""
+        """Similar queries that may be shown."""
         depth, most = 4 * k, max(len(fitted.queries), 1)
         while True:
             near = fitted.similar_queries(query, min(depth, most))
@@ -70,7 +70,7 @@ class Suggestions:
             depth *= 8
 
     def hidden(self, explanation: dict[str, Any]) -> dict[str, Any]:
-        """An explanation without queries that may not be shown."""
+        """The explanation without queries that may not be shown."""
         for pair in explanation["pairs"]:
             pair["taught_by"] = [t for t in pair["taught_by"] if t.split(TAUGHT_BY)[0] in self]
         return explanation

@@ -1,4 +1,4 @@
-"""What a running service does from time to time: drop what is too old, and retrain."""
+"""The regular tasks of a running service: delete old events, and retrain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from clickbridge.serve.served import Served
 from clickbridge.serve.store import Store
 
 SWEEP = 60.0
-"""Seconds between two looks at what is too old."""
+"""Seconds between two searches for old events."""
 
 
 class Upkeep:
@@ -32,7 +32,7 @@ class Upkeep:
         self._retrained = time.monotonic()
 
     def run(self) -> None:
-        """Called every moment; does what is due."""
+        """Runs the tasks that are due. It is called several times per second."""
         now = time.monotonic()
         if now - self._swept >= SWEEP:
             self._swept = now
@@ -45,8 +45,8 @@ class Upkeep:
     # --- retention -------------------------------------------------------------------------------
 
     def sweep(self) -> int:
-        """Drops answers and events that are too old, one sweep at a time. An `online:` model is first saved with what
-        they taught."""
+        """Deletes answers and events that are too old. Before that, `online:` models are saved with what these events
+        taught them. Only one sweep runs at a time."""
         with self._sweeping:
             return self._sweep(time.time())
 
@@ -75,14 +75,14 @@ class Upkeep:
     # --- retraining ------------------------------------------------------------------------------
 
     def retrain(self, name: str) -> dict[str, Any]:
-        """In a process of its own, so that requests do not wait; the changed folder is then swapped in."""
+        """Retrains a model in a separate process, so that requests do not wait. Then the new folder is loaded."""
         line = [sys.executable, "-P", "-m", "clickbridge.serve.promotion", name]
         environment = {**os.environ, VARIABLE: self.config.to_json()}
         pipe = subprocess.PIPE
         with subprocess.Popen(line, stdout=pipe, stderr=pipe, env=environment) as process:
             while process.poll() is None:
                 if self._stop.wait(0.1):
-                    process.terminate()  # a MODEL is replaced in one step: either it was, or it was not
+                    process.terminate()  # safe at any time, since a MODEL is replaced in one step
             out, said = process.communicate()
         if process.returncode:
             lines = said.decode(errors="replace").strip().splitlines()

@@ -1,6 +1,7 @@
-"""Group commit: requests that wait share one transaction, off the event loop.
+"""Group commit: waiting requests share one transaction, outside of the event loop.
 
-What waits has a limit. Beyond it a request is refused at once, to come again; nothing that was taken is ever dropped.
+The number of waiting events is limited. Beyond the limit a request is refused at once, and should be sent again later.
+Accepted events are never dropped.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from clickbridge.serve.store import Shown, Store
 from clickbridge.wording import count_of
 
 MOST_AT_ONCE = 5_000
-"""Events of one transaction."""
+"""The most events in one transaction."""
 SHOWN_WAITING = 20_000
-"""Answers that wait to be written; beyond, the oldest are dropped: a click on one of them must bring its results."""
+"""The most answers that wait to be written. Beyond this the oldest are dropped, and a click on one of them must include
+its results."""
 
 
 @dataclass(slots=True)
 class Kept:
-    """What became of the events of one request."""
+    """What happened to the events of one request."""
 
     accepted: int = 0
     duplicates: int = 0
@@ -34,11 +36,11 @@ class _Request:
     events: Sequence[Event]
     done: Callable[[Kept], None]
     pages: Sequence[Shown]
-    """Answers that must be durable with them."""
+    """Answers to store in the same transaction."""
 
 
 class Writer:
-    """One thread that writes. `learn` is called with what was stored, before the requests are told."""
+    """A thread that writes events. It calls `learn` with the stored events before the requests are answered."""
 
     def __init__(
         self,
@@ -52,7 +54,7 @@ class Writer:
         self._requests: list[_Request] = []
         self._shown: dict[str, Shown] = {}
         self._writing: dict[str, Shown] = {}
-        """Answers that wait, and those of the transaction that is under way."""
+        """Answers that wait, and those in the current transaction."""
         self.waiting = 0
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="feedback", daemon=True)
@@ -61,7 +63,7 @@ class Writer:
         self._thread.start()
 
     def close(self) -> None:
-        """Writes what waits, and ends."""
+        """Writes everything that waits, and ends the thread."""
         with self._wake:
             self._closed = True
             self._wake.notify()
@@ -69,7 +71,7 @@ class Writer:
             self._thread.join()
 
     def submit(self, events: Sequence[Event], done: Callable[[Kept], None], pages: Sequence[Shown] = ()) -> None:
-        """`done` is called from the writing thread once the events are durable, or are not."""
+        """Adds events to be written. `done` is called from the writing thread when they are durable or have failed."""
         with self._wake:
             if self._closed:
                 raise busy("the service is stopping: send the events again", "stopping")
@@ -80,14 +82,14 @@ class Writer:
             self._wake.notify()
 
     def show(self, page: Shown) -> None:
-        """Keeps an answer, soon: nobody waits for it."""
+        """Adds an answer to be written. No request waits for it."""
         with self._wake:
             self._shown[page.query_id] = page
             if len(self._shown) > SHOWN_WAITING:
                 del self._shown[next(iter(self._shown))]
 
     def find(self, query_id: str) -> Shown | None:
-        """An answer that is not written yet."""
+        """An answer that has not been written yet."""
         with self._wake:
             return self._shown.get(query_id) or self._writing.get(query_id)
 
@@ -123,7 +125,7 @@ class Writer:
             for request, answer in zip(requests, answers, strict=True):
                 answer.accepted = sum(next(place) is not None for _ in request.events)
                 answer.duplicates = len(request.events) - answer.accepted
-        except Exception as error:  # told to every caller, none of whom was acknowledged
+        except Exception as error:  # reported to every caller; none of them was acknowledged
             self._failed(error)
             for answer in answers:
                 answer.error = error

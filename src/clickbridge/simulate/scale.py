@@ -14,7 +14,7 @@ Memory: the graph and all word ids are flat NumPy arrays; text exists for one ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,12 +25,11 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from clickbridge.errors import SettingError
+from clickbridge.progress import Progress, silent
 from clickbridge.simulate import truth, words
 from clickbridge.simulate.calibration import DRAWS, Draws
 from clickbridge.simulate.clicks import draw_clicks
 from clickbridge.simulate.words import Ids, Ints, JsonLines, TopicText, pasted, quoted
-
-Progress = Callable[[int, int], None]
 
 DEGREE_CAP = 20  # sets how heavy the tail of the degrees is: 20 gives the published W of one week
 LINKS_PER_TOPIC = 200
@@ -110,7 +109,7 @@ def write_log(
     clicks: str | None = None,
     results: int = RESULTS,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> dict[str, int]:
     """Write docs.jsonl.gz and log.parquet (or, given impressions, log.jsonl.gz) into the folder out.
 
@@ -134,7 +133,7 @@ def write_log(
     doc_ids = pasted("d", numbers)
     out.mkdir(parents=True, exist_ok=True)
     _write_docs(out / "docs.jsonl.gz", docs, doc_ids, np.argsort(numbers))
-    log = _Log(log_rng, graph, queries, doc_ids, progress or (lambda done, total: None))
+    log = _Log(log_rng, graph, queries, doc_ids, progress)
     if impressions is None:
         counts = _write_triples(out / "log.parquet", log)
     else:
@@ -245,7 +244,7 @@ def _write_triples(path: Path, log: _Log) -> dict[str, int]:
             text, ids = log.queries.of(rows).take(line), log.doc_ids.take(graph.docs[links])
             writer.write_table(pa.table([text, ids, pa.array(graph.clicks[links])], schema=schema))
             done += len(links)
-            log.progress(done, len(graph.docs))
+            log.progress(f"simulating pairs, {done:,} of {len(graph.docs):,}")
     return {"queries": len(order), "pairs": done, "clicks": int(graph.clicks.sum()), "lines": done}
 
 
@@ -283,7 +282,7 @@ def _write_impressions(path: Path, log: _Log, n: int, days: int) -> dict[str, in
                 clicks=pasted("[", words.joined(names.take(shown[clicked]), words.offsets(clicked.sum(1)), ","), "]"),
             )
             n_sessions += int(session[-1]) + 1
-            log.progress(stop, n)
+            log.progress(f"simulating searches, {stop:,} of {n:,}")
     counts = {"queries": int(seen_queries.sum()), "pairs": int(seen_links.sum())}
     return {**counts, "clicks": n_clicks, "lines": n}
 

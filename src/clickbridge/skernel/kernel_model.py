@@ -62,7 +62,7 @@ class KernelSettings(Printed, Seeded):
         group=ADVANCED,
     )
     n_neighbours: str = setting("auto", "how many similar queries are used; auto chooses on held-back clicks")
-    n_pairs: int = setting(200, "the most preferences taken from them", 1, 10_000, group=ADVANCED)
+    n_pairs: int = setting(200, "the most preferences taken from similar queries", 1, 10_000, group=ADVANCED)
     ridge: str = setting(
         "auto", "lambda, the weight of the regulariser; auto chooses on held-back clicks", group=ADVANCED
     )

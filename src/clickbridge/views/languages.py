@@ -54,7 +54,7 @@ def guess_language(texts: Iterable[str], known: Iterable[str] = ()) -> str:
 
 
 def _until(texts: Iterable[str], size: int) -> Iterable[str]:
-    """The first texts, with about so many characters in total; at most ten thousand of them."""
+    """The first texts, with about this many characters in total; at most ten thousand of them."""
     for text in islice((text for text in texts if text), 10_000):
         yield text[:2000]
         size -= min(len(text), 2000)

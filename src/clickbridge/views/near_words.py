@@ -19,7 +19,7 @@ MOST_NEAR = 3
 SHORTEST = 3
 """Shorter words are not replaced: they are similar to too many others."""
 LONGEST = 64
-"""Only so many characters of longer words are compared."""
+"""Only this many characters of longer words are compared."""
 KEPT = 1 << 10
 
 Weighted = dict[int, float]

@@ -242,7 +242,7 @@ class ClickView(View):
 
     @staticmethod
     def worth(clicks: Array) -> Array:
-        """The feature value of so many clicks, before rows are scaled to length 1."""
+        """The feature value of a number of clicks, before rows are scaled to length 1."""
         return np.log1p(clicks)
 
     @property

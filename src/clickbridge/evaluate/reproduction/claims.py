@@ -15,7 +15,7 @@ from clickbridge.evaluate.reproduction.paper_table import Table, TableRow
 from clickbridge.evaluate.reproduction.verdicts import ABSENT, NOT_TESTED, Verdict
 
 Judged = Iterator[tuple[str, Verdict, Verdict]]
-"""Data, verdict as printed, verdict of ours."""
+"""The data, the verdict for the model as printed, and the verdict for ours."""
 COLUMNS = ("data", "as printed", "figures", "ours", "figures of ours")
 
 
@@ -33,7 +33,7 @@ def judged(lab: Lab, key: str) -> list[TableRow]:
     """The claims that belong to a table, with their results on each data set."""
     rows = []
     for claim in (own for own in CLAIMS if own.table == key):
-        lab.say(f"claim: {claim.where}")
+        lab.progress(f"claim: {claim.where}")
         for data, printed, ours in claim.judge(lab):
             if printed.word == ours.word == ABSENT:
                 continue

@@ -36,7 +36,7 @@ from clickbridge.evaluate.significance import LEVELS, p_in_words, t_test
 FAMILY = ("M-PLS_Com", "M-PLS_Conca", "M-PLS_Word", "M-PLS_Bipar")
 SINGLE = ("Cos_B", "Cos_W", "LSI", "RW")
 SMALL = 0.01
-"""A spread in MAP that hardly matters."""
+"""The largest spread in MAP that counts as hardly any."""
 
 
 def _sign(data: Data) -> OwnTest:
@@ -48,7 +48,8 @@ def _t(data: Data) -> OwnTest:
 
 
 def _family(lines: Sequence[Line], one: str, others: Sequence[str]) -> Callable[[Data, bool], Verdict]:
-    """Within M-PLS, which is ours in one variant alone."""
+    """One variant of M-PLS is better than the others. Ours has only one variant, so only the printed ones are
+    tested."""
 
     def rule(data: Data, ours: bool) -> Verdict:
         if ours:
@@ -59,7 +60,7 @@ def _family(lines: Sequence[Line], one: str, others: Sequence[str]) -> Callable[
 
 
 def _worst(lines: Sequence[Line]) -> Callable[[Data, bool], Verdict]:
-    """Clicks alone are below every other variant."""
+    """The variant with clicks only is worse than every other variant."""
 
     def rule(data: Data, ours: bool) -> Verdict:
         if ours:
@@ -71,7 +72,7 @@ def _worst(lines: Sequence[Line]) -> Callable[[Data, bool], Verdict]:
 
 
 def with_bm25(lab: Lab) -> Judged:
-    """Table 5: M-PLS_Com gains from BM25."""
+    """Table 5: M-PLS_Com becomes better with BM25."""
     for scale in ("enterprise", "one-week"):
         data = lab.simulated(scale)
         found = []
@@ -92,7 +93,7 @@ def more_dimensions(scale: str) -> Callable[[Lab], Judged]:
 
 
 def similar_queries(scale: str, rivals: Sequence[str], *, level: bool = False) -> Callable[[Lab], Judged]:
-    """M-PLS_Com finds better similar queries than each of these; `level` is enough for some."""
+    """M-PLS_Com finds better similar queries than each of the rivals. With `level`, as good is enough."""
 
     def judge(lab: Lab) -> Judged:
         for data, both in _sets(lab, scale):
@@ -103,7 +104,7 @@ def similar_queries(scale: str, rivals: Sequence[str], *, level: bool = False) -
 
 
 def _sets(lab: Lab, scale: str) -> list[tuple[Data, bool]]:
-    """Each set, and whether ours is compared on it too."""
+    """Each data set, and whether our version is compared on it as well."""
     found: dict[str, tuple[Data, bool]] = {}
     for data, ours in paper11m.variants(lab, scale):
         found[data.name] = data, ours
@@ -126,7 +127,7 @@ def _preferred(data: Data, rivals: Sequence[str], seed: int, ours: bool, level: 
 
 
 def tail_is_better(lab: Lab) -> Judged:
-    """On tail queries the share of queries won is larger than on all."""
+    """The share of queries won is larger on tail queries than on all queries."""
     for data, both in _sets(lab, "one-week"):
         found = [NOT_TESTED, NOT_TESTED]
         for ours in (False, True) if both else (False,):

@@ -39,14 +39,14 @@ TestOf = Callable[[Data], OwnTest]
 T_TEST = t_on(NDCG[-1])
 AT_1 = t_on(NDCG[0])
 WINDOW = (40.0, 60.0)
-"""Per cent that count as about half."""
+"""Percentages that count as about half."""
 WORTH_A_THREAD = 1.2
-"""Times as fast as with one thread, from which on more of them help."""
+"""More threads help if they are at least this many times as fast as one."""
 TAIL, HEAD = ("<=10", "<=100"), ("<=1000", ">1000")
 
 
 def on_week(rule: Rule) -> Callable[[Lab], Judged]:
-    """A rule on every set that stands for one week of web search."""
+    """Applies a rule to every data set that stands for one week of web search."""
     return lambda lab: ((d.name, rule(d, False), rule(d, True)) for d in lab.relevance_sets("one-week"))
 
 
@@ -59,7 +59,7 @@ def on_simulated(scale: str, rule: Rule) -> Callable[[Lab], Judged]:
 
 
 def against_baselines(lines: Sequence[Line], label: str, champions: Sequence[str], by: TestOf) -> Rule:
-    """A system above everything that is not a system of the paper itself."""
+    """A system of the paper is better than every baseline."""
     others = [line.label for line in lines if line.label not in champions]
 
     def rule(data: Data, ours: bool) -> Verdict:
@@ -124,7 +124,7 @@ def tail_and_head(labels: Sequence[str], rivals: Sequence[str], bins: Sequence[s
 
 
 def better_on_the_tail(label: str) -> Rule:
-    """A system's own nDCG@5 is higher on queries of few clicks than on the others."""
+    """The nDCG@5 of a system is higher on queries with few clicks than on the others."""
 
     def rule(data: Data, ours: bool) -> Verdict:
         line = variant(WEEK, label, ours)
@@ -139,7 +139,7 @@ def better_on_the_tail(label: str) -> Rule:
 
 
 def suffers_on_the_tail(data: Data, ours: bool) -> Verdict:
-    """SVDFeature's distance to RMLS and to PLS is worse on queries of few clicks than on the others."""
+    """SVDFeature is further behind RMLS and PLS on queries with few clicks than on the others."""
     own = variant(WEEK, "SVDFeature", ours)
     parts = []
     for label in OWN:
@@ -198,7 +198,7 @@ def _with(spec: str, **settings: Any) -> Line:
 
 
 def logarithm_hurts(lab: Lab) -> Judged:
-    """Clicks above log clicks on the head."""
+    """Clicks are better than log clicks on head queries."""
     data = lab.simulated("one-week")
     groups = dict(click_groups(data))
     parts = []
@@ -220,7 +220,7 @@ def early_stop_is_enough(data: Data, ours: bool) -> Verdict:
 
 
 def no_degenerate_solution(lab: Lab) -> Judged:
-    """After ten passes rows still point many ways: 13 says that the l2 bound keeps the optimum from degenerating."""
+    """After ten passes rows still have many directions. 13 says that the l2 bound prevents a degenerate optimum."""
     for data in lab.relevance_sets("one-week"):
         verdicts = []
         for settings in rmls_runs.PASS_BY_PASS.values():

@@ -26,7 +26,7 @@ PUBLISHED: dict[str, tuple[Cell, ...]] = {
 
 
 def table_1(lab: Lab) -> Iterator[Table]:
-    """Forms of one search intent: the queries of the demo that most others are alike to."""
+    """Queries with the same search intent: those of the demo with the most similar queries."""
     data = lab.demo
     if data.alike is None:
         return
@@ -39,7 +39,7 @@ def table_1(lab: Lab) -> Iterator[Table]:
 
 
 def table_2(lab: Lab) -> Iterator[Table]:
-    """One page of the simulated log with two clicks and something skipped."""
+    """One page of the simulated log with two clicks and a skipped result."""
     data = lab.simulated("one-week")
     pages = data.graph.impressions
     if pages is None:

@@ -19,27 +19,30 @@ from clickbridge.log.clean import normalise_query
 from clickbridge.log.documents import read_docs
 from clickbridge.log.readers import read_log
 from clickbridge.models.registry import MODELS, WRAPPERS, model_class
+from clickbridge.progress import Progress, silent
 from clickbridge.simulate.demo import read_intents, write_demo
 from clickbridge.simulate.scale import SCALES, write_log
 from clickbridge.types import Document, Impression, LogRecord, PairCount
 
 SHRINK = {"one-week": 1.0, "enterprise": 1.0, "half-year": 0.05}
-"""How a fraction of one week is read for the other scales. Half a year has 68 times its queries, so read 3.4 times."""
+"""Factors for the fraction, by scale. Half a year has 68 times the queries of a week, so with .05 it is 3.4 times as
+large."""
 MIN_CLICKS = 4
-"""The papers drop pairs of three clicks or fewer, and judge queries that are left."""
+"""The papers drop pairs with three clicks or fewer, and judge the remaining queries."""
 LONG_PAGE, SEARCHES_09 = 20, 5
 EARLIER = 0.7
-"""The part of a real log's pages, in time, that teaches for 09."""
+"""The share of a real log, its earlier pages, that 09 learns from."""
 REAL = ("msrd", "bestbuy", "clara2")
 DECOMPOSED = ("pls", "mpls", "rmls", "lsi-qd", "lsi-dt")
-"""Models whose dimensions are set; the others keep their default, which is smaller and costs them time as it is."""
+"""The models whose dimension is set. The others keep their smaller default, which already takes long."""
 LIMITED = {"ssi.epochs": 8, "svdfeature.epochs": 8}
-"""The most passes that a table gives them: nothing else takes as long."""
+"""The most passes of these models in a table, since nothing else takes as long."""
 SHORTENED = {
     "ssi.dim": 20, "ssi.epochs": 4, "svdfeature.dim": 20, "svdfeature.epochs": 4, "bltm.dim": 20, "bltm.iterations": 8,
     "mart.folds": 2, "mart.trees": 40, "mart.max_lists": 200,
 }  # fmt: skip
-"""What a quick run takes from models that learn in many rounds; what a version does not have drops out."""
+"""Settings that shorten a quick run for models that learn in many rounds. Models that this version lacks are
+ignored."""
 
 
 @dataclass
@@ -55,7 +58,7 @@ class Lab:
     quick: bool = False
     keep: Path | None = None
     """The folder where finished parts of the run are kept, so that a later run can use them."""
-    say: Callable[[str], None] = lambda line: None
+    progress: Progress = silent
 
     def simulated(self, scale: str) -> Data:
         return self.once(scale, lambda: self._simulate(scale))
@@ -72,7 +75,7 @@ class Lab:
 
     def _simulate(self, scale: str) -> Data:
         fraction = self.fraction * SHRINK[scale]
-        self.say(f"simulating {scale}, fraction {fraction:g}")
+        self.progress(f"simulating {scale}, fraction {fraction:g}")
         out = self.folder / scale
         counts = write_log(scale, out, fraction=fraction, clicks=self.clicks, seed=self.seed)
         graph = ClickGraph.build(read_log(str(out / "log.jsonl.gz")), read_docs(str(out / "docs.jsonl.gz")))
@@ -91,13 +94,13 @@ class Lab:
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """Settings of every model."""
+        """The settings of all models."""
         return {f"{name}.dim": self.dim for name in DECOMPOSED} | (SHORTENED if self.quick else LIMITED)
 
     @cached_property
     def pages(self) -> tuple[str, list[Impression], list[Document]]:
         """Searches with 20 results, for 09."""
-        self.say("simulating pages of 20")
+        self.progress("simulating pages of 20")
         out = self.folder / "pages"
         n = max(200, round(SEARCHES_09 * SCALES["one-week"].n_queries * self.fraction))
         options: dict[str, Any] = {"fraction": self.fraction, "clicks": self.clicks, "seed": self.seed}
@@ -108,8 +111,9 @@ class Lab:
 
     @cached_property
     def demo(self) -> Data:
-        """Real words: the demo's documents and phrasings, simulated clicks; intents are the truth."""
-        self.say("making the demo's data")
+        """The documents and queries of the demo, which have real words, with simulated clicks. The intents are the
+        truth."""
+        self.progress("making the demo's data")
         out = self.folder / "demo"
         write_demo(out, self.seed, self.clicks)
         intent_of = {normalise_query(p): str(n) for n, i in enumerate(read_intents()) for p in i.phrasings}
@@ -118,7 +122,7 @@ class Lab:
         about = (
             f"the demo: real documents and phrasings, simulated clicks; {graph.n_queries:,} queries; intents are truth"
         )
-        # Five hundred intents need as many dimensions, however small the other data is.
+        # Five hundred intents need as many dimensions, even if the other data is small.
         sizes = replace(self, dim=max(self.dim, 600)).sizes
         return Data("demo", about, graph, lists, Judgments.of_groups(intent_of), 2, sizes, self.shelf)
 
@@ -149,7 +153,7 @@ class Lab:
         home = self.folder_of("msrd")
         if home is None:
             return None
-        self.say("reading msrd")
+        self.progress("reading msrd")
         graph = ClickGraph.build(read_log(str(home / "train.log.jsonl.gz")), read_docs(str(home / "docs.jsonl.gz")))
         judged = read_lists(str(home / "dev.lists.jsonl.gz"))
         about = f"msrd: real searches and marks; {graph.n_queries:,} queries; {len(judged):,} others judged"
@@ -161,7 +165,7 @@ class Lab:
         home = self.folder_of("bestbuy")
         if home is None:
             return None
-        self.say("reading bestbuy")
+        self.progress("reading bestbuy")
         log = list(read_log(str(home / "clicks.tsv.gz"), format="triples", columns={"time": "click_time"}))
         taught = [r for r in log if not _held(r)]
         pairs = [(r.query, r.doc_id) for r in log if isinstance(r, PairCount) and _held(r)]
@@ -178,7 +182,7 @@ class Lab:
         home = self.folder_of("clara2")
         if home is None:
             return None
-        self.say("reading clara2")
+        self.progress("reading clara2")
         log = (r for r in read_log(str(home / "log.jsonl.gz")) if isinstance(r, Impression))
         pages = sorted(log, key=lambda p: p.time or 0.0)
         cut = int(EARLIER * len(pages))

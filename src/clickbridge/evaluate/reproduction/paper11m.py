@@ -31,7 +31,7 @@ WORD = {**PAPER, "views": "word"}
 BIPAR = {**PAPER, "views": "response"}
 NINE_TO_ONE = {**AS_PRINTED, "weights": "0.9,0.1"}
 EIGHT_TO_TWO = {**AS_PRINTED, "weights": "0.8,0.2"}
-"""What 11M found best for sums: on enterprise data and for similar queries, and on web data."""
+"""The weights that 11M found best for sums: on enterprise data and for similar queries, and on web data."""
 
 RELEVANCE: tuple[tuple[str, str, Mapping[str, Any], tuple[Cell, ...], tuple[Cell, ...]], ...] = (
     ("M-PLS_Com", "mpls", COM, (0.644, 0.730, 0.742, 0.754), (0.533, 0.667, 0.724, 0.730)),
@@ -45,7 +45,7 @@ RELEVANCE: tuple[tuple[str, str, Mapping[str, Any], tuple[Cell, ...], tuple[Cell
     ("LSI+BM25", "lsi-qd+bm25", NINE_TO_ONE, (0.605, 0.688, 0.702, 0.712), (0.484, 0.644, 0.699, 0.702)),
 )
 CHANGED = ("M-PLS_Com", "BM25", "RW+BM25", "LSI+BM25")
-"""What has a row of ours beside the paper's; the others are variants of M-PLS, or the same."""
+"""The systems that have a row of ours as well. The others are variants of M-PLS, or the same in both."""
 ENTERPRISE, WEB = (
     [
         Line(label, spec, figures[at], sums if settings is NINE_TO_ONE else settings, {} if label in CHANGED else None)
@@ -73,7 +73,7 @@ EXAMPLES = {
 }
 DIFFICULT = "asyncgather"
 DIMS = (50, 100, 300, 600, 1000, 2000, 3000)
-"""The paper goes on to 3000 on web data; what a log's rank does not allow is left out."""
+"""The paper goes up to 3000 on web data. Dimensions above the rank of a log are left out."""
 
 
 def table_1(lab: Lab) -> Iterator[Table]:
@@ -119,8 +119,8 @@ def table_2(lab: Lab) -> Iterator[Table]:
 
 
 def _matrix(data: Data, settings: Mapping[str, Any] | None) -> tuple[Cell, ...]:
-    """Queries' features by documents' features, as the paper prints them; without settings, LSI's matrix of clicks,
-    which it prints the other way round."""
+    """The size of the matrix of query features by document features, as the paper prints it. Without settings, the
+    transposed click matrix of LSI."""
     fitted = data.fit("pls", settings or WORD)
     model = None if fitted.model is None else fitted.model.fitted
     if not isinstance(model, FittedLatent):
@@ -192,7 +192,7 @@ def figure_4(lab: Lab) -> Iterator[Table]:
 
 
 def dimensions(lab: Lab, data: Data) -> list[int]:
-    """Dimensions to try: up to three times the usual, as far as the log has queries."""
+    """The dimensions to try: up to three times the usual one, and at most the number of queries."""
     most = min(max(DIMS), 3 * lab.dim, data.once("known queries", lambda: _known_queries(data)))
     return [*(d for d in DIMS if d < most), most]
 
@@ -235,7 +235,7 @@ def figure_7(lab: Lab) -> Iterator[Table]:
 
 
 def variants(lab: Lab, scale: str) -> Iterator[tuple[Data, bool]]:
-    """Each set, as printed and ours; a quick run leaves ours out on the demo, where tuning takes longest."""
+    """Each data set, as printed and ours. A quick run leaves out ours on the demo, where tuning takes longest."""
     for data in lab.similarity_sets(scale):
         yield data, False
         if not (lab.quick and data.name == "demo"):

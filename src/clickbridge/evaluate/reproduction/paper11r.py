@@ -31,7 +31,7 @@ RELEVANCE = (
 SHOWN = 5
 LAMBDAS = (0.01, 0.1, 1.0, 10.0, 100.0)
 MOST_JUDGED = 300
-"""Judged queries that lambda is tried on: a model is trained for each of them, each time."""
+"""The number of judged queries for the test of lambda: each value needs a model for each of them."""
 
 
 def lines_of(at: int) -> tuple[Line, ...]:
@@ -87,7 +87,7 @@ def table_5(lab: Lab) -> Iterator[Table]:
 
 
 def by_lambda(lab: Lab) -> Iterator[Table]:
-    """Section 7.4: lambda, 1 there, hardly matters."""
+    """Section 7.4: the value of lambda, 1 in the paper, makes hardly any difference."""
     for data in lab.relevance_sets("one-week"):
         some = some_judged(data)
         rows = [

@@ -20,12 +20,12 @@ from clickbridge.evaluate.reproduction.relevance_rows import (
 )
 
 EIGHT_TO_TWO = {**AS_PRINTED, "weights": "0.8,0.2"}
-"""What 12 found best for sums with BM25."""
+"""The weights that 12 found best for sums with BM25."""
 WORD: dict[str, Any] = {**AS_PRINTED, "pls.views": "word"}
 
 
 def line(label: str, spec: str, *paper: Cell, printed: Mapping[str, Any] | None = AS_PRINTED) -> Line:
-    """A system with two rows; without `printed` what the paper has is what we have."""
+    """A system with two rows, as printed and ours. With `printed=None` both are the same."""
     return Line(label, spec, paper) if printed is None else Line(label, spec, paper, printed, {})
 
 
@@ -111,7 +111,8 @@ def table_3(lab: Lab) -> Iterator[Table]:
 
 
 def mart_lines(lab: Lab, key: str) -> tuple[Line, ...]:
-    """Features are the baselines that this version has; learned from clicks, where the paper had judgments."""
+    """Rows of boosted trees over the baselines that this version has. They learn from clicks, in the paper from
+    judgments."""
     base = "+".join(name for name in BASELINES if exists(name) and not (lab.quick and name in SLOW))
     added = {"MART-Baseline": "", "MART-PLS": "+pls", "MART-RMLS": "+rmls", "MART-All": "+pls+rmls"}
     printed: Mapping[str, Any] = AS_PRINTED if key == "13-4" else WORD

@@ -24,7 +24,7 @@ class Parts:
 
     shelf: Shelf = field(default_factory=Shelf)
     seconds: dict[str, float] = field(default_factory=dict)
-    """By key, of the parts of the run so far, those that were read too."""
+    """Processor time by key, for all parts of the run so far, including those that were read from the shelf."""
 
     def read(self, key: str) -> Part | None:
         """A finished part; None if there is none, or if it belongs to another run."""

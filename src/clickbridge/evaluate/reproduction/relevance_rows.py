@@ -17,8 +17,8 @@ AS_PRINTED = {"as_printed": True}
 
 
 class Line(NamedTuple):
-    """A row of a published table: how the paper calls it, our spec, the settings the paper had, its figures; and the
-    settings of our own row, None where what the paper prints is what we have."""
+    """A row of a published table: its name in the paper, our spec, the settings of the paper, and its figures; also the
+    settings of our own row, None if both are the same."""
 
     label: str
     spec: str
@@ -28,7 +28,7 @@ class Line(NamedTuple):
 
 
 def both_rows(lines: Iterable[Line]) -> list[Line]:
-    """Of every system that we have changed, the paper's row and ours."""
+    """The row as printed and ours, for every system that we have changed."""
     return [row for line in lines for row in _rows(line)]
 
 
@@ -40,7 +40,7 @@ def _rows(line: Line) -> tuple[Line, ...]:
 
 
 def variant(lines: Sequence[Line], label: str, ours: bool) -> Line:
-    """The row of a system: ours, or as printed; the one row of a system that has one."""
+    """The row of a system, ours or as printed. Some systems have only one row."""
     found = _rows(next(line for line in lines if line.label == label))
     return found[-1] if ours else found[0]
 
@@ -48,8 +48,8 @@ def variant(lines: Sequence[Line], label: str, ours: bool) -> Line:
 def relevance_table(
     key: str, title: str, data: Data, lines: Sequence[Line], *, with_map: bool, compare: str = "nDCG@1"
 ) -> Table:
-    """Means over the judged queries of the log, as in the papers; nDCG@5 of queries that are not in it beside, and
-    whether each model's differs from BM25's, or from the first row's where the table has no BM25."""
+    """Means over the judged queries that are in the log, as in the papers. Additional columns: nDCG@5 of queries that
+    are not in the log, and whether each model differs from BM25 (or from the first row, if there is no BM25)."""
     measures = ((data.map_name,) if with_map else ()) + NDCG
     columns = (*(("MAP",) if with_map else ()), *NDCG)
     apart = data.lists["unseen"] is not data.lists["seen"]
@@ -74,7 +74,7 @@ def relevance_table(
 
 
 def p_values(data: Data, lines: Sequence[Line], base: Line) -> dict[str, str]:
-    """By label, p of the difference in nDCG@5 from the base row, marked where it is significant."""
+    """The p-values of the differences in nDCG@5 from the base row, by label. Significant ones are marked."""
     found = {line.label: data.values(line.spec, line.settings) for line in lines}
     values = {label: own[NDCG[-1]] for label, own in found.items() if not isinstance(own, str)}
     if base.label not in values:
@@ -112,7 +112,7 @@ def sign_on(measure: str) -> OwnTest:
 
 
 def gains(data: Data, one: Line, two: Line, measure: str, only: set[str] | None = None) -> Array | None:
-    """Differences of two rows, query by query; None where one of them has no figures."""
+    """The differences between two rows for each query; None if one row has no figures."""
     found = [data.values(line.spec, line.settings) for line in (one, two)]
     if any(isinstance(own, str) for own in found):
         return None
@@ -152,7 +152,7 @@ def click_groups(data: Data) -> Iterator[tuple[str, set[str]]]:
     """Judged queries by the number of clicks that they have in the log."""
     clicks = {r.query_id: data.clicks_of.get(r.query, 0) for r in data.lists["seen"]}
     for low, high, name in BINS:
-        # A judged query nobody has clicked for belongs to the first.
+        # A judged query without clicks belongs to the first group.
         yield name, {q for q, n in clicks.items() if low < n <= high or (n == 0 and low == 0)}
 
 

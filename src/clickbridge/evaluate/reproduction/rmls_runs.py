@@ -1,4 +1,4 @@
-"""What 13 and 12 say of their data and of RMLS beside the main tables: Table 1, passes, threads, sensitivity, pairs."""
+"""What 13 and 12 report besides the main tables: Table 1, and passes, threads, sensitivity and pairs of RMLS."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ PASS_BY_PASS: dict[str, Mapping[str, Any]] = {"as printed": AS_PRINTED, "ours": 
 
 
 def each_pass(data: Data, settings: Mapping[str, Any]) -> tuple[dict[int, tuple[Cell, ...]], int]:
-    """By pass the measures, rank and cosine; and after which pass held-back clicks would stop."""
+    """For each pass the measures, rank and cosine; and the pass after which held-back clicks would stop."""
     return data.once(("passes", repr(settings)), lambda: _run_passes(data, settings))
 
 
@@ -120,7 +120,7 @@ def _pass_picture(found: Mapping[str, tuple[dict[int, tuple[Cell, ...]], int]], 
 
 
 def threads(lab: Lab) -> Iterator[Table]:
-    """13's Figure 2 and 12's Figure 1, as far as this machine has cores."""
+    """Figure 2 of 13 and Figure 1 of 12, with up to as many threads as this machine has cores."""
     data = lab.simulated("one-week")
     printed, ours = (by_threads(lab, settings) for settings in (AS_PRINTED, {}))
     rows = [TableRow(str(n), (printed[n], ours[n]), (SECONDS.get(n),)) for n in printed]

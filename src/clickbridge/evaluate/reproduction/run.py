@@ -51,7 +51,7 @@ TABLES: dict[str, Callable[[Lab], Iterator[Table]]] = {
 }
 FULL = {"fraction": 0.1, "dim": 1000}
 QUICK = {"fraction": 0.01, "dim": 100}
-"""Parts of one week of web search, and dimensions of the latent spaces."""
+"""The fraction of one week of web search, and the dimension of the latent spaces."""
 
 
 def chosen(keys: Sequence[str]) -> list[str]:
@@ -83,7 +83,7 @@ def reproduce(keys: Sequence[str], lab: Lab, parts: Parts | None = None) -> Iter
 
 def _made(key: str, lab: Lab) -> Generator[Table, None, Part]:
     """Yields each table as soon as it is finished; all of them with their claims at the end."""
-    lab.say(f"table {key}")
+    lab.progress(f"table {key}")
     start, tables = time.process_time(), []
     for table in TABLES[key](lab):
         tables.append(table)

@@ -50,7 +50,8 @@ def beats(data: Data, one: Line, two: Line, test: OwnTest, only: set[str] | None
 
 
 def beats_all(data: Data, one: Line, others: Sequence[Line], test: OwnTest, only: set[str] | None = None) -> Verdict:
-    """One row is above every other: holds where it is above each, fails where it is below one."""
+    """Whether one row is better than all others. It holds if it is better than each, and fails if it is worse than
+    one."""
     words: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNSURE: [], ABSENT: []}
     for other in others:
         word, _ = beats(data, one, other, test, only)
@@ -77,7 +78,7 @@ def not_below(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
 
 
 def higher(these: Array, those: Array, words: str) -> Verdict:
-    """The mean of some queries is above that of others, by Welch's test."""
+    """Whether the mean over some queries is higher than over others, by Welch's test."""
     if min(len(these), len(those)) < 2:
         return NOT_TESTED
     p = float(ttest_ind(these, those, equal_var=False).pvalue)

@@ -1,6 +1,6 @@
-"""Metarank: `POST /rank/{model}`, and its events on `/feedback`, one, an array, or a line each.
+"""Metarank: `POST /rank/{model}`, and its events on `/feedback`: a single event, an array, or one event per line.
 
-The documentation's `curl -d` sends a form's content type, so no content type is ever refused.
+The `curl -d` of Metarank's documentation sends the content type of a form, so all content types are accepted.
 """
 
 from __future__ import annotations
@@ -96,13 +96,13 @@ def is_metarank(value: Any) -> bool:
 
 
 def feedback_values(body: bytes) -> Any:
-    """One JSON value, or one for each line."""
+    """One JSON value, or one per line."""
     lines = [line for line in body.splitlines() if line.strip()]
     if len(lines) > 1 and all(line.lstrip().startswith(b"{") for line in lines):
         try:
             return [parse_json(line) for line in lines]
         except orjson.JSONDecodeError:
-            pass  # one value over many lines
+            pass  # a single value on several lines
     return decode(body) if lines else []
 
 

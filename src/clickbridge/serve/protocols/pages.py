@@ -1,7 +1,7 @@
-"""Searches and actions of other systems, as pages and events of the store.
+"""Turns searches and actions of other systems into pages and events of the store.
 
-Those systems send them apart: first what was shown, later one action after the other. A search is kept under its own
-id for as long as actions may name it, and every click on it becomes an event of its own.
+These systems send them separately: first what was shown, later each action. A search is kept under its own id as long
+as actions may refer to it. Every click on it becomes an event.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from clickbridge.serve.store import Shown
 
 @dataclass
 class Batch:
-    """What one request brought: searches to keep, and clicks."""
+    """The content of one request: searches to keep, and clicks."""
 
     system: str
-    """Ids of different systems, and of our own answers, are apart."""
+    """The name of the system. It keeps ids of different systems, and of our own answers, separate."""
     pages: dict[str, Shown] = field(default_factory=dict)
     clicks: list[tuple[str, Action]] = field(default_factory=list)
-    """With the id of each."""
+    """Clicks with their ids."""
     received: int = 0
 
     def key(self, search_id: str) -> str:
@@ -43,7 +43,7 @@ class Batch:
             self.clicks.append((self.event_id(record), event))
 
     def event_id(self, record: Mapping[str, Any]) -> str:
-        """Its own id, or one made of all that it says: the same record, sent again, has the same."""
+        """The id of a record, or one computed from its content, so that a repeated record has the same id."""
         own = record.get("id")
         if isinstance(own, str | int) and not isinstance(own, bool) and 0 < len(str(own)) <= 200:
             return self.key(str(own))
@@ -51,7 +51,7 @@ class Batch:
         return self.key(f"#{digest[:32]}")
 
     def events(self, known: Mapping[str, Shown], secret: Secret) -> list[Event]:
-        """Clicks with the pages they are on; one that belongs to no page and names no query says nothing."""
+        """Events of the clicks, with their pages. A click without a known page and without a query is ignored."""
         found = [self._event(event_id, action, known, secret) for event_id, action in self.clicks]
         return [event for event in found if event is not None]
 
@@ -73,18 +73,18 @@ class Batch:
         )
 
     def asked_for(self) -> list[str]:
-        """Pages that clicks name and this request does not bring."""
+        """Pages that clicks refer to and that are not in this request."""
         named = {self.key(action.search_id) for _, action in self.clicks if action.search_id is not None}
         return sorted(named - set(self.pages))
 
 
 def _at(results: Sequence[str], ordinal: int | None) -> str | None:
-    """The document at a place, from 1."""
+    """The document at a position, from 1."""
     return results[ordinal - 1] if ordinal is not None and 1 <= ordinal <= len(results) else None
 
 
 async def keep_batch(service: Service, batch: Batch) -> tuple[int, int]:
-    """Keeps what came, durably; how many events are new, and how many were there."""
+    """Stores a batch. Returns how many events are new, and how many were already stored."""
     events = batch.events(await service.shown_pages(batch.asked_for()), service.store.secret)
     kept = await service.keep(events, list(batch.pages.values()))
     return kept.accepted, kept.duplicates

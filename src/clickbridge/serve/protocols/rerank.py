@@ -1,8 +1,9 @@
 """Re-ranking in the protocol of Cohere (v1, v2) and Jina: takes texts, and returns their indices, best first.
 
-A document is a text, or an object with `text` and perhaps an `id`; one whose id the model knows is scored as the model
-knows it, the others by their text. The two protocols differ in what they say beside the results, and one answer has
-both. `relevance_score` is the model's score, not a probability; a document without one has the lowest.
+A document is a text, or an object with `text` and optionally an `id`. If the model knows the id, it scores its own
+document; all others are scored by their text. The two protocols differ only in the additional fields of an answer, so
+one answer has the fields of both. `relevance_score` is the model's score, not a probability. A document without a score
+gets the lowest one.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def rerank_routes(service: Service) -> APIRouter:
         documents: dict[str, Document] = {}
         for number, given in enumerate(asked.documents):
             document = _document(number, given, asked.rank_fields, fitted)
-            if document.doc_id in documents:  # the same id again: a document of its own, by its text
+            if document.doc_id in documents:  # a repeated id: scored separately, by its text
                 document = Document(text_document(number, "", fitted).doc_id, document.fields)
             documents[document.doc_id] = document
         place = {doc_id: number for number, doc_id in enumerate(documents)}
