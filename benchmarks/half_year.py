@@ -28,7 +28,7 @@ from ingest import CLICKBRIDGE, measured
 
 FULL = {"pls": 200, "rmls": 1000}
 MEMORY = {"bm25": "1GiB", "rmls": "9GiB", "pls": "14GiB"}
-PAPER = ("--fields", "title,url", "--set", "views=word,click")
+PAPER = ("--set", "views=word,click")
 TOPICS = 1000
 SAMPLE = 0.1
 
@@ -69,7 +69,7 @@ def size_steps(folder: Path, fraction: float, memory: str | None) -> Iterator[St
     log, docs = str(data / "log.parquet"), str(data / "docs.jsonl.gz")
     yield Step("ingest", ("ingest", log, "--docs", docs, "--memory", "2GiB", "--out", str(graph)))
     for spec, dim in FULL.items():
-        yield Step(f"fit {spec}", fitting(folder, graph, spec, f"{spec}-{dim}", memory))
+        yield Step(f"fit {spec}", fitting(folder, graph, spec, f"{spec}-{dim}", "title,url", memory))
         topics = write_topics(folder / "topics.tsv", Path(log))
         words = (
             "search",
@@ -82,8 +82,8 @@ def size_steps(folder: Path, fraction: float, memory: str | None) -> Iterator[St
         yield Step(f"load, index and {TOPICS} searches, {spec}", words)
 
 
-def fitting(folder: Path, graph: Path, spec: str, name: str, memory: str | None) -> tuple[str, ...]:
-    more = () if spec == "bm25" else ("--dim", str(FULL[spec]), *PAPER)
+def fitting(folder: Path, graph: Path, spec: str, name: str, fields: str, memory: str | None) -> tuple[str, ...]:
+    more = () if spec == "bm25" else ("--dim", str(FULL[spec]), "--fields", fields, *PAPER)
     kept = ("--checkpoint", str(folder / f"{name}.state"), "--memory", memory or MEMORY[spec])
     return ("fit", str(graph), "--model", spec, *more, *kept, "--out", str(folder / name))
 
@@ -108,7 +108,7 @@ def truth_steps(folder: Path, fraction: float, memory: str | None) -> Iterator[S
         yield Step(f"ingest, {share}", ingest)
         for spec in ("bm25", "rmls", "pls"):
             name = f"{graph.name}-{spec}"
-            yield Step(f"fit {spec}, {share}", fitting(folder, graph, spec, name, memory))
+            yield Step(f"fit {spec}, {share}", fitting(folder, graph, spec, name, "title", memory))
             for queries in ("seen", "unseen"):
                 lists, out = data / f"{queries}.lists.jsonl", folder / f"{name}-{queries}.run"
                 words = ("rank", str(folder / name), "--lists", str(lists), "--out", str(out))
