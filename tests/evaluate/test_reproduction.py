@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from scipy.stats import ttest_1samp
 
-from clickbridge import ClickGraph
+from clickbridge import SSI, ClickGraph
 from clickbridge.errors import InputError, SettingError
 from clickbridge.evaluate.reproduction import claims, claims_of_11, paper09, paper11m, paper13, rmls_runs, verdicts
 from clickbridge.evaluate.reproduction.bench import KEPT_FITS, NO_SCORE, NOT_HERE, Data, Trial, taken
@@ -227,6 +227,22 @@ def test_a_model_is_fitted_once(small_graph: ClickGraph) -> None:
     assert data.fit("pls", {"views": "word,click"}) is not first
     no_text = ClickGraph.build([Impression("a", ["x", "y"], ["x"])])
     assert "text" in Data("bare", "", no_text, {}).fit("bm25").why
+
+
+def test_rows_as_printed_have_no_limit(small_graph: ClickGraph, tmp_path: Path) -> None:
+    """13 tuned the number of passes of SSI and SVDFeature: only our rows have at most eight. A quick run limits both."""
+    data = replace(small_data(small_graph), limits={"ssi.epochs": 2})
+    ours, printed = (data.fit("ssi", own).model for own in ({}, {"as_printed": True}))
+    assert ours is not None
+    assert printed is not None
+    assert ours.settings.epochs == 2
+    assert printed.settings.epochs == SSI().settings.epochs
+    full, quick = (Lab(tmp_path, 0.1, 100, quick=short) for short in (False, True))
+    assert set(full.limits) == {"ssi.epochs", "svdfeature.epochs"}
+    assert full.limits.keys().isdisjoint(full.sizes)
+    assert full.limits.keys() <= quick.sizes.keys()
+    assert not quick.limits
+    assert full.run["limits"] == full.limits
 
 
 def test_models_go_and_what_they_measured_stays(

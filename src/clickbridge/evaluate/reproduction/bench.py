@@ -70,6 +70,8 @@ class Data:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings for every model, such as dim."""
     shelf: Shelf = field(default_factory=Shelf)
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """Settings for our own rows alone: what the papers tuned without a limit has none as printed."""
 
     _fits: dict[tuple[str, str], Fit] = field(default_factory=dict, repr=False)
     _trials: dict[tuple[str, str], Trial] = field(default_factory=dict, repr=False)
@@ -101,13 +103,18 @@ class Data:
     def fit(self, spec: str, settings: Mapping[str, Any] | None = None) -> Fit:
         """Fits a model. If this version does not have it, or it cannot learn from this data, the Fit has the reason,
         which the tables show."""
-        wanted = {**self.settings, **(settings or {})}
+        wanted = self._wanted(settings)
         key = _key(spec, wanted)
         found = self._fits.pop(key, None)
         while found is None and len(self._fits) >= KEPT_FITS:
             del self._fits[next(iter(self._fits))]  # the one not asked for the longest
         self._fits[key] = self._fit(spec, wanted) if found is None else found
         return self._fits[key]
+
+    def _wanted(self, settings: Mapping[str, Any] | None) -> dict[str, Any]:
+        """What a row asks for, over what the data gives every row."""
+        own = settings or {}
+        return {**self.settings, **({} if own.get("as_printed") else self.limits), **own}
 
     def _fit(self, spec: str, wanted: Mapping[str, Any]) -> Fit:
         try:
@@ -123,7 +130,7 @@ class Data:
 
     def trial(self, spec: str, settings: Mapping[str, Any] | None = None) -> Trial:
         """Fits and measures a model, once."""
-        key = _key(spec, {**self.settings, **(settings or {})})
+        key = _key(spec, self._wanted(settings))
         return self._known(key) or self._tried(key, self.fit(spec, settings))
 
     def _known(self, key: tuple[str, str]) -> Trial | None:
@@ -154,7 +161,7 @@ class Data:
     def try_forests(self, specs: Sequence[str], settings: Mapping[str, Any]) -> None:
         """Fits boosted trees over overlapping models. The parts they have in common are fitted once. The total seconds
         are divided equally among them."""
-        wanted = {**self.settings, **settings}
+        wanted = self._wanted(settings)
         keys = [_key(spec, wanted) for spec in specs]
         if all(self._known(key) is not None for key in keys):
             return

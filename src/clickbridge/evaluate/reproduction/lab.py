@@ -34,7 +34,7 @@ REAL = ("msrd", "bestbuy", "clara2")
 DECOMPOSED = ("pls", "mpls", "rmls", "lsi-qd", "lsi-dt")
 """Models whose dimensions are set; the others keep their default, which is smaller and costs them time as it is."""
 LIMITED = {"ssi.epochs": 8, "svdfeature.epochs": 8}
-"""The most passes that a table gives them: nothing else takes as long."""
+"""The most passes that a table gives our rows, which take longest. 13 tuned the number, so rows as printed choose it."""
 SHORTENED = {
     "ssi.dim": 20, "ssi.epochs": 4, "svdfeature.dim": 20, "svdfeature.epochs": 4, "bltm.dim": 20, "bltm.iterations": 8,
     "mart.folds": 2, "mart.trees": 40, "mart.max_lists": 200,
@@ -87,12 +87,18 @@ class Lab:
             "judged"
         )
         sizes = self.sizes | {"min_clicks": MIN_CLICKS}
-        return Data(scale, about, graph, lists, read_judgments(str(out / "intents.jsonl")), 3, sizes, self.shelf)
+        alike = read_judgments(str(out / "intents.jsonl"))
+        return Data(scale, about, graph, lists, alike, 3, sizes, self.shelf, self.limits)
 
     @property
     def sizes(self) -> dict[str, Any]:
         """Settings of every model."""
-        return {f"{name}.dim": self.dim for name in DECOMPOSED} | (SHORTENED if self.quick else LIMITED)
+        return {f"{name}.dim": self.dim for name in DECOMPOSED} | (SHORTENED if self.quick else {})
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Settings of our own rows."""
+        return {} if self.quick else dict(LIMITED)
 
     @cached_property
     def pages(self) -> tuple[str, list[Impression], list[Document]]:
@@ -120,7 +126,7 @@ class Lab:
         )
         # Five hundred intents need as many dimensions, however small the other data is.
         sizes = replace(self, dim=max(self.dim, 600)).sizes
-        return Data("demo", about, graph, lists, Judgments.of_groups(intent_of), 2, sizes, self.shelf)
+        return Data("demo", about, graph, lists, Judgments.of_groups(intent_of), 2, sizes, self.shelf, self.limits)
 
     @property
     def shelf(self) -> Shelf:
@@ -138,7 +144,7 @@ class Lab:
             "quick": self.quick,
         }
         printed = {name: dict(model_class(name).Settings.printed) for name in [*MODELS, *WRAPPERS]}
-        return own | {"real": real, "version": __version__, "printed": printed}
+        return own | {"real": real, "version": __version__, "printed": printed, "limits": self.limits}
 
     def folder_of(self, name: str) -> Path | None:
         return self.real / name if self.real is not None and (self.real / name).is_dir() else None
@@ -153,7 +159,8 @@ class Lab:
         graph = ClickGraph.build(read_log(str(home / "train.log.jsonl.gz")), read_docs(str(home / "docs.jsonl.gz")))
         judged = read_lists(str(home / "dev.lists.jsonl.gz"))
         about = f"msrd: real searches and marks; {graph.n_queries:,} queries; {len(judged):,} others judged"
-        return Data("msrd", about, graph, {"seen": judged, "unseen": judged}, None, 1, self.sizes, self.shelf)
+        lists = {"seen": judged, "unseen": judged}
+        return Data("msrd", about, graph, lists, None, 1, self.sizes, self.shelf, self.limits)
 
     @cached_property
     def bestbuy(self) -> Data | None:
