@@ -230,7 +230,7 @@ def test_a_model_is_fitted_once(small_graph: ClickGraph) -> None:
 
 
 def test_rows_as_printed_have_no_limit(small_graph: ClickGraph, tmp_path: Path) -> None:
-    """13 tuned the number of passes of SSI and SVDFeature: only our rows have at most eight. A quick run limits both."""
+    """13 tuned the number of passes of SSI and SVDFeature: only our rows have a limit. A quick run limits both."""
     data = replace(small_data(small_graph), limits={"ssi.epochs": 2})
     ours, printed = (data.fit("ssi", own).model for own in ({}, {"as_printed": True}))
     assert ours is not None

@@ -34,7 +34,7 @@ REAL = ("msrd", "bestbuy", "clara2")
 DECOMPOSED = ("pls", "mpls", "rmls", "lsi-qd", "lsi-dt")
 """Models whose dimensions are set; the others keep their default, which is smaller and costs them time as it is."""
 LIMITED = {"ssi.epochs": 8, "svdfeature.epochs": 8}
-"""The most passes that a table gives our rows, which take longest. 13 tuned the number, so rows as printed choose it."""
+"""The most passes of our rows, which take longest. 13 tuned the number, so rows as printed choose it freely."""
 SHORTENED = {
     "ssi.dim": 20, "ssi.epochs": 4, "svdfeature.dim": 20, "svdfeature.epochs": 4, "bltm.dim": 20, "bltm.iterations": 8,
     "mart.folds": 2, "mart.trees": 40, "mart.max_lists": 200,
