@@ -40,6 +40,8 @@ class Fit:
     model: Model | None
     seconds: float = 0.0
     """Processor time over all threads, so that other work on the machine does not count."""
+    learning: float = 0.0
+    """The part of it after everything is chosen, as the papers give times."""
     why: str = ""
 
 
@@ -51,6 +53,7 @@ class Trial:
     seconds: float
     values: dict[str, dict[str, dict[str, float]] | str]
     why: str = ""
+    learning: float = 0.0
 
 
 @dataclass
@@ -123,10 +126,16 @@ class Data:
             return Fit(None, why=NOT_HERE)
         start = time.process_time()
         try:
-            model = build_model(parsed, taken(parsed, wanted)).fit_on(self.study)
+            model = build_model(parsed, taken(parsed, wanted))
+            study = self.study.of_several(model.least_users)
+            with study.engine.at_work():
+                choices = model.in_language_of(study).choose(study)
+            chosen = time.process_time()
+            model.fit_on(self.study, choices)
         except ClickbridgeError as error:
             return Fit(None, why=str(error))
-        return Fit(model, time.process_time() - start)
+        end = time.process_time()
+        return Fit(model, end - start, end - chosen)
 
     def trial(self, spec: str, settings: Mapping[str, Any] | None = None) -> Trial:
         """Fits and measures a model, once."""
@@ -138,7 +147,7 @@ class Data:
             kept = self.shelf.read(self._place(key))
             if kept is None:
                 return None
-            self._trials[key] = Trial(kept["seconds"], kept["values"], kept["why"])
+            self._trials[key] = Trial(kept["seconds"], kept["values"], kept["why"], kept["learning"])
         return self._trials[key]
 
     def _tried(self, key: tuple[str, str], fitted: Fit) -> Trial:
@@ -149,7 +158,7 @@ class Data:
                 if id(lists) not in values:
                     values[id(lists)] = self.measure(fitted.model, lists)
         by_kind = {kind: values[id(lists)] for kind, lists in self.lists.items() if id(lists) in values}
-        trial = Trial(fitted.seconds, by_kind, fitted.why)
+        trial = Trial(fitted.seconds, by_kind, fitted.why, fitted.learning)
         self._trials[key] = trial
         self.shelf.add(self._place(key), asdict(trial))
         return trial
@@ -177,7 +186,7 @@ class Data:
             why = str(error)
         seconds = (time.process_time() - start) / len(marts)
         for key, mart in zip(keys, marts, strict=True):
-            self._tried(key, Fit(None if why else mart, seconds, why))
+            self._tried(key, Fit(None if why else mart, seconds, why=why))
 
     def answers(self, spec: str, settings: Mapping[str, Any], queries: Sequence[str]) -> dict[str, list[str]] | None:
         """The three most similar queries of each query, computed once; None if there is no such model."""

@@ -101,12 +101,14 @@ WEEK, OWN = paper13.ONE_WEEK, ("RMLS", "PLS")
 
 
 def seconds(data: Data, ours: bool) -> Verdict:
-    """RMLS takes less processor time than PLS. 13: 1,380 s and 945,382 s."""
+    """RMLS takes less processor time to learn than PLS. 13, which leaves tuning out: 1,380 s and 945,382 s."""
     trials = [data.trial(line.spec, line.settings) for line in (variant(WEEK, label, ours) for label in OWN)]
     if not all(trial.values for trial in trials):
         return NOT_TESTED
-    rmls, pls = (trial.seconds for trial in trials)
-    return within(pls / max(rmls, 1e-9), 2.0, np.inf, f"{rmls:.1f} s and {pls:.1f} s of processor time (13: 685 times)")
+    rmls, pls = (trial.learning for trial in trials)
+    words = "{:.1f} s and {:.1f} s of processor time, with tuning {:.1f} s and {:.1f} s (13, without: 685 times)"
+    words = words.format(rmls, pls, *(trial.seconds for trial in trials))
+    return within(pls / max(rmls, 1e-9), 2.0, np.inf, words)
 
 
 def tail_and_head(labels: Sequence[str], rivals: Sequence[str], bins: Sequence[str]) -> Rule:
