@@ -471,6 +471,11 @@ def test_every_claim_names_a_table_that_there_is() -> None:
     assert {claim.where.split()[0] for claim in CLAIMS} == {"13", "12", "11M", "11R", "09"}
 
 
+def test_what_11m_says_of_both_tables_is_tested_on_both() -> None:
+    said = [{claim.words.split(",")[0] for claim in CLAIMS if claim.table == key} for key in ("11M-3", "11M-4")]
+    assert said[0] == said[1]
+
+
 def test_pairs_that_judgments_do_not_bear_out() -> None:
     """d2 was clicked below d1 and is worse, d4 below d3 and is as good, d6 below d5 and is better."""
     log = [Impression("q", [f"d{n}", f"d{n + 1}"], [f"d{n + 1}"]) for n in (1, 3, 5)]
