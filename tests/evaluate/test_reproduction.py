@@ -485,6 +485,19 @@ def test_every_claim_names_a_table_that_there_is() -> None:
     assert {claim.where.split()[0] for claim in CLAIMS} == {"13", "12", "11M", "11R", "09"}
 
 
+def test_similarities_on_clicks_are_tested_query_by_query() -> None:
+    """A mean that is higher by one query in a hundred decides nothing."""
+    low, high = np.zeros(100), np.tile([0.0, 1.0], 50)
+    found = claims_of_11._above_jaccard({"Jaccard": low, "Pearson": high, "Jensen-Shannon": high})
+    assert found.word == "holds"
+    hardly = low.copy()
+    hardly[0] = 1.0
+    found = claims_of_11._above_jaccard({"Jaccard": low, "Pearson": hardly, "Jensen-Shannon": high})
+    assert found.word == "not significant"
+    assert "P@3 of Pearson 0.010, of Jaccard 0.000, t-test p .320" in found.figures
+    assert claims_of_11._above_jaccard({}).word == "not tested"
+
+
 def test_what_11m_says_of_both_tables_is_tested_on_both() -> None:
     said = [{claim.words.split(",")[0] for claim in CLAIMS if claim.table == key} for key in ("11M-3", "11M-4")]
     assert said[0] == said[1]
