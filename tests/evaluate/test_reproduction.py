@@ -278,7 +278,16 @@ def test_threads_are_timed_after_compilation(lab: Lab, monkeypatch: pytest.Monke
     monkeypatch.setattr(rmls_runs.RMLS, "learn", learn)
     monkeypatch.setattr(rmls_runs.time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(rmls_runs, "_chosen", lambda data, settings: (RMLS(), chosen))
-    assert set(rmls_runs._timed(lab.simulated("one-week"), {}).values()) == {1.0}
+    assert {timed.wall for timed in rmls_runs._timed(lab.simulated("one-week"), {}).values()} == {1.0}
+
+
+def test_threads_are_not_compared_on_a_busy_machine() -> None:
+    """One thread that waits seven seconds of eight says nothing of two threads."""
+    two = rmls_runs.Timed(1.0, 1.8)
+    assert claims_of_13._speed_up({1: rmls_runs.Timed(8.0, 1.0), 2: two}).word == "not tested"
+    assert claims_of_13._speed_up({1: rmls_runs.Timed(1.8, 1.7), 2: two}).word == "holds"
+    assert claims_of_13._speed_up({1: rmls_runs.Timed(1.1, 1.1), 2: two}).word == "fails"
+    assert claims_of_13._speed_up({1: rmls_runs.Timed(1.1, 1.1)}).word == "not tested"
 
 
 def test_models_go_and_what_they_measured_stays(
@@ -477,7 +486,8 @@ def test_every_table_can_be_made(lab: Lab, key: str) -> None:
     assert any(cell not in (None, "") for row in first.rows for cell in row.ours)
     words = {row.ours[1] for table in rest if table.key == "claims" for row in table.rows}
     assert words <= {"holds", "fails", "not significant", "not tested"}
-    assert bool(words) == any(claim.table == key for claim in CLAIMS)
+    if key != "13-F2":  # threads are compared where the machine has nothing else to do
+        assert bool(words) == any(claim.table == key for claim in CLAIMS)
 
 
 def test_every_claim_names_a_table_that_there_is() -> None:

@@ -164,11 +164,11 @@ def threads_help(lab: Lab) -> Judged:
     yield lab.simulated("one-week").name, printed, ours
 
 
-def _speed_up(seconds: dict[int, float]) -> Verdict:
-    most = max(seconds)
-    if most == 1:
+def _speed_up(timed: dict[int, rmls_runs.Timed]) -> Verdict:
+    most = max(timed)
+    if most == 1 or rmls_runs.disturbed(timed):
         return NOT_TESTED
-    times = seconds[1] / seconds[most]
+    times = timed[1].wall / timed[most].wall
     words = f"{most} threads are {times:.2f} times as fast as one (13: 20 threads, {1380 / 277:.1f} times)"
     return within(times, WORTH_A_THREAD, np.inf, words)
 
