@@ -42,6 +42,8 @@ WINDOW = (40.0, 60.0)
 """Per cent that count as about half."""
 WORTH_A_THREAD = 1.2
 """Times as fast as with one thread, from which on more of them help."""
+FAR_LESS = 10.0
+"""Times as much from which on the other is far less."""
 TAIL, HEAD = ("<=10", "<=100"), ("<=1000", ">1000")
 
 
@@ -108,7 +110,7 @@ def seconds(data: Data, ours: bool) -> Verdict:
     rmls, pls = (trial.learning for trial in trials)
     words = "{:.1f} s and {:.1f} s of processor time, with tuning {:.1f} s and {:.1f} s (13, without: 685 times)"
     words = words.format(rmls, pls, *(trial.seconds for trial in trials))
-    return within(pls / max(rmls, 1e-9), 2.0, np.inf, words)
+    return within(pls / max(rmls, 1e-9), FAR_LESS, np.inf, words)
 
 
 def tail_and_head(labels: Sequence[str], rivals: Sequence[str], bins: Sequence[str]) -> Rule:
