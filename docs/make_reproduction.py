@@ -30,7 +30,7 @@ PAPERS = {
     "09": "09, re-ranking by clicks",
 }
 WORDS = ("holds", "fails", "not significant")
-RUNS = ("tenth", "tenth-300", "small-more", "small-11", "small-13", "small-rest")
+RUNS = ("week", "tenth", "tenth-11", "small", "quick")
 """Folders of docs/reproduction, the largest data first: the first that has a claim on a kind of data counts."""
 
 

@@ -36,7 +36,7 @@ REAL = ("msrd", "bestbuy", "clara2")
 DECOMPOSED = ("pls", "mpls", "rmls", "lsi-qd", "lsi-dt")
 """The models whose dimension is set. The others keep their smaller default, which already takes long."""
 LIMITED = {"ssi.epochs": 8, "svdfeature.epochs": 8}
-"""The most passes of these models in a table, since nothing else takes as long."""
+"""The most passes of our rows, which take longest. 13 tuned the number, so rows as printed choose it freely."""
 SHORTENED = {
     "ssi.dim": 20, "ssi.epochs": 4, "svdfeature.dim": 20, "svdfeature.epochs": 4, "bltm.dim": 20, "bltm.iterations": 8,
     "mart.folds": 2, "mart.trees": 40, "mart.max_lists": 200,
@@ -90,12 +90,18 @@ class Lab:
             "judged"
         )
         sizes = self.sizes | {"min_clicks": MIN_CLICKS}
-        return Data(scale, about, graph, lists, read_judgments(str(out / "intents.jsonl")), 3, sizes, self.shelf)
+        alike = read_judgments(str(out / "intents.jsonl"))
+        return Data(scale, about, graph, lists, alike, 3, sizes, self.shelf, self.limits)
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """The settings of all models."""
-        return {f"{name}.dim": self.dim for name in DECOMPOSED} | (SHORTENED if self.quick else LIMITED)
+        """Settings of every model."""
+        return {f"{name}.dim": self.dim for name in DECOMPOSED} | (SHORTENED if self.quick else {})
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Settings of our own rows."""
+        return {} if self.quick else dict(LIMITED)
 
     @cached_property
     def pages(self) -> tuple[str, list[Impression], list[Document]]:
@@ -124,7 +130,7 @@ class Lab:
         )
         # Five hundred intents need as many dimensions, even if the other data is small.
         sizes = replace(self, dim=max(self.dim, 600)).sizes
-        return Data("demo", about, graph, lists, Judgments.of_groups(intent_of), 2, sizes, self.shelf)
+        return Data("demo", about, graph, lists, Judgments.of_groups(intent_of), 2, sizes, self.shelf, self.limits)
 
     @property
     def shelf(self) -> Shelf:
@@ -142,7 +148,7 @@ class Lab:
             "quick": self.quick,
         }
         printed = {name: dict(model_class(name).Settings.printed) for name in [*MODELS, *WRAPPERS]}
-        return own | {"real": real, "version": __version__, "printed": printed}
+        return own | {"real": real, "version": __version__, "printed": printed, "limits": self.limits}
 
     def folder_of(self, name: str) -> Path | None:
         return self.real / name if self.real is not None and (self.real / name).is_dir() else None
@@ -157,7 +163,8 @@ class Lab:
         graph = ClickGraph.build(read_log(str(home / "train.log.jsonl.gz")), read_docs(str(home / "docs.jsonl.gz")))
         judged = read_lists(str(home / "dev.lists.jsonl.gz"))
         about = f"msrd: real searches and marks; {graph.n_queries:,} queries; {len(judged):,} others judged"
-        return Data("msrd", about, graph, {"seen": judged, "unseen": judged}, None, 1, self.sizes, self.shelf)
+        lists = {"seen": judged, "unseen": judged}
+        return Data("msrd", about, graph, lists, None, 1, self.sizes, self.shelf, self.limits)
 
     @cached_property
     def bestbuy(self) -> Data | None:

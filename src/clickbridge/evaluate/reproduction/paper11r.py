@@ -19,6 +19,7 @@ from clickbridge.evaluate.reproduction.relevance_rows import (
     relevance_table,
     t_on,
 )
+from clickbridge.evaluate.significance import Array
 from clickbridge.evaluate.similar import MEASURES, precision, sample_queries, similar_by_clicks
 from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
 
@@ -67,14 +68,24 @@ def footnote_2(lab: Lab) -> Iterator[Table]:
 
 def precisions(data: Data, seed: int) -> dict[str, float]:
     """P@3 of each measure of similarity on clicks, over a sample of queries; empty where nothing is judged."""
+    return {name: float(found.mean()) for name, found in each_precision(data, seed).items()}
+
+
+def each_precision(data: Data, seed: int) -> dict[str, Array]:
+    """The same query by query, in one order for all measures."""
+    return data.once(("P@3", seed), lambda: _each_precision(data, seed))
+
+
+def _each_precision(data: Data, seed: int) -> dict[str, Array]:
     if data.alike is None:
         return {}
     counted = _counted(data)
-    known = {*counted.keys}
+    known, out = {*counted.keys}, {}
     queries = sample_queries([q for q in data.alike.queries if q in known], seed=seed)
-    return {
-        name: precision(similar_by_clicks(name, counted.matrix, counted.keys, queries), data.alike) for name in MEASURES
-    }
+    for name in MEASURES:
+        answers = similar_by_clicks(name, counted.matrix, counted.keys, queries)
+        out[name] = np.array([precision({query: answers[query]}, data.alike) for query in queries])
+    return out
 
 
 def table_5(lab: Lab) -> Iterator[Table]:
