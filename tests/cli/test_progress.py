@@ -88,7 +88,7 @@ def test_reading_a_log_says_how_much_of_it(tmp_path: Path) -> None:
     rows = ({"query": f"q{i % 50} {i * 2654435761 % 2**64:x}" * 3, "clicks": [f"d{i % 7}"]} for i in range(90_000))
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     told: list[str] = []
-    ClickGraph.build(read_log(tmp_path / "log.jsonl"), progress=lambda what, count: told.append(what))
+    ClickGraph.build(read_log(tmp_path / "log.jsonl"), progress=told.append)
     steps = [tuple(map(int, found.groups())) for what in told if (found := STEP.search(what))]
     assert len(steps) >= 2
     assert [done for done, _ in steps] == sorted(done for done, _ in steps)

@@ -76,7 +76,11 @@ def turned(block: Array, matrix: Array) -> Array:
     for rows in _slices(block):
         part = block[rows] @ matrix
         room[rows.start * width : (rows.start + len(part)) * width] = part.reshape(-1)
-    return room[: n_rows * width].reshape(n_rows, width)
+    if not block.flags.owndata:
+        return room[: n_rows * width].reshape(n_rows, width)
+    del room
+    block.resize((n_rows, width), refcheck=False)  # gives the rest of the memory back
+    return block
 
 
 def mirrored(upper: Array) -> Array:
