@@ -148,9 +148,7 @@ def _w_plan(s: Sizes, rates: Rates, budget: float, *, dense: bool) -> Plan:
         moved = 2.0 * s.nnz_w * (s.kept * 6 + FLOAT + INDEX)
         maps, fetched = rows * s.kept * 6, _fetched(2.0 * s.nnz_w, rows * s.kept * 3)
     turning, small = _turning(s)
-    omega = max(s.n_x, s.n_y) * s.dim * FLOAT  # kept for its second use where a quarter of the memory holds it
-    kept = omega if s.decorrelate and omega <= budget / 4 else 0.0
-    times = 2 if s.decorrelate and not kept else 1
+    kept, times = _omega(s, budget)
     operations = s.iterations * (times * operations + SCAN * rows * s.dim + turning) + forming
     moved, fetched = s.iterations * times * moved, s.iterations * times * fetched
     memory = formed + 2 * maps + small + kept + 8 * 2048 * s.dim * FLOAT
@@ -159,12 +157,9 @@ def _w_plan(s: Sizes, rates: Rates, budget: float, *, dense: bool) -> Plan:
 
 
 def _images(s: Sizes, rates: Rates, budget: float) -> Plan:
-    """The sums of images are computed twice in a pass with decorrelation, where they cannot be kept."""
     rows = s.n_x + s.n_y
-    omega = max(s.n_x, s.n_y) * s.dim * FLOAT
-    kept = omega if s.decorrelate and omega <= budget / 4 else 0.0
-    times = 2 if s.decorrelate and not kept else 1
     turning, small = _turning(s)
+    kept, times = _omega(s, budget)
     made = 2.0 * (s.nnz_x + s.nnz_y) * s.kept * GATHER  # the images themselves
     operations = s.iterations * (times * 2.0 * s.linked * GATHER + made + SCAN * rows * s.dim + turning)
     moved = s.iterations * (times * 6.0 * s.linked + 12.0 * s.images)
@@ -191,6 +186,15 @@ def _turning(s: Sizes) -> tuple[float, float]:
     if not s.decorrelate:
         return 0.0, 0.0
     return 4.0 * (s.n_x + s.n_y) * s.dim**2 + 2 * 20.0 * s.dim**3, 6.0 * s.dim**2 * 8
+
+
+def _omega(s: Sizes, budget: float) -> tuple[float, int]:
+    """Decorrelation uses omega twice: kept, where a quarter of the memory holds it, and else computed twice. Its memory
+    and how often it is computed in a pass."""
+    size = max(s.n_x, s.n_y) * s.dim * FLOAT
+    if not s.decorrelate:
+        return 0.0, 1
+    return (float(size), 1) if size <= budget / 4 else (0.0, 2)
 
 
 def _fetched(rows: float, size: float) -> float:

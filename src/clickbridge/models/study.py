@@ -174,17 +174,15 @@ class Study:
         """Queries with clicks. With settings of counting, only the queries that these keep."""
 
         def count() -> Known:
+            if counting is None:
+                found = clicked_queries(self.graph, self.graph.matrix(rows="queries"))
+                return Known(self.once("known queries", lambda: self.known(found.keys, found.clicks)), found, ())
+            counted = responses(self.graph, **counting_of(counting))
+            found = clicked_queries(self.graph, counted.matrix)
             # The known queries of the plain log are the ones to share; its matrix need not be kept for that.
             same = self.once("known queries", self._known_of_plain_log)
-            notes: tuple[str, ...] = ()
-            if counting is None:
-                matrix = self.graph.matrix(rows="queries")
-            else:
-                counted = responses(self.graph, **counting_of(counting))
-                matrix, notes = counted.matrix, tuple(counted.notes)
-            found = clicked_queries(self.graph, matrix)
             known = same if same.keys == found.keys else self.known(found.keys, found.clicks)
-            return Known(known, found, notes)
+            return Known(known, found, tuple(counted.notes))
 
         return self.once(("clicked", None if counting is None else tuple(counting_of(counting).items())), count)
 
