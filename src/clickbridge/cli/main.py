@@ -37,6 +37,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, by which Typer ends the process itself."""
+
 
 @app.callback(invoke_without_command=True)
 def root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
@@ -83,9 +86,11 @@ def main() -> None:
     except ClickbridgeError as error:
         say(f"clickbridge: {error}")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as stop:
+        if getattr(stop, "code", INTERRUPTED) != INTERRUPTED:
+            raise
         say("clickbridge: interrupted; nothing was left half-written")
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # Python flushes once more at its end: into nothing.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
