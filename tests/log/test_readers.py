@@ -203,11 +203,16 @@ def test_tsv_has_no_quoting(tmp_path: Path) -> None:
 
 
 def test_wrong_column_counts_are_rejects(tmp_path: Path) -> None:
-    for name, cut in (("log.csv", ","), ("log.tsv", "\t")):
+    hint = "; a {} within a text needs quotes"
+    for name, cut, more in (
+        ("log.csv", ",", hint.format(",")),
+        ("s.csv", ";", hint.format(";")),
+        ("log.tsv", "\t", ""),
+    ):
         rows = ["query,doc_id,clicks", "a,1,1", "a,1", "a,1,1,1", "b,2,2"]
         log = lenient(written(tmp_path / name, "\n".join(rows).replace(",", cut).encode()))
         assert list(log) == [PairCount("a", "1", 1), PairCount("b", "2", 2)]
-        assert reasons(log) == [(3, "2 columns, the header has 3"), (4, "4 columns, the header has 3")]
+        assert reasons(log) == [(3, "2 columns, the header has 3"), (4, f"4 columns, the header has 3{more}")]
         assert log.rejects.lines == 4
 
 

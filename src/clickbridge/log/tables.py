@@ -132,7 +132,8 @@ def text_rows(
         if cells is None:
             rejects.add(path, number, "not UTF-8 or not CSV")
         elif len(cells) != width:
-            rejects.add(path, number, f"{len(cells)} columns, the header has {width}")
+            hint = f"; a {dialect.delimiter} within a text needs quotes" if len(cells) > width and dialect.quote else ""
+            rejects.add(path, number, f"{len(cells)} columns, the header has {width}{hint}")
         else:
             yield number, dict(zip(names, cells, strict=True))
 
