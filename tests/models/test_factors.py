@@ -181,7 +181,7 @@ def test_numbers_alone_are_learned_the_same_by_any_number_of_threads(settings: d
         drawn = [training.samples(epoch) for epoch in range(3)]
         assert training._descent._single is not None
         for epoch in range(3):
-            training.epoch()
+            training.run()
             ahead = training._drawn.get(epoch + 1)
             assert (ahead is None) == (threads == 1)
             if ahead is not None and epoch < 2:
@@ -250,7 +250,7 @@ def test_factors_that_overflow_are_refused() -> None:
     assert isinstance(training, Training)
     training._descent.factors.u[:] = np.inf
     with pytest.raises(SettingError, match=r"learning_rate 0\.03 is too large, the factors overflow: lower it"):
-        training.epoch()
+        training.run()
 
 
 @pytest.mark.parametrize("name", NAMES)

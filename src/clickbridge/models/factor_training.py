@@ -6,7 +6,6 @@ sides. For a loss without biases its weights are 1: it is an offset of the score
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -56,6 +55,10 @@ class Objective:
     """Whether a single document's aim is the response of its pair instead of 1."""
 
 
+AT_ONCE = 150_000
+"""Samples that descent goes through before it waits for another thread. To wait takes as long as thousands of them."""
+
+
 class Training:
     """One run of gradient descent over the clicks of a GRAPH."""
 
@@ -93,24 +96,32 @@ class Training:
         """One weight for each pair of matching views."""
         return self.factors.b_g if self.objective.biases else np.ones(len(self.matches))
 
-    def epoch(self) -> None:
-        """Runs one more pass, with newly drawn negative samples."""
-        now = self.epochs
-        samples = self._drawn.pop(now, None) or self.samples(now)
-        if self._descent.threads < self.engine.threads:
-            self._meanwhile(lambda: self._descent.epoch(samples), now + 1)
+    def run(self, most: int = 1) -> None:
+        """Runs one more pass, with newly drawn negative samples. Small passes are run several at once, up to `most`."""
+        now, ahead = self.epochs, self._descent.threads < self.engine.threads
+        samples = [self._drawn.pop(now, None) or self.samples(now)]
+        if ahead:
+            n = min(max(AT_ONCE // max(len(samples[0]), 1), 1), most)
+            samples += [self._drawn.pop(epoch, None) or self.samples(epoch) for epoch in range(now + 1, now + n)]
+            self._meanwhile(samples, range(now + n, now + 2 * n))
         else:
-            self._descent.epoch(samples)
+            self._descend(samples)
         if not all(np.isfinite(array).all() for array in self._descent.factors.arrays):
             raise SettingError(f"learning_rate {self.objective.rate:g} is too large, the factors overflow: lower it")
 
-    def _meanwhile(self, descend: Callable[[], None], epoch: int) -> None:
-        """Draws the samples of the pass `epoch` in another thread while descent runs. They depend only on `epoch`."""
+    def _descend(self, passes: list[Samples]) -> None:
+        for samples in passes:
+            self._descent.epoch(samples)
+
+    def _meanwhile(self, passes: list[Samples], next_ones: range) -> None:
+        """Draws the samples of the next passes in another thread while descent runs. They depend only on the number of
+        the pass."""
 
         def draw() -> None:
-            self._drawn[epoch] = self.samples(epoch)
+            for epoch in next_ones:
+                self._drawn[epoch] = self.samples(epoch)
 
-        for _ in self.engine.map(lambda work: work(), [descend, draw]):
+        for _ in self.engine.map(lambda work: work(), [lambda: self._descend(passes), draw]):
             pass
 
     # --- samples ---------------------------------------------------------------------------------

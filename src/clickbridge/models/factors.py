@@ -205,7 +205,7 @@ class FactorModel(LatentModel):
         best, best_value = 0, judge.value()
         while training.epochs < s.epochs and training.epochs - best < PATIENCE:
             study.progress(f"{self.name}: pass {training.epochs + 1}, nDCG@5 {best_value:.3f} so far")
-            training.epoch()
+            training.run()
             value = judge.value()
             if value > best_value:
                 best, best_value = training.epochs, value
@@ -217,9 +217,9 @@ class FactorModel(LatentModel):
         assert isinstance(choices, FactorChoices)
         study = self.on(study)
         known, training = self._begin(study, choices)
-        for number in range(choices.epochs):
-            study.progress(f"{self.name}: pass {number + 1} of {choices.epochs}")
-            training.epoch()
+        while training.epochs < choices.epochs:
+            study.progress(f"{self.name}: pass {training.epochs + 1} of {choices.epochs}")
+            training.run(choices.epochs - training.epochs)
         return self._finish(study, choices, known, training)
 
     def _begin(self, study: Study, choices: FactorChoices) -> tuple[Known, Training]:

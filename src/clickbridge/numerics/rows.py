@@ -81,8 +81,13 @@ class SparseRows:
         return total
 
     def row_norms(self) -> Array:
-        squares = np.add.reduceat(np.append(self.data.astype(np.float64) ** 2, 0.0), self.indptr[:-1])
-        return np.sqrt(np.where(np.diff(self.indptr) > 0, squares, 0.0))
+        return np.sqrt(self.sums()[0])
+
+    def sums(self) -> tuple[Array, Array]:
+        """The sum of squares of each row, and the sum of all rows."""
+        squares, total = np.zeros(self.shape[0]), np.zeros(self.width)
+        _sum_rows(self.indptr, unsigned(self.indices), self.data, squares, total)
+        return squares, total
 
 
 Maps = SparseRows | Array
@@ -113,8 +118,8 @@ class Survey:
 
 def surveyed(maps: Maps, gram: bool = False) -> Survey:
     rows = maps if isinstance(maps, SparseRows) else sparse_rows(maps)
-    lengths, total = rows.row_norms(), np.zeros(rows.width)
-    np.add.at(total, rows.indices.astype(np.int64), rows.data)
+    squares, total = rows.sums()
+    lengths = np.sqrt(squares)
     longest = float(lengths.max(initial=0.0))
     size = float(np.abs(rows.data).sum(dtype=np.float64))
     return Survey(rows.nnz, size, longest, float(lengths.sum()), total, rows.gram() if gram else None)
@@ -303,6 +308,17 @@ def _linked_times_sparse(  # type: ignore[no-untyped-def]
                     _add_rows(items[:n], values, l_indptr, l_indices, l_data, row)
                     n = 0
         _add_rows(items[:n], values, l_indptr, l_indices, l_data, row)
+
+
+@kernel
+def _sum_rows(indptr, indices, data, squares, total):  # type: ignore[no-untyped-def]
+    for i in range(len(squares)):
+        square = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            value = np.float64(data[p])
+            square += value * value
+            total[indices[p]] += value
+        squares[i] = square
 
 
 @kernel

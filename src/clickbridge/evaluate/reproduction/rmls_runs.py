@@ -86,7 +86,12 @@ PASS_BY_PASS: dict[str, Mapping[str, Any]] = {"as printed": AS_PRINTED, "ours": 
 
 def each_pass(data: Data, settings: Mapping[str, Any]) -> tuple[dict[int, tuple[Cell, ...]], int]:
     """For each pass the measures, rank and cosine; and the pass after which held-back clicks would stop."""
-    return data.once(("passes", repr(settings)), lambda: _run_passes(data, settings))
+
+    def run() -> tuple[dict[int, tuple[Cell, ...]], int]:
+        with data.study.engine.at_work():
+            return _run_passes(data, settings)
+
+    return data.once(("passes", repr(settings)), run)
 
 
 def _run_passes(data: Data, settings: Mapping[str, Any]) -> tuple[dict[int, tuple[Cell, ...]], int]:
@@ -107,7 +112,8 @@ def _chosen(data: Data, settings: Mapping[str, Any]) -> tuple[RMLS, RMLSChoices]
         spec = parse_spec("rmls")
         model = build_model(spec, taken(spec, {**data.settings, **settings})).in_language_of(data.study)
         assert isinstance(model, RMLS)
-        return model, model.choose(data.study)
+        with data.study.engine.at_work():
+            return model, model.choose(data.study)
 
     return data.once(("rmls", repr(settings)), make)
 
@@ -170,7 +176,8 @@ def _timed(data: Data, settings: Mapping[str, Any]) -> dict[int, Timed]:
 
 def _learned(model: RMLS, study: Study, choices: RMLSChoices) -> Timed:
     wall, cpu = time.perf_counter(), time.process_time()
-    model.learn(study, choices)
+    with study.engine.at_work():
+        model.learn(study, choices)
     return Timed(round(time.perf_counter() - wall, 2), round(time.process_time() - cpu, 2))
 
 
