@@ -99,15 +99,19 @@ class Training:
     def run(self, most: int = 1) -> None:
         """Runs one more pass, with newly drawn negative samples. Small passes are run several at once, up to `most`."""
         now, ahead = self.epochs, self._descent.threads < self.engine.threads
-        samples = [self._drawn.pop(now, None) or self.samples(now)]
+        samples = [self._next(now)]
         if ahead:
             n = min(max(AT_ONCE // max(len(samples[0]), 1), 1), most)
-            samples += [self._drawn.pop(epoch, None) or self.samples(epoch) for epoch in range(now + 1, now + n)]
+            samples += [self._next(epoch) for epoch in range(now + 1, now + n)]
             self._meanwhile(samples, range(now + n, now + 2 * n))
         else:
             self._descend(samples)
         if not all(np.isfinite(array).all() for array in self._descent.factors.arrays):
             raise SettingError(f"learning_rate {self.objective.rate:g} is too large, the factors overflow: lower it")
+
+    def _next(self, epoch: int) -> Samples:
+        drawn = self._drawn.pop(epoch, None)
+        return self.samples(epoch) if drawn is None else drawn
 
     def _descend(self, passes: list[Samples]) -> None:
         for samples in passes:
