@@ -139,12 +139,20 @@ class Training:
         if self.objective.pairwise:
             match = self._matched(query, positive) - self._matched(query, negative) if self.matches else None
             return self._as_samples(query, positive, negative, np.ones(len(query)), match)
-        # Each clicked document once for each of its negatives, aim 1 or its response, and the negatives, aim 0.
-        aim = self._worth(query, positive) if self.objective.counts else np.ones(len(query))
-        query, target = np.repeat(query, 2), np.stack([aim, np.zeros(len(aim))], axis=1).ravel()
         docs = np.stack([positive, negative], axis=1).ravel()
+        query = np.repeat(query, 2)
+        if self.objective.counts:
+            query, docs = self._each_once(query, docs, rng)
+            target = self._worth(query, docs)
+        else:  # each clicked document once for each of its negatives
+            target = np.tile([1.0, 0.0], len(positive))
         match = self._matched(query, docs) if self.matches else None
         return self._as_samples(query, docs, np.full(len(docs), -1), target, match)
+
+    def _each_once(self, query: Array, doc: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        """The pairs without repetitions, in random order: a pair has one response, however often it was drawn."""
+        keys = rng.permutation(np.unique(query * self.graph.n_docs + doc))
+        return keys // self.graph.n_docs, keys % self.graph.n_docs
 
     def _pairs(self, rng: np.random.Generator) -> tuple[Array, Array, Array]:
         """Rows of (query, preferred document, other document), by number in the GRAPH, in random order."""
