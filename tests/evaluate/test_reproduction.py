@@ -34,7 +34,7 @@ from clickbridge.evaluate.reproduction.claims import CLAIMS
 from clickbridge.evaluate.reproduction.lab import Lab, clicks_up_to
 from clickbridge.evaluate.reproduction.paper_table import Table, TableRow
 from clickbridge.evaluate.reproduction.parts import Part, Parts
-from clickbridge.evaluate.reproduction.relevance_rows import Line, bins_table, relevance_table, sign_on, t_on
+from clickbridge.evaluate.reproduction.relevance_rows import Line, bins_table, own_tests, relevance_table, sign_on, t_on
 from clickbridge.evaluate.reproduction.run import TABLES, chosen, reproduce
 from clickbridge.evaluate.reproduction.run_folder import Files, escaped, markdown
 from clickbridge.evaluate.reproduction.shelf import Shelf
@@ -449,8 +449,36 @@ def test_verdicts() -> None:
     assert verdicts.all_of([few, verdicts.Verdict("holds", "a"), verdicts.Verdict("fails", "b")]) == ("fails", "a; b")
     assert verdicts.within(49.1, 40, 60, "49.1%").word == "holds"
     seldom = np.array([1.0, 1.0, 1.0, -9.0])
-    assert verdicts.by_sign(seldom, 0.01, "").word == "fails"
-    assert verdicts.by_sign(seldom, 0.01, "", counts=True).word == "holds"
+    assert verdicts.by_mean(seldom, 0.01, "").word == "fails"
+    apart = verdicts.by_sign(seldom, 0.01, "p .010", sign_on("AP"))
+    assert apart == ("not significant", "p .010, but 3 up, 1 down and -1.5000 on average")
+    assert verdicts.by_sign(np.array([1.0, 1.0, 1.0, -0.5]), 0.01, "", sign_on("AP")).word == "holds"
+
+
+def test_gains_that_are_many_and_small_are_not_marked() -> None:
+    """The sign test is sure of 60 small losses; on average the row has gained."""
+    low = np.full(80, 0.5)
+    mixed = low + np.where(np.arange(80) < 60, -0.001, 0.1)
+    data = a_week({"bm25": low.tolist(), "pls": mixed.tolist()})
+    pls, bm25 = Line("PLS", "pls", ()), Line("BM25", "bm25", ())
+    table = own_tests("12-2", data, [pls, bm25], ["PLS"], sign_on("nDCG@5"))
+    assert table.rows[1].ours == ("+0.024, p <.001",)
+    assert own_tests("12-2", data, [pls, bm25], ["PLS"], t_on("nDCG@5")).rows[1].ours == ("+0.024, p <.001 ▲▲",)
+
+
+def test_a_sum_with_a_model_without_scores_is_no_model_of_its_own() -> None:
+    """Where the walk has no score, walk+bm25 is bm25 once more: it neither counts in an order nor as a baseline."""
+    rng = np.random.default_rng(0)
+    low = rng.random(40)
+    data = a_week(
+        {"bm25": low.tolist(), "walk+bm25": low.tolist(), "pls": (low + 0.1).tolist(), "lsi-dt": low.tolist()}
+    )
+    data._trials["walk", "[]"] = Trial(0.0, {"seen": NO_SCORE})
+    lines = [Line(spec, spec, (n,)) for n, spec in enumerate(("pls", "bm25", "walk+bm25", "walk", "lsi-dt"))]
+    assert verdicts.without_scores(data, lines) == {"walk", "walk+bm25"}
+    assert "over 3 models" in verdicts.same_order(data, lines, "nDCG@5", 0).figures
+    found = verdicts.beats_all(data, lines[0], lines[1:], t_on("nDCG@5"))
+    assert "above bm25, lsi-dt; no figures of walk+bm25, walk" in found.figures
 
 
 def test_a_rise_that_chance_would_give_too() -> None:

@@ -28,6 +28,7 @@ from clickbridge.evaluate.reproduction.verdicts import (
     all_of,
     beats,
     beats_all,
+    by_mean,
     by_sign,
     within,
 )
@@ -35,6 +36,7 @@ from clickbridge.evaluate.significance import LEVELS, Array, p_in_words, t_test
 
 FAMILY = ("M-PLS_Com", "M-PLS_Conca", "M-PLS_Word", "M-PLS_Bipar")
 SINGLE = ("Cos_B", "Cos_W", "LSI", "RW")
+SUMS = tuple(label for label in paper11m.RIVALS if "+" in label)
 SMALL = 0.01
 """The largest spread in MAP that counts as hardly any."""
 
@@ -166,7 +168,7 @@ def _above_jaccard(found: Mapping[str, Array]) -> Verdict:
         apart = found[name] - found["Jaccard"]
         p = t_test(apart)
         figures = f"P@3 of {name} {found[name].mean():.3f}, of Jaccard {found['Jaccard'].mean():.3f}, t-test p"
-        parts.append(by_sign(apart, p, f"{figures} {p_in_words(p)}"))
+        parts.append(by_mean(apart, p, f"{figures} {p_in_words(p)}"))
     return all_of(parts)
 
 
@@ -191,7 +193,7 @@ def _moved(condition: paper09.Condition, order: str, low: int, high: int, sign: 
         return NOT_TESTED
     p = signs(rises)
     figures = f"{rises.mean():+.2f} places over {len(rises):,} clicks, sign test p {p_in_words(p)}"
-    return by_sign(sign * rises, p, figures, counts=True)
+    return by_sign(sign * rises, p, figures, sign_on("places"))
 
 
 def above_random(low: int, high: int) -> Callable[[Lab], Judged]:
@@ -214,7 +216,7 @@ def _above_middle(condition: paper09.Condition, order: str, low: int, high: int)
     middle = (length + 1) / 2
     p = t_test(middle - after)
     figures = f"{(before - after).mean():+.2f} places, at random {(before - middle).mean():+.2f}, t-test p"
-    return by_sign(middle - after, p, f"{figures} {p_in_words(p)}")
+    return by_mean(middle - after, p, f"{figures} {p_in_words(p)}")
 
 
 WEB, ENTERPRISE = paper11m.WEB, paper11m.ENTERPRISE
@@ -246,10 +248,12 @@ CLAIMS: tuple[tuple[str, str, str, Callable[[Lab], Iterator[tuple[str, Verdict, 
     ("11M-F4", "11M Figure 4", "M-PLS improves with the dimension, web search", more_dimensions("one-week")),
     ("11M-F5", "11M Figure 5", "similar queries by M-PLS beat those by Cos_B, Cos_W, LSI and RW, enterprise search",
      similar_queries("enterprise", SINGLE)),
+    ("11M-F5", "11M Figure 5", "and are not worse than those by Cos_B+Cos_W, LSI+Cos_W and RW+Cos_W",
+     similar_queries("enterprise", SUMS, level=True)),
     ("11M-F6", "11M Figure 6", "similar queries by M-PLS beat those by Cos_B, Cos_W, LSI and RW, web search",
      similar_queries("one-week", SINGLE)),
     ("11M-F6", "11M Figure 6", "and are not worse than those by Cos_B+Cos_W, LSI+Cos_W and RW+Cos_W",
-     similar_queries("one-week", ("Cos_B+Cos_W", "LSI+Cos_W", "RW+Cos_W"), level=True)),
+     similar_queries("one-week", SUMS, level=True)),
     ("11M-F7", "11M Figure 7", "for tail queries M-PLS gains even more", tail_is_better),
     ("11R-5", "11R Table 5", "Robust BM25 is better than the pairwise kernel, query expansion and BM25",
      on_week(against_baselines(ROBUST, "Robust BM25", ("Robust BM25",), _t))),
@@ -263,11 +267,15 @@ CLAIMS: tuple[tuple[str, str, str, Callable[[Lab], Iterator[tuple[str, Verdict, 
     ("11R-5", "11R Table 5", "query expansion is better than BM25 on enterprise search",
      on_simulated("enterprise", two(ROBUST, "Query Expansion", "BM25", beats, _t))),
     ("11R-5", "11R Table 5", "the order of the models by MAP", on_week(in_the_papers_order(ROBUST, by_map))),
+    ("11R-5", "11R Table 5", "the order of the models by MAP, enterprise search",
+     on_simulated("enterprise", in_the_papers_order(paper11r.lines_of(3), by_map))),
     ("11R-lambda", "11R 7.4", "lambda hardly matters", lambda_hardly_matters),
     ("11R-n2", "11R footnote 2", "Pearson and Jensen-Shannon find better queries than Jaccard", pearson_is_best),
     ("09-ranks", "09 4.1", "clicked results of ranks 1 to 5, which teach, fall", moves_of(1, 5, -1.0)),
     ("09-ranks", "09 4.1", "clicked results of ranks 6 to 20 rise", moves_of(6, 20, 1.0)),
+    ("09-ranks", "09 4.1", "those of ranks 6 to 10 rise", moves_of(6, 10, 1.0)),
     ("09-ranks", "09 4.1", "those of ranks 11 to 20 rise", moves_of(11, 20, 1.0)),
+    ("09-ranks", "09 5", "over all clicks, f ranks worse than the engine", moves_of(1, 20, -1.0)),
     ("09-ranks", "09 4.1", "6 to 20 rise further than in a random order (not claimed there)", above_random(6, 20)),
     ("09-ranks", "09 4.1", "11 to 20 rise further than in a random order (not claimed there)", above_random(11, 20)),
 )  # fmt: skip

@@ -103,10 +103,10 @@ def tables_6_to_8(lab: Lab) -> Iterator[Table]:
         if robust is None or any(model is None for model in models.values()):
             continue
         cases = list(_cases(data, {label: model for label, model in models.items() if model is not None}))
-        falls_back = robust.fitted.falls_back
+        near = {c.judged.query for c in cases if robust.similar_queries(c.judged.query, 1)}
         kinds = {
-            "11R-6": ("similar queries help", "BM25", [c for c in cases if not falls_back(c.judged.query)]),
-            "11R-7": ("no similar query is known", "BM25", [c for c in cases if falls_back(c.judged.query)]),
+            "11R-6": ("similar queries help", "BM25", [c for c in cases if c.judged.query in near]),
+            "11R-7": ("no similar query is known", "BM25", [c for c in cases if c.judged.query not in near]),
             "11R-8": ("BM25 helps the kernel", "Pairwise Kernel", cases),
         }
         for key, (what, rival, some) in kinds.items():

@@ -147,7 +147,7 @@ def table_4(lab: Lab) -> Iterator[Table]:
 
 
 def _relevance(key: str, title: str, data: Data, lines: list[Line]) -> Iterator[Table]:
-    yield relevance_table(key, title, data, both_rows(lines), with_map=True)
+    yield relevance_table(key, title, data, both_rows(lines), with_map=True, compare="MAP")
     yield own_tests(key, data, lines, ("M-PLS_Com",), sign_on(data.map_name))
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from clickbridge.evaluate.reproduction.bench import NDCG, Data
 from clickbridge.evaluate.reproduction.paper_table import Cell, Table, TableRow, missing
 from clickbridge.evaluate.significance import Array, gains_over, holm, mark, p_in_words, sign_test, t_test
@@ -103,6 +105,13 @@ class OwnTest(NamedTuple):
     measure: str
 
 
+def direction(found: Array, test: OwnTest) -> int:
+    """Which way the differences point, 1 or -1: their mean and, in a sign test, their number. 0 if these two disagree:
+    many small gains can go with fewer losses that are larger."""
+    mean = int(np.sign(found.mean())) if len(found) else 0
+    return mean if test.p_of is not signs or mean == np.sign(np.sign(found).sum()) else 0
+
+
 def t_on(measure: str) -> OwnTest:
     return OwnTest("t-test", t_test, measure)
 
@@ -139,8 +148,9 @@ def _against(data: Data, head: Line, line: Line, test: OwnTest) -> Cell:
     found = None if head == line else gains(data, head, line, test.measure)
     if found is None or not len(found):
         return None
-    p, mean = test.p_of(found), float(found.mean())
-    return f"{mean:+.3f}, p {p_in_words(p)} {mark(mean, p)}".rstrip()
+    p, way = test.p_of(found), direction(found, test)
+    shown = mark(way, p) if way else ""
+    return f"{found.mean():+.3f}, p {p_in_words(p)} {shown}".rstrip()
 
 
 # --- queries by their clicks -----------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import kendalltau, ttest_ind
 
 from clickbridge.evaluate.reproduction.bench import Data
-from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, gains, signs
+from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, direction, gains, t_on
 from clickbridge.evaluate.significance import LEVELS, Array, p_in_words
 
 HOLDS, FAILS, UNSURE, ABSENT = "holds", "fails", "not significant", "not tested"
@@ -29,13 +29,20 @@ class Verdict(NamedTuple):
 NOT_TESTED = Verdict(ABSENT, "")
 
 
-def by_sign(found: Array, p: float, figures: str, counts: bool = False) -> Verdict:
-    """The verdict for a difference that should be above 0: by its mean or, with `counts`, by the number of positive and
-    negative values, as in a sign test."""
+def by_sign(found: Array, p: float, figures: str, test: OwnTest) -> Verdict:
+    """The verdict for a difference that should be above 0. If the number of gains and their mean disagree, there is
+    none, and the figures tell both."""
     if p >= LEVELS[0]:
         return Verdict(UNSURE, figures)
-    above = np.sign(found).sum() > 0 if counts else found.mean() > 0
-    return Verdict(HOLDS if above else FAILS, figures)
+    way = direction(found, test)
+    if not way:
+        better, worse = int((found > 0).sum()), int((found < 0).sum())
+        return Verdict(UNSURE, f"{figures}, but {better:,} up, {worse:,} down and {found.mean():+.4f} on average")
+    return Verdict(HOLDS if way > 0 else FAILS, figures)
+
+
+def by_mean(found: Array, p: float, figures: str) -> Verdict:
+    return by_sign(found, p, figures, t_on(""))
 
 
 def beats(data: Data, one: Line, two: Line, test: OwnTest, only: set[str] | None = None) -> Verdict:
@@ -46,15 +53,16 @@ def beats(data: Data, one: Line, two: Line, test: OwnTest, only: set[str] | None
     p = test.p_of(found)
     a, b = (data.means(line.spec, (test.measure,), line.settings, only=only)[0] for line in (one, two))
     figures = f"{_short(a)} against {_short(b)}, {test.name} p {p_in_words(p)}"
-    return by_sign(found, p, figures, test.p_of is signs)
+    return by_sign(found, p, figures, test)
 
 
 def beats_all(data: Data, one: Line, others: Sequence[Line], test: OwnTest, only: set[str] | None = None) -> Verdict:
     """Whether one row is better than all others. It holds if it is better than each, and fails if it is worse than
     one."""
     words: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNSURE: [], ABSENT: []}
+    silent = without_scores(data, others)
     for other in others:
-        word, _ = beats(data, one, other, test, only)
+        word = ABSENT if other.label in silent else beats(data, one, other, test, only).word
         words[word].append(other.label.partition(",")[0])
     if not any(words[word] for word in (HOLDS, FAILS, UNSURE)):
         return NOT_TESTED
@@ -65,6 +73,13 @@ def beats_all(data: Data, one: Line, others: Sequence[Line], test: OwnTest, only
     return Verdict(word, f"{_short(own)}: {'; '.join(parts)} ({test.name})")
 
 
+def without_scores(data: Data, lines: Sequence[Line]) -> set[str]:
+    """The rows without figures of their own, by label: models that have no score here, and sums with such a model,
+    which are copies of the rest of the sum."""
+    silent = {line.spec for line in lines if isinstance(data.values(line.spec, line.settings), str)}
+    return {line.label for line in lines if silent & {line.spec, *line.spec.split("+")}}
+
+
 def level(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
     """Whether two rows do not differ."""
     word, figures = beats(data, one, two, test)
@@ -72,8 +87,8 @@ def level(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
     return Verdict({UNSURE: HOLDS, HOLDS: FAILS}.get(word, word), said)
 
 
-def not_below(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
-    word, figures = beats(data, one, two, test)
+def not_below(data: Data, one: Line, two: Line, test: OwnTest, only: set[str] | None = None) -> Verdict:
+    word, figures = beats(data, one, two, test, only)
     return Verdict(HOLDS if word == UNSURE else word, figures)
 
 
@@ -84,7 +99,7 @@ def higher(these: Array, those: Array, words: str) -> Verdict:
     p = float(ttest_ind(these, those, equal_var=False).pvalue)
     a, b = float(these.mean()), float(those.mean())
     figures = f"{_short(a)} {words} {_short(b)}, Welch's t-test p {p_in_words(p)}"
-    return by_sign(np.array([a - b]), p, figures)
+    return by_mean(np.array([a - b]), p, figures)
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
@@ -99,13 +114,18 @@ def same_order(data: Data, lines: Sequence[Line], measure: str, at: int) -> Verd
     """Whether the order of the models by a measure is that of the paper. The paper's figures are at `at` of each
     row."""
     means = [data.means(line.spec, (measure,), line.settings)[0] for line in lines]
-    pairs = [(mean, line.paper[at]) for mean, line in zip(means, lines, strict=True) if isinstance(mean, float)]
+    silent = without_scores(data, lines)
+    pairs = [
+        (mean, line.paper[at])
+        for mean, line in zip(means, lines, strict=True)
+        if isinstance(mean, float) and line.label not in silent
+    ]
     if len(pairs) < LEAST_ORDERED or len({mean for mean, _ in pairs}) == 1:
         return NOT_TESTED
     found = kendalltau(*zip(*pairs, strict=True))
     tau, p = float(found.statistic), float(found.pvalue)
     figures = f"Kendall's tau {tau:.2f} over {len(pairs)} models, p {p_in_words(p)}"
-    return by_sign(np.array([tau]), p, figures)
+    return by_mean(np.array([tau]), p, figures)
 
 
 def within(value: float, low: float, high: float, figures: str) -> Verdict:
