@@ -29,12 +29,20 @@ from clickbridge.evaluate.reproduction import (
     rmls_runs,
     verdicts,
 )
-from clickbridge.evaluate.reproduction.bench import KEPT_FITS, NO_SCORE, NOT_HERE, Data, Trial, taken
+from clickbridge.evaluate.reproduction.bench import KEPT_FITS, NDCG, NO_SCORE, NOT_HERE, Data, Trial, taken
 from clickbridge.evaluate.reproduction.claims import CLAIMS
 from clickbridge.evaluate.reproduction.lab import Lab, clicks_up_to
 from clickbridge.evaluate.reproduction.paper_table import Table, TableRow
 from clickbridge.evaluate.reproduction.parts import Part, Parts
-from clickbridge.evaluate.reproduction.relevance_rows import Line, bins_table, own_tests, relevance_table, sign_on, t_on
+from clickbridge.evaluate.reproduction.relevance_rows import (
+    Line,
+    bins_table,
+    own_tests,
+    relevance_table,
+    sign_on,
+    t_on,
+    without_scores,
+)
 from clickbridge.evaluate.reproduction.run import TABLES, chosen, reproduce
 from clickbridge.evaluate.reproduction.run_folder import Files, escaped, markdown
 from clickbridge.evaluate.reproduction.shelf import Shelf
@@ -412,11 +420,11 @@ def test_tables_on_a_small_simulated_log(lab: Lab) -> None:
 
 
 def a_week(values: dict[str, list[float]]) -> Data:
-    """Judged queries whose nDCG@5 under each model is given."""
+    """Judged queries whose nDCG under each model is given."""
     lists = [ResultList(str(n), str(n), ["a"], [1.0]) for n in range(max(map(len, values.values())))]
     data = Data("made up", "", ClickGraph.build([Impression("q", ["a", "b"], ["a"])]), {"seen": lists, "unseen": lists})
     for spec, own in values.items():
-        data._trials[spec, "[]"] = Trial(0.0, {"seen": {"nDCG@5": {str(n): value for n, value in enumerate(own)}}})
+        data._trials[spec, "[]"] = Trial(0.0, {"seen": {key: {str(n): v for n, v in enumerate(own)} for key in NDCG}})
     return data
 
 
@@ -475,7 +483,9 @@ def test_a_sum_with_a_model_without_scores_is_no_model_of_its_own() -> None:
     )
     data._trials["walk", "[]"] = Trial(0.0, {"seen": NO_SCORE})
     lines = [Line(spec, spec, (n,)) for n, spec in enumerate(("pls", "bm25", "walk+bm25", "walk", "lsi-dt"))]
-    assert verdicts.without_scores(data, lines) == {"walk", "walk+bm25"}
+    assert without_scores(data, lines) == {"walk", "walk+bm25"}
+    table = relevance_table("13-2", "", data, lines, with_map=False)
+    assert "over 3 models" in table.notes[0]
     assert "over 3 models" in verdicts.same_order(data, lines, "nDCG@5", 0).figures
     found = verdicts.beats_all(data, lines[0], lines[1:], t_on("nDCG@5"))
     assert "above bm25, lsi-dt; no figures of walk+bm25, walk" in found.figures

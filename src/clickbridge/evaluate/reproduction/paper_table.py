@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,18 +60,18 @@ class Table:
                 out.append([row.label, *ours, *paper[: self.n_paper]])
         return out
 
-    def agreement(self, column: int) -> tuple[float, int] | None:
+    def agreement(self, column: int, leave_out: Collection[str] = ()) -> tuple[float, int] | None:
         """Kendall's tau between our order of the rows and the paper's in one column, and the number of rows; None if
         there are too few rows, or if all values are equal here."""
         pairs = [(row.ours[column], row.paper[column]) for row in self.rows
-                 if len(row.ours) > column and len(row.paper) > column]  # fmt: skip
+                 if len(row.ours) > column and len(row.paper) > column and row.label not in leave_out]  # fmt: skip
         numbers = [(float(a), float(b)) for a, b in pairs if isinstance(a, int | float) and isinstance(b, int | float)]
         if len(numbers) < 3 or len({a for a, _ in numbers}) == 1:
             return None
         return float(kendalltau(*zip(*numbers, strict=True)).statistic), len(numbers)
 
-    def agreement_note(self, column: int) -> str:
-        found = self.agreement(column)
+    def agreement_note(self, column: int, leave_out: Collection[str] = ()) -> str:
+        found = self.agreement(column, leave_out)
         if found is None:
             return f"too few models that differ here to compare the order with {self.paper}"
         tau, n = found

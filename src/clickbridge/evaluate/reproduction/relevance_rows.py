@@ -67,12 +67,19 @@ def relevance_table(
         rows.append(TableRow(line.label, ours, line.paper))
     columns = (*columns, *((f"unseen {NDCG[-1]}",) if apart else ()), f"p vs {base.label}", "fit CPU s")
     table = Table(key, title, data.about, columns, rows)
-    table.notes.append(table.agreement_note(columns.index(compare)))
+    table.notes.append(table.agreement_note(columns.index(compare), without_scores(data, lines)))
     table.notes.append(
         f"p vs {base.label}: paired t-test of {NDCG[-1]}, Holm-corrected over the rows; ▲ better, ▼ worse at .05, "
         "doubled at .01"
     )
     return table
+
+
+def without_scores(data: Data, lines: Sequence[Line]) -> set[str]:
+    """The rows without figures of their own, by label: models that have no score here, and sums with such a model,
+    which are copies of the rest of the sum."""
+    silent = {line.spec for line in lines if isinstance(data.values(line.spec, line.settings), str)}
+    return {line.label for line in lines if silent & {line.spec, *line.spec.split("+")}}
 
 
 def p_values(data: Data, lines: Sequence[Line], base: Line) -> dict[str, str]:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import kendalltau, ttest_ind
 
 from clickbridge.evaluate.reproduction.bench import Data
-from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, direction, gains, t_on
+from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, direction, gains, t_on, without_scores
 from clickbridge.evaluate.significance import LEVELS, Array, p_in_words
 
 HOLDS, FAILS, UNSURE, ABSENT = "holds", "fails", "not significant", "not tested"
@@ -71,13 +71,6 @@ def beats_all(data: Data, one: Line, others: Sequence[Line], test: OwnTest, only
     word = FAILS if words[FAILS] else UNSURE if words[UNSURE] else HOLDS
     own = data.means(one.spec, (test.measure,), one.settings, only=only)[0]
     return Verdict(word, f"{_short(own)}: {'; '.join(parts)} ({test.name})")
-
-
-def without_scores(data: Data, lines: Sequence[Line]) -> set[str]:
-    """The rows without figures of their own, by label: models that have no score here, and sums with such a model,
-    which are copies of the rest of the sum."""
-    silent = {line.spec for line in lines if isinstance(data.values(line.spec, line.settings), str)}
-    return {line.label for line in lines if silent & {line.spec, *line.spec.split("+")}}
 
 
 def level(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
