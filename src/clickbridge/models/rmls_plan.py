@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from clickbridge.errors import EngineError, SettingError
+from clickbridge.errors import NoRoom, SettingError
 from clickbridge.graph.products import nonzeros_of_w, products_of
 
 PLANS = ("w-sparse", "w-dense", "images", "factors")
@@ -128,7 +128,7 @@ def choose(sizes: Sizes, budget: float, wanted: str = "auto", here: bool = True,
         return found
     if made[0].memory > budget:
         least = min(made, key=lambda plan: plan.memory)
-        raise EngineError(
+        raise NoRoom(
             f"rmls needs {least.memory / GIB:.3g} GiB at least ({least.name}) and may use {budget / GIB:.3g}: "
             "raise --memory, or lower dim or density"
         )

@@ -13,7 +13,7 @@ from math import inf
 
 from scipy import sparse
 
-from clickbridge.errors import EngineError
+from clickbridge.errors import NoRoom
 from clickbridge.models.rmls_plan import GIB, INDEX, NOMINAL, Plan, Rates
 from clickbridge.numerics.krylov import BLOCK, columns_kept
 from clickbridge.numerics.svd import OVERSAMPLE, POWER_STEPS, basis_memory, basis_pays, tile_width
@@ -83,7 +83,7 @@ def svd_plan(spaces: Sequence[Factors], size: int, budget: float = inf, rates: R
 def checked(plan: Plan, budget: float, name: str) -> Plan:
     """Returns the plan if it fits into this many bytes, and refuses it otherwise."""
     if plan.memory > budget:
-        raise EngineError(
+        raise NoRoom(
             f"{name} needs {plan.memory / GIB:.3g} GiB and may use {budget / GIB:.3g}: raise --memory, "
             f"lower dim ({plan.tile} columns at once are the fewest already), or take rmls, whose maps are sparse"
         )
