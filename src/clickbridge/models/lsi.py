@@ -21,7 +21,7 @@ from clickbridge.models.change import Change
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Space
 from clickbridge.models.latent_features import check_updatable, texts_of, updated_features, updated_responses
-from clickbridge.models.pls import LatentModel, dim_note, fitting_plan, kept_steps, with_spaces
+from clickbridge.models.pls import LatentModel, dim_note, fitting_plan, kept_steps, with_spaces, worked_by
 from clickbridge.models.sfunction import S_FUNCTION
 from clickbridge.models.study import Study
 from clickbridge.models.svd_plan import Factors
@@ -61,7 +61,7 @@ def decompose(
     reports the steps, and can keep them as checkpoints."""
     fitting_plan([Factors.of_matrix(matrix, s.dim)], s.precision, engine, "the decomposition")
     dtype = np.dtype(s.precision)
-    keeper = kept_steps(within, "svd", matrix, s.dim, s.precision, s.seed, engine.name)
+    keeper = kept_steps(within, "svd", matrix, s.dim, s.precision, s.seed, *worked_by(engine))
     progress = None if within is None else within.progress
     operator = MatrixOperator(matrix, dtype, engine)
     return randomised_svd(operator, s.dim, seed=s.seed, dtype=dtype, start=start, keeper=keeper, progress=progress)

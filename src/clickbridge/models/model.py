@@ -99,7 +99,7 @@ class Model(Parameters):
         *,
         engine: Engine | None = None,
         progress: Progress = logged,
-        checkpoint: str | Path | None = None,
+        checkpoint: str | Path | Checkpoints | None = None,
     ) -> Self:
         """Learns from a GRAPH.
 
@@ -126,7 +126,7 @@ class Model(Parameters):
         """
         if not isinstance(graph, ClickGraph):
             raise InputError(f"fit needs a ClickGraph, such as ClickGraph.open('folder'); got {graph!r:.80}")
-        checkpoints = None if checkpoint is None else Checkpoints(Path(checkpoint))
+        checkpoints = Checkpoints(Path(checkpoint)) if isinstance(checkpoint, str | Path) else checkpoint
         sizes = f"{count_of(graph.n_queries, 'query')} and {count_of(graph.n_docs, 'document')}"
         progress(f"fitting {self.spec} on {sizes}")
         return self.fit_on(Study(graph, engine, progress, checkpoints=checkpoints))

@@ -266,7 +266,7 @@ def learn_space(
     r = weighted_responses(features.responses, s.mean)
     fitting_plan([Factors.of(x, r, y, dim)], s.precision, engine, "the decomposition")
     dtype = np.dtype(s.precision)
-    keeper = kept_steps(within, "svd", x, r, y, dim, s.centre, s.precision, s.seed, engine.name)
+    keeper = kept_steps(within, "svd", x, r, y, dim, s.centre, s.precision, s.seed, *worked_by(engine))
     operator = _operator(x, r, y, s.centre, dtype, engine)
     del x, r, y
     progress = None if within is None else within.progress
@@ -277,6 +277,11 @@ def learn_space(
 def kept_steps(study: Study | None, *work: Any) -> Checkpoint | None:
     """Where a decomposition keeps its steps, if there is a checkpoint folder. `work` is all that it depends on."""
     return None if study is None or study.checkpoints is None else study.checkpoints.of(*work)
+
+
+def worked_by(engine: Engine) -> tuple[str, str]:
+    """What the last bits depend on: the engine, and how it stores numbers."""
+    return engine.name, str(getattr(engine, "store", ""))
 
 
 def fitting_plan(sizes: Sequence[Factors], precision: str, engine: Engine, name: str) -> Plan:

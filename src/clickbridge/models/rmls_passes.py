@@ -19,7 +19,7 @@ from clickbridge.errors import SettingError
 from clickbridge.io.checkpoint import Checkpoint, Checkpoints
 from clickbridge.models.fitted import Array
 from clickbridge.models.latent import Features, Space, of_columns
-from clickbridge.models.pls import LatentSettings, weighted_responses
+from clickbridge.models.pls import LatentSettings, weighted_responses, worked_by
 from clickbridge.models.rmls_plan import Plan, Sizes, choose, sizes_of
 from clickbridge.numerics.rmls import (
     ABSOLUTE,
@@ -264,7 +264,7 @@ def passes(
     columns, dense = (q_columns, d_columns), plan.name == "w-dense"
     checkpoint = None
     if checkpoints is not None:
-        work = (*columns, problem.x, problem.r, problem.y, asdict(s), iterations, plan.name, engine.name)
+        work = (*columns, problem.x, problem.r, problem.y, asdict(s), iterations, plan.name, *worked_by(engine))
         checkpoint = checkpoints.of("rmls", *work, *([] if start is None else _arrays(start)))
     now = None if checkpoint is None else _restored(checkpoint, columns, plan.name, engine)
     if now is None:
