@@ -129,7 +129,7 @@ def fit(
     for note in said:
         say(note)
     if plan:
-        print_plans(built.plans(opened, runs_on), json)
+        print_plans(built.plans(opened, runs_on, checkpoints), json)
         return
     assert out is not None
     trials = None
