@@ -112,10 +112,10 @@ def descend(model: FactorModel, study: Study, choices: FactorChoices) -> tuple[A
     """Seconds of all passes, the drawing of samples included as in implicit, and how many pairs they went over."""
     known, features, _ = model.learn_features(study, choices.groups, choices)
     trainings = [Training(study.graph, known, features, model.objective(), study.engine) for _ in range(2)]
-    trainings[0].run()  # compiles
+    trainings[0].run(1)  # compiles
     start = clock()
     while trainings[1].epochs < choices.epochs:
-        trainings[1].run(choices.epochs - trainings[1].epochs)
+        trainings[1].run(choices.epochs, at_once=True)
     seconds = clock() - start
     return seconds, sum(len(trainings[1].samples(epoch)) for epoch in range(choices.epochs))
 

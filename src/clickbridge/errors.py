@@ -77,6 +77,10 @@ class EngineError(ClickbridgeError):
     memory for the work."""
 
 
+class NoRoom(EngineError):
+    """The work needs more memory than the engine may use."""
+
+
 class SettingError(ClickbridgeError):
     """A setting, option or spec has an invalid value."""
 

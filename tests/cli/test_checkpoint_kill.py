@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from clickbridge import build_model
 from oracles.latent import random_clicks
 
 COMMAND = str(Path(sys.executable).with_name("clickbridge"))
@@ -43,6 +44,18 @@ def test_a_process_killed_in_the_middle(spec: str, tmp_path: Path) -> None:
         assert (done.returncode, done.stderr.count("Traceback")) == (0, 0)
     assert files(out) == files(tmp_path / "whole")
     assert not kept.exists(), "removed when the model is there"
+
+
+def test_another_fit_in_the_same_folder_removes_only_its_own(tmp_path: Path, call: Any) -> None:
+    graph, kept = random_clicks(5), tmp_path / "kept"
+    graph.save(tmp_path / "graph")
+    build_model("pls", {"dim": 4}).fit(graph, checkpoint=kept)
+    before = sorted(path.name for path in kept.iterdir())
+    done = call(
+        "fit", tmp_path / "graph", "--model", "rmls", "--dim", 4, "--out", tmp_path / "model", "--checkpoint", kept
+    )
+    assert done.code == 0
+    assert sorted(path.name for path in kept.iterdir()) == before
 
 
 def test_the_folder_is_refused_in_one_line(tmp_path: Path, call: Any) -> None:

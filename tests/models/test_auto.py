@@ -9,7 +9,8 @@ import pytest
 
 import clickbridge
 from clickbridge import Auto, ClickGraph, build_model
-from clickbridge.errors import SettingError
+from clickbridge.engines.local import Local
+from clickbridge.errors import EngineError, NoRoom, SettingError
 from clickbridge.models.auto import CLOSE, Contest, Trial, budget_seconds
 from clickbridge.models.jury import Jury
 from clickbridge.models.ladder import Candidate, candidates
@@ -77,6 +78,54 @@ def test_a_budget_leaves_out_what_is_dear(graph: ClickGraph) -> None:
     left = {trial["spec"]: trial["left_out"] for trial in some if "left_out" in trial}
     assert "mart:bm25+pls" in left
     assert "budget" in left["mart:bm25+pls"]
+
+
+def test_what_does_not_fit_in_memory_is_left_out(graph: ClickGraph) -> None:
+    auto = Auto(candidates="bm25,bm25+pls").fit(graph, engine=Local(memory=4096))
+    record = auto.report_["auto"]
+    assert record["chosen"] == "bm25"
+    left = {trial["spec"]: trial.get("left_out", "") for trial in record["trials"]}
+    assert "raise memory" in left["bm25+pls"]
+
+
+def least_memory(spec: str, graph: ClickGraph) -> int:
+    """The fewest bytes with which its plan is not refused."""
+
+    def fits(memory: int) -> bool:
+        try:
+            build_model(spec).plans(graph, Local(memory=memory))
+        except NoRoom:
+            return False
+        return True
+
+    low, high = 0, 1 << 30
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+def test_where_all_of_the_log_does_not_fit_the_next_best_is_taken(graph: ClickGraph) -> None:
+    """Most of it did."""
+    memory = least_memory("pls", graph) - 1
+    auto = Auto(candidates="bm25,bm25+pls").fit(graph, engine=Local(memory=memory))
+    record = auto.report_["auto"]
+    assert record["trials"][1]["ndcg"] > record["trials"][0]["ndcg"], "both were tried"
+    assert record["chosen"] == auto.chosen_model.spec == "bm25"
+    assert [note for note in auto.notes_ if "takes bm25 after all: bm25+pls does not fit" in note]
+    with pytest.raises(NoRoom, match="raise memory"):
+        Auto(candidates="bm25+pls").fit(graph, engine=Local(memory=memory))
+
+
+def test_an_engine_that_cannot_be_reached_is_no_matter_of_memory(
+    graph: ClickGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*given: object) -> None:
+        raise EngineError("the cluster does not answer")
+
+    monkeypatch.setattr("clickbridge.models.pls.fitting_plan", away)
+    with pytest.raises(EngineError, match="does not answer"):
+        Auto(candidates="bm25,bm25+pls").fit(graph)
 
 
 def test_candidates_depend_on_the_log_alone(graph: ClickGraph) -> None:

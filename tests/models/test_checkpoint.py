@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from clickbridge import ClickGraph
+from clickbridge.engines.emulation import Emulation
 from clickbridge.engines.local import Local
+from clickbridge.engines.on_card import OnCard
 from clickbridge.errors import EngineError
 from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.specs import build_model
@@ -62,11 +64,12 @@ def test_stopped_and_gone_on_with(spec: str, settings: dict[str, Any], steps: in
     with nullcontext() if steps == 99 else pytest.raises(Killed):
         build_model(spec, settings).fit(graph, progress=stop, checkpoint=tmp_path / "kept")
     again: list[str] = []
-    model = build_model(spec, settings).fit(graph, progress=steps_into(again), checkpoint=tmp_path / "kept")
+    checkpoints = Checkpoints(tmp_path / "kept")
+    model = build_model(spec, settings).fit(graph, progress=steps_into(again), checkpoint=checkpoints)
     model.save(tmp_path / "resumed")
     assert files(tmp_path / "resumed") == files(tmp_path / "whole")
     assert len(again) < len(whole), "all was done again"
-    Checkpoints(tmp_path / "kept").clear()
+    checkpoints.clear()
     assert not (tmp_path / "kept").exists()
 
 
@@ -92,15 +95,46 @@ def test_what_is_kept_serves_the_same_work_alone(tmp_path: Path) -> None:
 def test_other_files_in_the_folder_stay(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "notes.txt").write_text("mine")
-    checkpoint = Checkpoints(tmp_path / "kept").of(np.arange(3), "work")
+    checkpoints = Checkpoints(tmp_path / "kept")
+    checkpoint = checkpoints.of(np.arange(3), "work")
     assert checkpoint.read() is None
     checkpoint.write((1, np.arange(4)))
     number, values = checkpoint.read()
     assert (number, values.tolist()) == (1, [0, 1, 2, 3])
     # What a killed writer leaves.
     (tmp_path / "kept" / f".{checkpoint.path.name}.new-{'0' * 16}").mkdir()
-    Checkpoints(tmp_path / "kept").clear()
+    checkpoints.clear()
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["notes.txt"]
+
+
+def test_a_fit_that_is_done_leaves_what_others_keep(tmp_path: Path) -> None:
+    """A killed fit is to go on, and one that is running may have kept nothing yet."""
+    graph = random_clicks(3)
+    (mine, other, third) = (Checkpoints(tmp_path / "kept") for _ in range(3))
+    build_model("pls", {"dim": 4}).fit(graph, checkpoint=other)
+    build_model("rmls", RMLS_SETTINGS).fit(graph, checkpoint=mine)
+    begun = third.of("work")
+    mine.clear()
+    lines: list[str] = []
+    build_model("pls", {"dim": 4}).fit(graph, progress=steps_into(lines), checkpoint=other)
+    assert not lines, "every step was kept"
+    other.clear()
+    assert not (tmp_path / "kept").exists()
+    begun.write((1, np.arange(4)))
+    assert begun.read()[0] == 1
+
+
+def test_what_a_card_kept_serves_only_the_same_precision(tmp_path: Path) -> None:
+    graph, lines = random_clicks(3), list[str]()
+
+    def passes_with(store: str) -> int:
+        lines.clear()
+        engine = OnCard(card=Emulation(), store=store)
+        model = build_model("rmls", {**RMLS_SETTINGS, "iterations": 2})
+        model.fit(graph, engine=engine, progress=steps_into(lines), checkpoint=tmp_path / "kept")
+        return len(lines)
+
+    assert [passes_with(store) for store in ("float32", "bfloat16", "float32")] == [2, 2, 1]
 
 
 # --- memory ----------------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clickbridge import ClickGraph, build_model, load
+from clickbridge import ClickGraph, SVDFeature, build_model, load
 from clickbridge.engines.local import Local
 from clickbridge.errors import SettingError
 from clickbridge.models.factor_training import Training, matching
 from clickbridge.models.factors import FactorChoices
 from clickbridge.models.negative_samples import NegativeSamples
 from clickbridge.models.study import Study
+from clickbridge.numerics.factors import Samples
 from clickbridge.numerics.row import as_matrix
 from clickbridge.types import Document, Impression, PairCount
 from clickbridge.views.stack import ViewStack
@@ -181,19 +182,42 @@ def test_numbers_alone_are_learned_the_same_by_any_number_of_threads(settings: d
         drawn = [training.samples(epoch) for epoch in range(3)]
         assert training._descent._single is not None
         for epoch in range(3):
-            training.run()
+            training.run(3)
             ahead = training._drawn.get(epoch + 1)
-            assert (ahead is None) == (threads == 1)
-            if ahead is not None and epoch < 2:
+            assert (ahead is None) == (threads == 1 or epoch == 2)
+            if ahead is not None:
                 for one, two in zip(ahead.arrays, drawn[epoch + 1].arrays, strict=True):
                     np.testing.assert_array_equal(one, two)
         found.append(b"".join(a.tobytes() for a in training.factors.arrays))
     _, training = model._begin(study, FactorChoices(field_weights={}, groups=("id",), epochs=3))
-    training.run(2)  # small passes at once
-    assert training.epochs == 2
-    training.run()
+    while training.epochs < 3:
+        training.run(3, at_once=True)
     found.append(b"".join(a.tobytes() for a in training.factors.arrays))
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("epochs", [1, 5, 30])
+def test_samples_are_drawn_once_and_not_for_nobody(epochs: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    samples = Training.samples
+
+    def counted(self: Training, epoch: int) -> Samples:
+        drawn.append(epoch)
+        return samples(self, epoch)
+
+    monkeypatch.setattr(Training, "samples", counted)
+    model, calls = SVDFeature(dim=16, views="id"), 0
+    choices = FactorChoices(field_weights={}, groups=("id",), epochs=epochs)
+    _, training = model._begin(Study(two_languages(), Local(threads)), choices)
+    while training.epochs < epochs:
+        training.run(epochs, at_once=True)
+        calls += 1
+    assert sorted(drawn) == list(range(epochs))
+    assert training.epochs == epochs
+    assert calls >= min(epochs, 4) or threads == 1
+    if threads == 2 and epochs == 30:
+        assert calls < epochs, "small passes at once"
 
 
 def test_clicks_that_do_not_count_are_never_drawn() -> None:
@@ -255,7 +279,7 @@ def test_factors_that_overflow_are_refused() -> None:
     assert isinstance(training, Training)
     training._descent.factors.u[:] = np.inf
     with pytest.raises(SettingError, match=r"learning_rate 0\.03 is too large, the factors overflow: lower it"):
-        training.run()
+        training.run(training.epochs + 1)
 
 
 @pytest.mark.parametrize("name", NAMES)

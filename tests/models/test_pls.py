@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 from sklearn.cross_decomposition import PLSSVD
 
 from clickbridge import MPLS, PLS, ClickGraph, Local, LSIDocTerm, LSIQueryDoc, build_model
+from clickbridge.engines.gpu import Gpu, SizeOfCard
 from clickbridge.errors import EngineError, MissingPart, SettingError
 from clickbridge.models import pls as module
-from clickbridge.models.pls import default_views, repeated_share, weighted_responses
+from clickbridge.models.pls import default_views, fitting_plan, repeated_share, weighted_responses
 from clickbridge.models.svd_plan import Factors, checked, svd_plan
 from clickbridge.types import Document, Impression, PairCount, ResultList
 from oracles.arrays import dense
@@ -237,6 +239,47 @@ def test_a_plan_of_a_large_matrix_is_that_of_a_basis_where_one_fits() -> None:
     kept, stepped = svd_plan([week], 4), svd_plan([week], 4, budget=1 << 30)
     assert kept.memory > 1 << 30 > stepped.memory
     assert kept.operations < stepped.operations
+
+
+def test_a_plan_is_that_of_power_steps_where_no_basis_will_be_made() -> None:
+    week = Factors(170_545, 195_926, 94_022 + 111_631, 1_200_045, 200, 94_022)
+    here, card = Local(memory=64 << 30), Gpu(card=SizeOfCard(64 << 30))
+    basis, steps = svd_plan([week], 4), svd_plan([week], 4, basis=False)
+    assert basis.memory > steps.memory
+    assert fitting_plan([week], "float32", here, "pls") == basis
+    assert fitting_plan([week], "float32", here, "pls", cold=False) == steps
+    assert fitting_plan([week], "float32", card, "pls").memory == steps.memory
+    # Steps that are kept need more than a basis where one side is far larger: this is refused, and not found out later.
+    tall = Factors(60_000, 20_000_000, 0, 50_000_000, 200, 60_000)
+    assert fitting_plan([tall], "float32", Local(memory=18 << 30), "pls").memory < 18 << 30
+    with pytest.raises(EngineError, match="raise memory"):
+        fitting_plan([tall], "float32", Local(memory=18 << 30), "pls", cold=False)
+
+
+def test_seconds_of_a_card_are_those_of_a_card() -> None:
+    """Measured on an H200: 1.64 to 2.23 s."""
+    week = Factors(170_545, 195_926, 94_022 + 111_631, 1_200_045, 1000, 94_022)
+    assert 1.6 < fitting_plan([week], "float32", Gpu(card=SizeOfCard(64 << 30)), "pls").seconds < 2.3
+
+
+@pytest.mark.parametrize("model", [PLS(dim=3), MPLS(dim=3), LSIDocTerm(dim=3)], ids=lambda m: m.name)
+def test_fit_and_plan_ask_for_the_same(model: PLS, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = []
+
+    def svd_plan_of(*given: Any, basis: bool) -> Any:
+        asked.append(basis)
+        return svd_plan(*given, basis=basis)
+
+    monkeypatch.setattr(module, "svd_plan", svd_plan_of)
+    graph = random_clicks(1)
+    for checkpoint, basis in ((None, True), (tmp_path / "kept", False)):
+        for ask in (model.plans, model.fit):
+            asked.clear()
+            ask(graph, checkpoint=checkpoint)
+            assert set(asked) == {basis}
+    asked.clear()
+    model.update(docs=[Document("new", {"title": "apple river", "body": "stone cloud"})])
+    assert set(asked) <= {False}, "it starts from the old maps"
 
 
 def test_a_plan_grows_as_the_arithmetic_does() -> None:

@@ -13,13 +13,12 @@ from scipy import sparse
 import clickbridge
 from clickbridge import ClickGraph
 from clickbridge.engines.local import Local
-from clickbridge.errors import EngineError, NotSupported, SettingError
+from clickbridge.errors import EngineError, SettingError
 from clickbridge.models import latent as module
 from clickbridge.models.candidates import Candidates, Labelled, Query
 from clickbridge.models.latent import document_images
-from clickbridge.models.lexical import BM25
 from clickbridge.models.rmls import RMLS, FittedRMLS, scores_of_rows
-from clickbridge.models.rmls_plan import PLANS, Rates, Sizes, choose, plans
+from clickbridge.models.rmls_plan import PLANS
 from clickbridge.numerics.ragged import Ragged
 from clickbridge.numerics.row import as_matrix
 from clickbridge.numerics.rows import SparseRows
@@ -237,96 +236,8 @@ def test_settings_are_checked(small_graph: ClickGraph) -> None:
     little = Local(memory=1024)
     with pytest.raises(EngineError, match="raise memory, or lower dim or density"):
         RMLS().fit(small_graph, engine=little)
-    assert RMLS(plan="w-dense").fit(small_graph, engine=little).report_["plan"] == "w-dense"
-
-
-# --- what plans cost ------------------------------------------------------------------------------
-
-
-def test_plans_without_running(small_graph: ClickGraph) -> None:
-    found = RMLS(dim=3).plans(small_graph)
-    assert {row["name"] for row in found} == set(PLANS)
-    assert found[0]["name"] == RMLS(dim=3).fit(small_graph).report_["plan"]
-    assert RMLS(dim=3, plan="factors").plans(small_graph)[0]["name"] == "factors"
-    with pytest.raises(NotSupported, match="bm25 costs little: it has no plan"):
-        BM25().plans(small_graph)
-    with pytest.raises(EngineError, match="raise memory, or lower dim or density"):
-        RMLS(dim=3).plans(small_graph, engine=Local(memory=1024))
-
-
-def sizes(**changes: Any) -> Sizes:
-    base: dict[str, Any] = {
-        "n_queries": 94_022, "n_docs": 111_631, "n_x": 95_000, "n_y": 112_000, "nnz_x": 376_000, "nnz_r": 163_000,
-        "nnz_y": 660_000, "nnz_w": 2_400_000, "links": 1_600_000, "images": 14_000_000,
-        "linked": 2e8, "products": 4e6, "dim": 1000,
-        "iterations": 10, "kept": 20, "decorrelate": False,
-    }  # fmt: skip
-    return Sizes(**base | changes)
-
-
-def test_sparse_factors_win_where_w_is_sparse() -> None:
-    rates = Rates(1e10, 1e11, 1e7)
-    assert choose(sizes(), 8e9, rates=rates).name == "w-sparse"
-    # A W of far more numbers than its factors is not formed.
-    assert choose(sizes(nnz_w=400_000_000, products=5e9), 8e9, rates=rates).name == "factors"
-
-
-def test_columns_are_tiled_when_memory_is_short() -> None:
-    rates = Rates(1e10, 1e11, 1e7)
-    wide = sizes(nnz_w=4_000_000_000, products=5e10)
-    roomy, tight = (next(p for p in plans(wide, budget, rates=rates) if p.name == "factors") for budget in (16e9, 1e9))
-    assert roomy.tile == 1000
-    assert 16 <= tight.tile < 1000
-    assert tight.memory <= 1e9
-    with pytest.raises(EngineError, match="GiB at least"):
-        choose(wide, 1e6, rates=rates)
-
-
-HALF_YEAR: dict[str, Any] = {
-    "n_queries": 6_372_254, "n_docs": 4_599_849, "n_x": 4_871_410, "n_y": 6_643_815, "nnz_x": 35_041_516,
-    "nnz_r": 18_605_239, "nnz_y": 39_586_860, "nnz_w": 1_226_000_000, "links": 430_000_000, "images": 792_000_000,
-    "linked": 7.4e10, "products": 2.4e9, "iterations": 3,
-}  # fmt: skip
-
-
-def test_w_is_not_formed_where_memory_does_not_hold_it() -> None:
-    half_year = sizes(**HALF_YEAR, decorrelate=True)
-    tight = choose(half_year, 9.7e9)
-    assert tight.name == "images"
-    assert tight.memory < 9.7e9
-    with pytest.raises(EngineError, match="GiB at least"):
-        choose(half_year, 9.7e9, here=False)
-    with pytest.raises(SettingError, match="plan=images is for engine local"):
-        choose(half_year, 9.7e9, "images", here=False)
-
-
-def test_the_printed_algorithm_takes_a_plan_of_every_engine_where_one_fits() -> None:
-    """Its bits are the same on all of them."""
-    printed = sizes(**HALF_YEAR)
-    assert plans(printed, 1e12)[-1].name == "images"
-    for budget in (64e9, 1e12):
-        assert choose(printed, budget) == choose(printed, budget, here=False)
-    assert choose(printed, 9.7e9).name == "images"
-
-
-def test_cost_grows_with_the_work() -> None:
-    rates = Rates(1e10, 1e11, 1e7)
-    for name in PLANS:
-        small, large = (
-            next(p for p in plans(s, 1e12, rates=rates) if p.name == name)
-            for s in (sizes(), sizes(dim=2000, iterations=20))
-        )
-        assert large.operations > small.operations
-        assert large.seconds > small.seconds
-
-
-def test_the_plan_follows_from_sizes_and_memory_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that is busy, or short of free memory, must not change the model."""
-    times = iter(float(n) for n in range(1_000_000))
-    monkeypatch.setattr("time.perf_counter", lambda: next(times))
-    graph = random_clicks(2)
-    found = [RMLS(dim=4).plans(graph, engine=Local(threads, 8 << 30)) for threads in (1, 2)]
-    assert found[0] == found[1]
+    with pytest.raises(EngineError, match=r"\(w-dense\) and may use .*: take plan=auto, raise memory"):
+        RMLS(plan="w-dense").fit(small_graph, engine=little)
 
 
 # --- what a saved model keeps ----------------------------------------------------------------------

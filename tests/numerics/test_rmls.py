@@ -126,6 +126,24 @@ def test_plans_and_threads_agree(mode: tuple[int, float], decorrelate: float) ->
         np.testing.assert_allclose(made.dense(), one, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_rounding_is_not_blown_up_by_decorrelation(seed: int) -> None:
+    """With fewer queries than dimensions omega has directions that are nothing but rounding. They differ between ways
+    of adding up."""
+    rng = np.random.default_rng(seed)
+    a, middle, b = (
+        sparse.csr_array((rng.random(shape) * (rng.random(shape) < 0.25)).astype(np.float32))
+        for shape in ((40, 9), (9, 20), (20, 30))
+    )
+    l_y = sparse_rows(rng.standard_normal((30, 12)).astype(np.float32))
+    how = Shrinkage(DENSITY, 3.0, decorrelate=0.8, norm_power=0.5)
+    ways = (FormedRows(sparse.csr_array(a @ middle @ b)), ImageRows(a, middle, b), FactoredRows(a, middle, b, 5))
+    made = [half_iteration(rows, l_y, how).maps for rows in ways]
+    one, *others = (maps.dense() if isinstance(maps, SparseRows) else maps for maps in made)
+    for other in others:
+        np.testing.assert_allclose(other, one, atol=0.01 * np.abs(one).max())
+
+
 def test_alignment_is_what_each_dimension_adds_to_the_objective() -> None:
     w, l_y = some_w(7), np.random.default_rng(8).standard_normal((9, 5)).astype(np.float32)
     made = half_iteration(FormedRows(sparse.csr_array(w)), l_y, Shrinkage(RELATIVE, 0.3, decorrelate=0.5))

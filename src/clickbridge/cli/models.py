@@ -129,7 +129,7 @@ def fit(
     for note in said:
         say(note)
     if plan:
-        print_plans(built.plans(opened, runs_on), json)
+        print_plans(built.plans(opened, runs_on, checkpoints), json)
         return
     assert out is not None
     trials = None
@@ -138,7 +138,7 @@ def fit(
         built = build_model(model, settings)
     with progress_bar() as progress:
         progress(f"fitting {model}")
-        built.fit(opened, engine=runs_on, progress=progress, checkpoint=checkpoint)
+        built.fit(opened, engine=runs_on, progress=progress, checkpoint=checkpoints)
         if trials is not None:
             built.fitted_ = built.fitted.noted(tuning=trials)
         if kept:
@@ -174,7 +174,7 @@ def print_report(out: Path, report: dict[str, Any], json: bool) -> None:
 
 
 def checked_folder(checkpoint: Path, artifacts: list[Path | None]) -> Checkpoints:
-    """A folder of its own for checkpoints, which are removed once the MODEL is written."""
+    """A folder for checkpoints. Those of this fit are removed once the MODEL is written."""
     from clickbridge.io.checkpoint import Checkpoints
 
     if checkpoint.exists() and not checkpoint.is_dir():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,9 @@ from clickbridge.io.manifest import MANIFEST
 from clickbridge.io.values import read_value, write_value
 
 KIND = "checkpoint"
-OWN_NAME = re.compile(r"\.?[0-9a-f]{32}(\.lock|\.new-[0-9a-f]{16})?")
+OWN_NAME = re.compile(r"\.?([0-9a-f]{32})(\.lock|\.new-[0-9a-f]{16})?")
+ALGORITHMS = 2
+"""Part of every digest: raised when a step of the same work gives other numbers than before."""
 
 
 @dataclass(frozen=True)
@@ -32,22 +34,28 @@ class Checkpoints:
     """A folder of checkpoints. A model with several parts has one for each of its computations."""
 
     folder: Path
+    _own: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    """Names of those that were asked for. Others in the folder are those of other fits, which may be running."""
 
     def of(self, *work: Any) -> Checkpoint:
         """The checkpoint of a computation, given everything that it depends on: arrays, sparse matrices and plain
         values."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        return Checkpoint(self.folder / _digest(work))
+        name = _digest((ALGORITHMS, *work))
+        self._own.add(name)
+        return Checkpoint(self.folder / name)
 
     def clear(self) -> None:
-        """Removes all checkpoints, including incomplete ones of a killed writer, and the folder if nothing else is in
-        it."""
+        """Removes all checkpoints that were asked for, including incomplete ones of a killed writer, and the folder if
+        nothing else is in it."""
         if not self.folder.is_dir():
             return
         for path in list(self.folder.iterdir()):
-            if OWN_NAME.fullmatch(path.name) and path.is_dir():
+            found = OWN_NAME.fullmatch(path.name)
+            if found is None or found[1] not in self._own:
+                continue
+            if path.is_dir():
                 shutil.rmtree(path)
-            elif OWN_NAME.fullmatch(path.name):
+            else:
                 path.unlink()
         if not any(self.folder.iterdir()):
             self.folder.rmdir()
@@ -66,6 +74,7 @@ class Checkpoint:
         return read_value(artifact, artifact.manifest["state"])
 
     def write(self, state: Any) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)  # another fit that is done may have removed it, empty
         with ArtifactWriter(self.path, KIND) as writer:
             writer.commit(state=write_value(writer, "state", state))
 

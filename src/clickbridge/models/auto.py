@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from clickbridge.engines.base import Engine
-from clickbridge.errors import InputError, MissingPart, NotSupported, SettingError
+from clickbridge.errors import InputError, MissingPart, NoRoom, NotSupported, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.io.values import stored
@@ -55,6 +55,16 @@ class AutoChoices(Choices):
     chosen: str
     settings: dict[str, float] = field(default_factory=dict)
     trials: tuple[dict[str, Any], ...] = ()
+    others: tuple[tuple[str, dict[str, float]], ...] = ()
+    """What else could be taken, the next best first, each with its settings."""
+
+    def instead(self, refusal: NoRoom) -> AutoChoices:
+        """The next best. What fits in memory with most of the log may not fit with all of it."""
+        if not self.others:
+            raise refusal
+        (spec, settings), *rest = self.others
+        note = f"auto: takes {spec} after all: {self.chosen} does not fit on everything ({refusal})"
+        return replace(self, chosen=spec, settings=settings, others=tuple(rest), notes=(*self.notes, note))
 
 
 def budget_seconds(text: str) -> float:
@@ -125,10 +135,11 @@ class Auto(Model):
         contest.run(candidates(study.graph) if specs is None else specs)
         if specs is None:
             contest.on_top()
-        best = contest.best()
+        best, *others = contest.in_order()
         notes = contest.lines(best, split_words(study.graph))
-        more = dict(best.candidate.settings)
-        return AutoChoices(chosen=best.candidate.spec, settings=more, trials=contest.record(), notes=notes)
+        (chosen, more), *rest = ((t.candidate.spec, dict(t.candidate.settings)) for t in (best, *others))
+        record = contest.record()
+        return AutoChoices(chosen=chosen, settings=more, trials=record, others=tuple(rest), notes=notes)
 
     def plans_on(self, study: Study) -> list[dict[str, object]]:
         raise NotSupported(
@@ -150,7 +161,10 @@ class Auto(Model):
 
     def learned(self, study: Study, choices: Choices) -> Fitted:
         assert isinstance(choices, AutoChoices)
-        fitted = super().learned(study, choices)
+        try:
+            fitted = super().learned(study, choices)
+        except NoRoom as refusal:
+            return self.learned(study, choices.instead(refusal))
         record = {
             "chosen": choices.chosen,
             "settings": choices.settings,
@@ -226,7 +240,7 @@ class Contest:
         try:
             choices = choose_once(model, rest)
             fitted = learn_once(model, rest, choices)
-        except (MissingPart, InputError, NotSupported) as refusal:
+        except (MissingPart, InputError, NotSupported, NoRoom) as refusal:
             self.left[candidate.name] = str(refusal)
             return
         if not jury.can_judge(fitted):
@@ -255,9 +269,12 @@ class Contest:
             self.run([Candidate(f"online:{self.best().spec}", seconds)])
 
     def best(self) -> Trial:
-        """The simplest candidate whose mean is within CLOSE of the best; never one that is significantly worse than the
-        given order. Without text nothing can be searched. Then the given order stays, with or without the online
-        learner, unless another candidate is significantly better."""
+        return self.in_order()[0]
+
+    def in_order(self) -> list[Trial]:
+        """What can be taken, the best first. The best is the simplest candidate whose mean is within CLOSE of the
+        highest; never one that is significantly worse than the given order. Without text nothing can be searched. Then
+        the given order stays, with or without the online learner, unless another candidate is significantly better."""
         if not self.trials:
             raise SettingError(f"auto could try nothing: {'; '.join(f'{s}: {why}' for s, why in self.left.items())}")
         allowed = [trial for trial in self.trials.values() if not self._below_given(trial)]
@@ -268,8 +285,12 @@ class Contest:
         else:
             # A model that cannot search is of no use where others can: it is measured, and taken only by itself.
             searching = [trial for trial in allowed if trial.searches] or allowed
-        most = max(trial.mean for trial in searching)
-        return next(trial for trial in searching if trial.mean >= most - CLOSE)
+        ordered = []
+        while searching:
+            most = max(trial.mean for trial in searching)
+            ordered.append(next(trial for trial in searching if trial.mean >= most - CLOSE))
+            searching = [trial for trial in searching if trial is not ordered[-1]]
+        return ordered
 
     def _below_given(self, trial: Trial) -> bool:
         given = self.trials.get("given")

@@ -96,14 +96,19 @@ class Training:
         """One weight for each pair of matching views."""
         return self.factors.b_g if self.objective.biases else np.ones(len(self.matches))
 
-    def run(self, most: int = 1) -> None:
-        """Runs one more pass, with newly drawn negative samples. Small passes are run several at once, up to `most`."""
+    def run(self, end: int, at_once: bool = False) -> None:
+        """Runs one more pass, with newly drawn negative samples; small passes several at once, if that is allowed.
+        `end` passes are the most there will be in all: for others nothing is drawn."""
         now, ahead = self.epochs, self._descent.threads < self.engine.threads
-        samples = [self._next(now)]
+        samples, later = [self._next(now)], list[int]()
         if ahead:
+            # The first passes at once have to wait for their samples. So they are a quarter of what is left at most.
+            most = max((end - now) // 4, 1) if at_once else 1
             n = min(max(AT_ONCE // max(len(samples[0]), 1), 1), most)
             samples += [self._next(epoch) for epoch in range(now + 1, now + n)]
-            self._meanwhile(samples, range(now + n, now + 2 * n))
+            later = [epoch for epoch in range(now + n, min(now + 2 * n, end)) if epoch not in self._drawn]
+        if later:
+            self._meanwhile(samples, later)
         else:
             self._descend(samples)
         if not all(np.isfinite(array).all() for array in self._descent.factors.arrays):
@@ -117,7 +122,7 @@ class Training:
         for samples in passes:
             self._descent.epoch(samples)
 
-    def _meanwhile(self, passes: list[Samples], next_ones: range) -> None:
+    def _meanwhile(self, passes: list[Samples], next_ones: list[int]) -> None:
         """Draws the samples of the next passes in another thread while descent runs. They depend only on the number of
         the pass."""
 

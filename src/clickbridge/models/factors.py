@@ -205,7 +205,7 @@ class FactorModel(LatentModel):
         best, best_value = 0, judge.value()
         while training.epochs < s.epochs and training.epochs - best < PATIENCE:
             study.progress(f"{self.name}: pass {training.epochs + 1}, nDCG@5 {best_value:.3f} so far")
-            training.run()
+            training.run(s.epochs)
             value = judge.value()
             if value > best_value:
                 best, best_value = training.epochs, value
@@ -219,7 +219,7 @@ class FactorModel(LatentModel):
         known, training = self._begin(study, choices)
         while training.epochs < choices.epochs:
             study.progress(f"{self.name}: pass {training.epochs + 1} of {choices.epochs}")
-            training.run(choices.epochs - training.epochs)
+            training.run(choices.epochs, at_once=True)
         return self._finish(study, choices, known, training)
 
     def _begin(self, study: Study, choices: FactorChoices) -> tuple[Known, Training]:

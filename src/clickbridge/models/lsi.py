@@ -21,7 +21,7 @@ from clickbridge.models.change import Change
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Space
 from clickbridge.models.latent_features import check_updatable, texts_of, updated_features, updated_responses
-from clickbridge.models.pls import LatentModel, dim_note, fitting_plan, kept_steps, with_spaces
+from clickbridge.models.pls import LatentModel, dim_note, fitting_plan, kept_steps, starts_cold, with_spaces, worked_by
 from clickbridge.models.sfunction import S_FUNCTION
 from clickbridge.models.study import Study
 from clickbridge.models.svd_plan import Factors
@@ -59,9 +59,11 @@ def decompose(
 ) -> SVD:
     """Decomposes a matrix. `start` are right singular vectors of an earlier decomposition to start from. A study
     reports the steps, and can keep them as checkpoints."""
-    fitting_plan([Factors.of_matrix(matrix, s.dim)], s.precision, engine, "the decomposition")
+    fitting_plan(
+        [Factors.of_matrix(matrix, s.dim)], s.precision, engine, "the decomposition", starts_cold(within, start)
+    )
     dtype = np.dtype(s.precision)
-    keeper = kept_steps(within, "svd", matrix, s.dim, s.precision, s.seed, engine.name)
+    keeper = kept_steps(within, "svd", matrix, s.dim, s.precision, s.seed, *worked_by(engine))
     progress = None if within is None else within.progress
     operator = MatrixOperator(matrix, dtype, engine)
     return randomised_svd(operator, s.dim, seed=s.seed, dtype=dtype, start=start, keeper=keeper, progress=progress)
@@ -77,9 +79,8 @@ class LSI(LatentModel):
     def plans_on(self, study: Study) -> list[dict[str, object]]:
         """Estimates the time and memory of a fit. Refused if it does not fit in memory."""
         s: LSISettings = self.settings
-        return [
-            asdict(fitting_plan([Factors.of_matrix(self.matrix(study), s.dim)], s.precision, study.engine, self.name))
-        ]
+        sizes = [Factors.of_matrix(self.matrix(study), s.dim)]
+        return [asdict(fitting_plan(sizes, s.precision, study.engine, self.name, starts_cold(study)))]
 
 
 def space_of(l_x: Array, l_y: Array, svd: SVD) -> Space:

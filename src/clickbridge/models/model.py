@@ -99,7 +99,7 @@ class Model(Parameters):
         *,
         engine: Engine | None = None,
         progress: Progress = logged,
-        checkpoint: str | Path | None = None,
+        checkpoint: str | Path | Checkpoints | None = None,
     ) -> Self:
         """Learns from a GRAPH.
 
@@ -126,10 +126,9 @@ class Model(Parameters):
         """
         if not isinstance(graph, ClickGraph):
             raise InputError(f"fit needs a ClickGraph, such as ClickGraph.open('folder'); got {graph!r:.80}")
-        checkpoints = None if checkpoint is None else Checkpoints(Path(checkpoint))
         sizes = f"{count_of(graph.n_queries, 'query')} and {count_of(graph.n_docs, 'document')}"
         progress(f"fitting {self.spec} on {sizes}")
-        return self.fit_on(Study(graph, engine, progress, checkpoints=checkpoints))
+        return self.fit_on(Study(graph, engine, progress, checkpoints=_checkpoints(checkpoint)))
 
     def fit_on(self, study: Study, choices: Choices | None = None) -> Self:
         """Fits on a study, which several models can share. If `choices` are given, nothing is chosen again."""
@@ -170,9 +169,12 @@ class Model(Parameters):
         """Learns from a GRAPH again with the choices of the last fit, without tuning again."""
         return self.fit_on(Study(graph, engine), self.fitted.choices)
 
-    def plans(self, graph: ClickGraph, engine: Engine | None = None) -> list[dict[str, object]]:
-        """Estimates the time and memory of a fit, for each way to compute it. Nothing is learned."""
-        study = Study(graph, engine)
+    def plans(
+        self, graph: ClickGraph, engine: Engine | None = None, checkpoint: str | Path | Checkpoints | None = None
+    ) -> list[dict[str, object]]:
+        """Estimates the time and memory of a fit, for each way to compute it. Nothing is learned. With a `checkpoint`,
+        of a fit that keeps its steps."""
+        study = Study(graph, engine, checkpoints=_checkpoints(checkpoint))
         return self.in_language_of(study).plans_on(study)
 
     def plans_on(self, study: Study) -> list[dict[str, object]]:
@@ -394,3 +396,7 @@ class Model(Parameters):
         from clickbridge.models.model_folder import save
 
         save(self.fitted, path)
+
+
+def _checkpoints(given: str | Path | Checkpoints | None) -> Checkpoints | None:
+    return Checkpoints(Path(given)) if isinstance(given, str | Path) else given

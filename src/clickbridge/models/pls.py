@@ -39,9 +39,9 @@ from clickbridge.models.latent import (
 )
 from clickbridge.models.latent_features import check_updatable, learn_features, reads_text, updated_features
 from clickbridge.models.model import Model
-from clickbridge.models.rmls_plan import Plan
+from clickbridge.models.rmls_plan import NOMINAL, Plan
 from clickbridge.models.study import Known, Study
-from clickbridge.models.svd_plan import Factors, checked, svd_plan
+from clickbridge.models.svd_plan import CARD, Factors, checked, svd_plan
 from clickbridge.numerics.svd import MatrixOperator, Operator, ProductOperator, randomised_svd
 from clickbridge.search import ann
 from clickbridge.settings import ADVANCED, Comparing, Counting, Fields, Printed, Searching, Seeded, setting, settings
@@ -251,7 +251,7 @@ class PLS(LatentModel):
         sizes = [
             Factors.of(of_columns(x, q), r, of_columns(y, d), dim) for (q, d), dim in zip(columns, dims, strict=True)
         ]
-        return [asdict(fitting_plan(sizes, s.precision, study.engine, self.name))]
+        return [asdict(fitting_plan(sizes, s.precision, study.engine, self.name, starts_cold(study)))]
 
 
 # --- learning --------------------------------------------------------------------------------------
@@ -264,9 +264,9 @@ def learn_space(
     """The maps before scaling: the singular vectors themselves. A study reports the steps, and can keep them."""
     x, y = of_columns(features.query_features, q_columns), of_columns(features.doc_features, d_columns)
     r = weighted_responses(features.responses, s.mean)
-    fitting_plan([Factors.of(x, r, y, dim)], s.precision, engine, "the decomposition")
+    fitting_plan([Factors.of(x, r, y, dim)], s.precision, engine, "the decomposition", starts_cold(within, start))
     dtype = np.dtype(s.precision)
-    keeper = kept_steps(within, "svd", x, r, y, dim, s.centre, s.precision, s.seed, engine.name)
+    keeper = kept_steps(within, "svd", x, r, y, dim, s.centre, s.precision, s.seed, *worked_by(engine))
     operator = _operator(x, r, y, s.centre, dtype, engine)
     del x, r, y
     progress = None if within is None else within.progress
@@ -279,11 +279,22 @@ def kept_steps(study: Study | None, *work: Any) -> Checkpoint | None:
     return None if study is None or study.checkpoints is None else study.checkpoints.of(*work)
 
 
-def fitting_plan(sizes: Sequence[Factors], precision: str, engine: Engine, name: str) -> Plan:
+def worked_by(engine: Engine) -> tuple[str, str]:
+    """What the last bits depend on: the engine, and how it stores numbers."""
+    return engine.name, str(getattr(engine, "store", ""))
+
+
+def starts_cold(within: Study | None, start: Any = None) -> bool:
+    """Whether a decomposition may be that of a basis: with nothing to start from, and no steps to be kept."""
+    return start is None and (within is None or within.checkpoints is None)
+
+
+def fitting_plan(sizes: Sequence[Factors], precision: str, engine: Engine, name: str, cold: bool = True) -> Plan:
     """Estimates the cost of decompositions. Refused if they do not fit in this machine's memory; a cluster has memory
     of its own, and a GPU of any size takes them by tiles."""
     room = engine.memory if engine.name == "local" else getattr(engine, "card_memory", inf)
-    plan = svd_plan(sizes, np.dtype(precision).itemsize, room)
+    rates = CARD if engine.name == "gpu" else NOMINAL
+    plan = svd_plan(sizes, np.dtype(precision).itemsize, room, rates, basis=cold and engine.narrow)
     return checked(plan, room, name) if engine.name == "local" else plan
 
 

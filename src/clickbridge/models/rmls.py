@@ -203,8 +203,8 @@ class RMLS(LatentModel):
         s: RMLSSettings = self.settings
         graph, study = study.graph, self.on(study)
         _, features, (columns,) = self.learn_features(study, ["&".join(self.groups(graph))], super().choose(study))
-        sizes = Problem.of(features, *columns, s.dim, s).sizes(s, s.iterations)
-        limits = study.engine.memory, study.engine.name == "local"
+        sizes = Problem.of(features, *columns, s.dim, s).sizes(s, s.iterations, study.engine)
+        limits = study.engine.memory, study.engine.name
         chosen = choose(sizes, limits[0], s.plan, limits[1])
         rest = [plan for plan in plans(sizes, *limits) if plan.name != chosen.name]
         return [asdict(plan) for plan in (chosen, *rest)]

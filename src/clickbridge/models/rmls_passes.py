@@ -19,8 +19,10 @@ from clickbridge.errors import SettingError
 from clickbridge.io.checkpoint import Checkpoint, Checkpoints
 from clickbridge.models.fitted import Array
 from clickbridge.models.latent import Features, Space, of_columns
-from clickbridge.models.pls import LatentSettings, weighted_responses
+from clickbridge.models.pls import LatentSettings, weighted_responses, worked_by
 from clickbridge.models.rmls_plan import Plan, Sizes, choose, sizes_of
+from clickbridge.models.svd_plan import Factors, svd_plan
+from clickbridge.numerics.qr import ROWS
 from clickbridge.numerics.rmls import (
     ABSOLUTE,
     DENSITY,
@@ -204,11 +206,13 @@ class Problem:
             )
         return cls(x, r, y, min(dim, *x.shape, *y.shape))
 
-    def sizes(self, s: RMLSSettings, iterations: int) -> Sizes:
+    def sizes(self, s: RMLSSettings, iterations: int, engine: Engine, start: Maps | None = None) -> Sizes:
+        """`start` is an L_y to start from, if it is given."""
+        first = self._first_memory(s, engine) if start is None else 0.0
         rows = kept(s.density, self.dim) if s.shrink == "density" else self.dim // 4 + 1
         return sizes_of(
             self.x, self.r, self.y, dim=self.dim, iterations=iterations, kept=rows, decorrelate=s.decorrelate > 0,
-            seed=s.seed,
+            seed=s.seed, first=first,
         )  # fmt: skip
 
     def rows(self, plan: Plan) -> tuple[ProductRows, ProductRows]:
@@ -222,12 +226,23 @@ class Problem:
         w = sparse.csr_array(x.T @ sparse.csr_array(r @ y))
         return FormedRows(w), FormedRows(sparse.csr_array(w.T))
 
+    def _first_memory(self, s: RMLSSettings, engine: Engine) -> float:
+        """Bytes to make L_y before the first pass; 0 if it is sparse."""
+        one = float(self.y.shape[1] * self.dim * 4)
+        if s.start == "random":
+            return 0.0 if s.shrink == "density" else one
+        if s.start == "ball" or engine.name != "local":  # elsewhere a decomposition does not work in this memory
+            return one
+        return svd_plan([Factors.of(self.x, self.r, self.y, self.dim)], 4, engine.memory).memory
+
     def first(self, s: RMLSSettings, engine: Engine) -> Maps:
         """L_y before the first pass."""
         n, dim = self.y.shape[1], self.dim
         if s.start == "svd":
             product = ProductOperator(self.x, self.r, self.y, np.float32, engine)
             found = randomised_svd(product, dim, seed=s.seed).v
+            if found.shape[1] == dim:
+                return np.ascontiguousarray(found)
             wide = np.zeros((n, dim), dtype=np.float32)
             wide[:, : found.shape[1]] = found
             return wide
@@ -249,8 +264,12 @@ class Problem:
 def _in_ball(rng: np.random.Generator, n: int, dim: int, radius: float) -> Array:
     """Rows drawn uniformly from the ball of the constraint |l_u| <= theta."""
     rows = rng.standard_normal((n, dim), dtype=np.float32)
-    lengths = radius * rng.random(n) ** (1.0 / max(dim, 1)) / np.maximum(np.linalg.norm(rows, axis=1), 1e-30)
-    return rows * lengths.astype(np.float32)[:, None]
+    lengths = radius * rng.random(n) ** (1.0 / max(dim, 1))
+    for start in range(0, n, ROWS):  # norms of all rows at once would take two arrays as large
+        part, own = rows[start : start + ROWS], lengths[start : start + ROWS]
+        own /= np.maximum(np.linalg.norm(part, axis=1), 1e-30)
+        part *= own.astype(np.float32)[:, None]
+    return rows
 
 
 def passes(
@@ -260,11 +279,11 @@ def passes(
     """Runs at most `iterations` passes, until the objective hardly changes. `start` is an L_y to start from. With
     `checkpoints` each pass is saved, and a restarted run continues after the last one saved."""
     problem = Problem.of(features, q_columns, d_columns, dim, s)
-    plan = choose(problem.sizes(s, iterations), engine.memory, s.plan, engine.name == "local")
+    plan = choose(problem.sizes(s, iterations, engine, start), engine.memory, s.plan, engine.name)
     columns, dense = (q_columns, d_columns), plan.name == "w-dense"
     checkpoint = None
     if checkpoints is not None:
-        work = (*columns, problem.x, problem.r, problem.y, asdict(s), iterations, plan.name, engine.name)
+        work = (*columns, problem.x, problem.r, problem.y, asdict(s), iterations, plan.name, *worked_by(engine))
         checkpoint = checkpoints.of("rmls", *work, *([] if start is None else _arrays(start)))
     now = None if checkpoint is None else _restored(checkpoint, columns, plan.name, engine)
     if now is None:

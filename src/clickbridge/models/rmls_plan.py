@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from clickbridge.errors import EngineError, SettingError
+from clickbridge.errors import NoRoom, SettingError
 from clickbridge.graph.products import nonzeros_of_w, products_of
 
 PLANS = ("w-sparse", "w-dense", "images", "factors")
@@ -40,7 +40,7 @@ class Sizes:
     """The sizes that determine the cost. `nnz_w` is exact if W is small, and otherwise estimated from sampled rows.
     `links` counts the steps from features to items of the other side, X'R and Y'R', with repetitions. `images` are the
     numbers in the images of the side that has more of them, and `linked` those in the images at the end of all links:
-    upper bounds."""
+    upper bounds. `first` is the memory in bytes that a dense first map takes while it is made; 0 if it is sparse."""
 
     n_queries: int
     n_docs: int
@@ -58,6 +58,12 @@ class Sizes:
     iterations: int
     kept: int
     decorrelate: bool
+    first: float = 0.0
+
+    @property
+    def first_map(self) -> float:
+        """Bytes of a dense first map, which stays until the end of the first pass."""
+        return float(self.n_y * self.dim * FLOAT) if self.first else 0.0
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,7 @@ they change little from machine to machine."""
 
 def sizes_of(
     x: sparse.csr_array, r: sparse.csr_array, y: sparse.csr_array, *, dim: int, iterations: int, kept: int,
-    decorrelate: bool, seed: int,
+    decorrelate: bool, seed: int, first: float = 0.0,
 ) -> Sizes:  # fmt: skip
     products = products_of(x, r, y)
     nonzeros, _ = nonzeros_of_w(x, r, y, rows=SAMPLED_ROWS, seed=seed)
@@ -100,17 +106,18 @@ def sizes_of(
     linked = float(of_x[clicking] @ per_doc[r.indices] + of_y[r.indices] @ per_query[clicking])
     return Sizes(
         x.shape[0], y.shape[0], x.shape[1], y.shape[1], x.nnz, r.nnz, y.nnz, nonzeros, links,
-        int(max(per_query.sum(), per_doc.sum())), linked, products, dim, iterations, kept, decorrelate,
+        int(max(per_query.sum(), per_doc.sum())), linked, products, dim, iterations, kept, decorrelate, first,
     )  # fmt: skip
 
 
-def plans(sizes: Sizes, budget: float, here: bool = True, rates: Rates = NOMINAL) -> list[Plan]:
-    """All plans with their cost, cheapest first; those over the memory budget, in bytes, come last. `here` tells
-    whether the engine is this machine.
+def plans(sizes: Sizes, budget: float, home: str = "local", rates: Rates = NOMINAL) -> list[Plan]:
+    """All plans with their cost, cheapest first; those over the memory budget, in bytes, come last. `home` is the name
+    of the engine.
 
     The printed algorithm has the same bits on every engine. So a plan that only this machine has is its last choice."""
-    made = [*(_w_plan(sizes, rates, budget, dense=dense) for dense in (False, True)), _factors(sizes, rates, budget)]
-    if here:
+    formed = (_w_plan(sizes, rates, budget, home, dense=dense) for dense in (False, True))
+    made = [*formed, _factors(sizes, rates, budget)]
+    if home == "local":
         made.append(_images(sizes, rates, budget))
 
     def rank(plan: Plan) -> tuple[bool, bool, float]:
@@ -119,41 +126,46 @@ def plans(sizes: Sizes, budget: float, here: bool = True, rates: Rates = NOMINAL
     return sorted(made, key=rank)
 
 
-def choose(sizes: Sizes, budget: float, wanted: str = "auto", here: bool = True, rates: Rates = NOMINAL) -> Plan:
-    made = plans(sizes, budget, here, rates)
-    if wanted != "auto":
-        found = next((plan for plan in made if plan.name == wanted), None)
-        if found is None:
-            raise SettingError(f"plan={wanted} is for --engine local: take another plan, or auto")
-        return found
-    if made[0].memory > budget:
-        least = min(made, key=lambda plan: plan.memory)
-        raise EngineError(
+def choose(sizes: Sizes, budget: float, wanted: str = "auto", home: str = "local", rates: Rates = NOMINAL) -> Plan:
+    """The cheapest plan that fits, or the one that is wanted. Refused where it does not fit."""
+    made = plans(sizes, budget, home, rates)
+    allowed = [plan for plan in made if wanted in ("auto", plan.name)]
+    if not allowed:
+        raise SettingError(f"plan={wanted} is for --engine local: take another plan, or auto")
+    if allowed[0].memory > budget:
+        least = min(allowed, key=lambda plan: plan.memory)
+        other = "" if wanted == "auto" else "take plan=auto, "
+        raise NoRoom(
             f"rmls needs {least.memory / GIB:.3g} GiB at least ({least.name}) and may use {budget / GIB:.3g}: "
-            "raise --memory, or lower dim or density"
+            f"{other}raise --memory, or lower dim or density"
         )
-    return made[0]
+    return allowed[0]
 
 
-def _w_plan(s: Sizes, rates: Rates, budget: float, *, dense: bool) -> Plan:
+def _w_plan(s: Sizes, rates: Rates, budget: float, home: str, *, dense: bool) -> Plan:
     rows = s.n_x + s.n_y
     formed = 2 * s.nnz_w * (FLOAT + INDEX) + s.nnz_x * (FLOAT + INDEX)
     forming = s.products * FORM * 2
     if dense:
         operations = 2 * 2.0 * s.nnz_w * s.dim
         moved = 2.0 * s.nnz_w * s.dim * FLOAT + 2.0 * rows * s.dim * FLOAT
-        maps, fetched = rows * s.dim * FLOAT, 0.0
+        maps, first, fetched = rows * s.dim * FLOAT, 0.0, 0.0
     else:
         operations = 2 * 2.0 * s.nnz_w * s.kept * GATHER
         moved = 2.0 * s.nnz_w * (s.kept * 6 + FLOAT + INDEX)
-        maps, fetched = rows * s.kept * 6, _fetched(2.0 * s.nnz_w, rows * s.kept * 3)
+        maps, first, fetched = rows * s.kept * 6, s.first_map, _fetched(2.0 * s.nnz_w, rows * s.kept * 3)
     turning, small = _turning(s)
-    kept, times = _omega(s, budget)
+    if home == "ray":
+        kept, times = 0.0, 2.0 if s.decorrelate else 1.0  # workers keep nothing
+    elif dense:
+        kept, times = 0.0, 1.0  # omega becomes the new map where it is
+    else:
+        kept, times = _omega(s, budget)
     operations = s.iterations * (times * operations + SCAN * rows * s.dim + turning) + forming
     moved, fetched = s.iterations * times * moved, s.iterations * times * fetched
-    memory = formed + 2 * maps + small + kept + 8 * 2048 * s.dim * FLOAT
+    memory = formed + 2 * maps + first + small + kept + 8 * 2048 * s.dim * FLOAT
     name = "w-dense" if dense else "w-sparse"
-    return Plan(name, operations, moved, memory, _seconds(operations, moved, fetched, rates), s.dim)
+    return Plan(name, operations, moved, max(memory, s.first), _seconds(operations, moved, fetched, rates), s.dim)
 
 
 def _images(s: Sizes, rates: Rates, budget: float) -> Plan:
@@ -165,20 +177,22 @@ def _images(s: Sizes, rates: Rates, budget: float) -> Plan:
     moved = s.iterations * (times * 6.0 * s.linked + 12.0 * s.images)
     fetched = s.iterations * times * _fetched(s.links, s.images * 6)
     factors = 2 * (s.nnz_x + s.nnz_y + s.nnz_r) * (FLOAT + INDEX)
-    memory = factors + 6 * s.images + 2 * rows * s.kept * 6 + small + kept + 8 * 2048 * s.dim * FLOAT
-    return Plan("images", operations, moved, memory, _seconds(operations, moved, fetched, rates), s.dim)
+    # A dense first map has dense images.
+    images = max(6.0 * s.images, s.n_docs * s.dim * FLOAT if s.first else 0.0)
+    memory = factors + images + 2 * rows * s.kept * 6 + s.first_map + small + kept + 8 * 2048 * s.dim * FLOAT
+    return Plan("images", operations, moved, max(memory, s.first), _seconds(operations, moved, fetched, rates), s.dim)
 
 
 def _factors(s: Sizes, rates: Rates, budget: float) -> Plan:
     rows, nnz = s.n_x + s.n_y, s.nnz_x + s.nnz_r + s.nnz_y
     turning, small = _turning(s)
-    fixed = 2 * nnz * (FLOAT + INDEX) + max(s.n_x, s.n_y) * s.dim * FLOAT + 2 * rows * s.kept * 6 + small
+    fixed = 2 * nnz * (FLOAT + INDEX) + max(s.n_x, s.n_y) * s.dim * FLOAT + 2 * rows * s.kept * 6 + small + s.first_map
     column = (s.n_queries + s.n_docs + rows) * FLOAT
     tile = int(min(max((budget - fixed) // column, min(s.dim, 16)), s.dim))
     operations = s.iterations * (2 * 2.0 * nnz * s.dim + SCAN * rows * s.dim + turning)
     moved = s.iterations * 2.0 * (nnz * s.dim * FLOAT + (s.n_queries + s.n_docs + rows) * s.dim * FLOAT)
     memory = fixed + tile * column
-    return Plan("factors", operations, moved, memory, _seconds(operations, moved, 0.0, rates), tile)
+    return Plan("factors", operations, moved, max(memory, s.first), _seconds(operations, moved, 0.0, rates), tile)
 
 
 def _turning(s: Sizes) -> tuple[float, float]:
@@ -188,13 +202,14 @@ def _turning(s: Sizes) -> tuple[float, float]:
     return 4.0 * (s.n_x + s.n_y) * s.dim**2 + 2 * 20.0 * s.dim**3, 6.0 * s.dim**2 * 8
 
 
-def _omega(s: Sizes, budget: float) -> tuple[float, int]:
-    """Decorrelation uses omega twice: kept, where a quarter of the memory holds it, and else computed twice. Its memory
-    and how often it is computed in a pass."""
-    size = max(s.n_x, s.n_y) * s.dim * FLOAT
+def _omega(s: Sizes, budget: float) -> tuple[float, float]:
+    """Decorrelation uses omega twice: of each side it is kept where a quarter of the memory holds it, and else computed
+    twice. The memory it takes, and how often it is computed in a pass, on average of both sides."""
     if not s.decorrelate:
-        return 0.0, 1
-    return (float(size), 1) if size <= budget / 4 else (0.0, 2)
+        return 0.0, 1.0
+    sides = [n * s.dim * FLOAT for n in (s.n_x, s.n_y)]
+    kept = [size for size in sides if size <= budget / 4]
+    return float(max(kept, default=0)), 2 - len(kept) / 2
 
 
 def _fetched(rows: float, size: float) -> float:

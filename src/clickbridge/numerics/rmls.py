@@ -41,8 +41,9 @@ Array = np.ndarray[Any, Any]
 ABSOLUTE, RELATIVE, DENSITY = 0, 1, 2
 ROWS_AT_ONCE = 128
 """Rows that go through product, threshold and packing together: they stay in the cache."""
-SMALLEST_EIGENVALUE = 1e-9
-"""Of the largest: what is below is rounding, and is not blown up by decorrelation."""
+SMALLEST_EIGENVALUE = 1e-6
+"""Of the largest: what is below is rounding of the Gram matrix, whose blocks are summed in float32, and is not blown up
+by decorrelation."""
 
 
 @dataclass(frozen=True)
