@@ -127,6 +127,11 @@ def squares(threads: int, factors: Array | float, part: Array, *minus: Array) ->
     return qr.squares(part, minus[0] if minus else None, factors)
 
 
+def between(threads: int, start: int, stop: int, *parts: Maps) -> Maps:
+    """Some rows of a block or a map."""
+    return split(whole(parts), [start, stop])[0]
+
+
 def extremes(threads: int, part: Array) -> tuple[Array, Array]:
     return part.max(axis=0, initial=-np.inf), part.min(axis=0, initial=np.inf)
 
