@@ -85,6 +85,21 @@ def test_workers_of_ray_give_the_same_graph(data: Any, tmp_path: Path) -> None:
         assert not (tmp_path / "none").exists()
 
 
+def test_what_a_lost_worker_left_does_not_stop_its_successor(data: Any, tmp_path: Path) -> None:
+    """Ray runs the work of a lost worker again. Its tables and a part of its file are still there."""
+
+    class OneIsLost(Several):
+        def exchange(self, split: Any, items: Any, merge: Any, *shared: Any) -> Any:
+            def again(number: int, folder: str, *pieces: Any) -> str:
+                left = Path(merge(number, folder, *pieces))
+                left.write_bytes(left.read_bytes()[:10])
+                return str(merge(number, folder, *pieces))
+
+            return super().exchange(split, items, again, *shared)
+
+    assert built(data, tmp_path / "again", OneIsLost(2)) == built(data, tmp_path / "local", None)
+
+
 def test_what_cannot_be_read_apart_is_refused(data: Any, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="leave out dedupe"):
         ClickGraph.build(read_log(str(data[0][0]), dedupe=True), (), tmp_path / "graph", engine=Several(2))

@@ -10,6 +10,7 @@ one batch at a time. All workers need access to the files of the log and to the 
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -148,20 +149,21 @@ def _of_queries(batch: Batch, chosen: Array) -> Batch:
 
 def add_up(number: int, folder: str, *pieces: list[Batch]) -> str:
     """Writes the pairs of some of the queries to a file. Returns its name."""
-    place = Path(folder) / f"sums-{number}"
-    place.mkdir(exist_ok=True)
+    # A folder of its own: Ray calls this again after a worker was lost, perhaps while its tables were half filled.
+    place = Path(tempfile.mkdtemp(prefix=f"sums-{number}-", dir=folder))
     connection = connect(place, memory_mb=1024)
     sums, queries, docs = PairSums(connection), Numbering(), Numbering()
     for batch in (batch for piece in pieces for batch in piece):
         events: EventBatch = batch.renumbered(_numbers(queries, batch.queries), _numbers(docs, batch.docs))
         sums.add_pages(events.pages)
         sums.add_clicks(events.clicks)
-    out = Path(folder) / f"pairs-{number}.parquet"
+    out, unfinished = Path(folder) / f"pairs-{number}.parquet", place / "pairs.parquet"
     texts = pa.array(queries, pa.string()), pa.array(docs, pa.string())
-    with pq.ParquetWriter(out, SCHEMA) as writer:
+    with pq.ParquetWriter(unfinished, SCHEMA) as writer:
         for batch_of_pairs in _in_texts(sums.pairs(ROWS_AT_ONCE), *texts):
             writer.write_batch(batch_of_pairs)
     connection.close()
+    unfinished.replace(out)
     return str(out)
 
 
