@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -105,3 +106,10 @@ def test_a_matrix_goes_with_its_owner() -> None:
     assert len(engine._matrices) == 1
     del a
     assert not engine._matrices
+
+
+def test_threads_start_once_and_end_with_close() -> None:
+    with Gpu(threads=2, card=Emulation()) as engine:
+        used = [{*engine.map(lambda _: threading.current_thread(), range(9))} for _ in range(3)]
+        assert len(set.union(*used)) <= 2
+    assert not {*threading.enumerate()} & set.union(*used)

@@ -59,6 +59,7 @@ class OnCard:
         self._card = card
         self._xp = self._card.xp
         self._matrices: dict[tuple[int, Any], Any] = {}
+        self._local: Any = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(threads={self.threads}, memory={self.memory}, store={self.store!r})"
@@ -71,9 +72,12 @@ class OnCard:
     # --- this process ----------------------------------------------------------------------------
 
     def _here(self) -> Any:
-        from clickbridge.engines.local import Local  # needs more than NumPy, SciPy and CuPy
+        """The threads for work that stays in this process. They are started once, not for every piece of work."""
+        if self._local is None:
+            from clickbridge.engines.local import Local  # needs more than NumPy, SciPy and CuPy
 
-        return Local(self.threads, self.memory)
+            self._local = Local(self.threads, self.memory)
+        return self._local
 
     def at_work(self) -> AbstractContextManager[Any]:
         return nullcontext()  # little is left for BLAS on the processor, which may use all of its threads
@@ -91,8 +95,10 @@ class OnCard:
         return found
 
     def close(self) -> None:
-        """Frees the memory of the card."""
+        """Frees the memory of the card, and ends the threads."""
         self._matrices.clear()
+        if self._local is not None:
+            self._local.close()
 
     def __enter__(self) -> Self:
         return self
