@@ -25,6 +25,7 @@ def test_round_trip(seed: int, n: int, m: int) -> None:
         assert rows.nnz == np.count_nonzero(matrix)
         assert rows.indices.dtype == np.int16
         np.testing.assert_allclose(rows.gram(), matrix.T @ matrix, atol=1e-5)
+        assert "csr" not in vars(rows), "a copy of the indices is not kept for one product"
         np.testing.assert_allclose(rows.row_norms(), np.linalg.norm(matrix, axis=1), atol=1e-6)
         np.testing.assert_array_equal(rows.dense(1, m), matrix[:, 1:])
     np.testing.assert_array_equal(compressed(matrix)[np.arange(n)[::-1]], matrix[::-1])

@@ -54,6 +54,10 @@ class SparseRows:
 
     @cached_property
     def csr(self) -> sparse.csr_array:
+        return self._as_csr()
+
+    def _as_csr(self) -> sparse.csr_array:
+        """Not kept. Its indices are a copy, as large as the numbers."""
         return sparse.csr_array((self.data, self.indices.astype(np.int32), self.indptr), shape=self.shape)
 
     def __getitem__(self, rows: Array) -> Array:
@@ -72,11 +76,12 @@ class SparseRows:
 
     def gram(self) -> Array:
         """L'L; through dense blocks where rows are not so sparse that pairs of their entries are few."""
+        csr = self._as_csr()
         if self.nnz <= 0.05 * self.shape[0] * self.width:
-            return (self.csr.T @ self.csr).toarray()
+            return (csr.T @ csr).toarray()
         total = np.zeros((self.width, self.width))
         for start in range(0, self.shape[0], BLOCK_ROWS):
-            block = self.csr[start : start + BLOCK_ROWS].toarray()
+            block = csr[start : start + BLOCK_ROWS].toarray()
             total += block.T @ block
         return total
 
