@@ -149,7 +149,7 @@ class Local:
         return scaled_block(block, factors)
 
     def lengths(self, block: Array, minus: Array | None = None, factors: Array | float = 1.0) -> Array:
-        return np.sqrt(qr.squares(block, minus, factors))
+        return np.sqrt(qr.squares(block, minus, factors, self))
 
     def extremes(self, block: Array) -> tuple[Array, Array]:
         return block.max(axis=0, initial=-np.inf), block.min(axis=0, initial=np.inf)
