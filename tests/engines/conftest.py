@@ -22,9 +22,9 @@ ENGINES: dict[str, Callable[..., Any]] = {
     "ray": Ray,
     "gpu": Gpu,
     "gpu, emulated": lambda **limits: Gpu(**limits, card=Emulation()),
-    "gpu, emulated, too small": lambda **limits: Gpu(**limits, card=Emulation(10_000)),
+    "gpu, emulated, too small": lambda **limits: Gpu(**limits, card=Emulation(20_000)),
     "gpu, strict": lambda **limits: Gpu(**limits, card=StrictCard(1 << 30, bounded=True)),
-    "gpu, strict, too small": lambda **limits: Gpu(**limits, card=StrictCard(20_000)),
+    "gpu, strict, too small": lambda **limits: Gpu(**limits, card=StrictCard(200_000)),
 }
 Make = Callable[..., Engine]
 

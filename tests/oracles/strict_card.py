@@ -88,6 +88,7 @@ class StrictCard(Emulation):
         self.bounded = bounded
         self.most = 0
         self._sizes: dict[int, int] = {}
+        self._used = 0
 
     def own(self, made: Any) -> Any:
         if not isinstance(made, np.ndarray | np.generic):
@@ -103,13 +104,17 @@ class StrictCard(Emulation):
             array = array.base
         if id(array) not in self._sizes:
             self._sizes[id(array)] = array.nbytes
-            weakref.finalize(array, self._sizes.pop, id(array), None)
+            self._used += array.nbytes
+            weakref.finalize(array, self._gone, id(array))
         self.most = max(self.most, self.used())
         if self.bounded and self.used() > self.memory:
             raise MemoryError(f"{self.used()} bytes are too many for a card of {self.memory}")
 
+    def _gone(self, number: int) -> None:
+        self._used -= self._sizes.pop(number)
+
     def used(self) -> int:
-        return sum(self._sizes.values())
+        return self._used
 
     def holds(self, array: Any) -> bool:
         return isinstance(array, OnDevice)
