@@ -55,7 +55,9 @@ def main() -> None:
     graph = options.folder / "graph"
     print(f"{'model':<7}{'CPU s, whole':>14}{'until killed':>14}{'after it':>10}{'kept MiB':>10}{'files':>7}{'MiB':>7}")
     for spec in ("pls", "rmls"):
-        whole, resumed = (fitting(options.folder, graph, spec, f"{spec}-{n}", options.memory) for n in ("a", "b"))
+        whole, resumed = (
+            fitting(options.folder, graph, spec, f"{spec}-{n}", "title,url", options.memory) for n in ("a", "b")
+        )
         alone, state = measured(*whole), options.folder / f"{spec}-b.state"
         before = killed(resumed, state)
         kept, model = gib(state), options.folder / f"{spec}-b"

@@ -15,13 +15,16 @@ from clickbridge.engines.gpu import Gpu
 from clickbridge.engines.local import Local
 from clickbridge.engines.ray import Ray
 from clickbridge.errors import EngineError
+from oracles.strict_card import StrictCard
 
 ENGINES: dict[str, Callable[..., Any]] = {
     "local": Local,
     "ray": Ray,
     "gpu": Gpu,
     "gpu, emulated": lambda **limits: Gpu(**limits, card=Emulation()),
-    "gpu, emulated, too small": lambda **limits: Gpu(**limits, card=Emulation(5000)),
+    "gpu, emulated, too small": lambda **limits: Gpu(**limits, card=Emulation(20_000)),
+    "gpu, strict": lambda **limits: Gpu(**limits, card=StrictCard(1 << 30, bounded=True)),
+    "gpu, strict, too small": lambda **limits: Gpu(**limits, card=StrictCard(200_000)),
 }
 Make = Callable[..., Engine]
 

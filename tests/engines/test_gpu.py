@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,12 @@ from scipy import sparse
 from clickbridge.engines import emulation
 from clickbridge.engines.emulation import LONG_ROW, Emulation
 from clickbridge.engines.gpu import Gpu
+from clickbridge.engines.local import Local
 from clickbridge.errors import EngineError, SettingError
 from clickbridge.numerics.rmls import ABSOLUTE, DENSITY, RELATIVE, FactoredRows, FormedRows, Shrinkage, half_iteration
+from clickbridge.numerics.rows import sparse_rows
+from clickbridge.numerics.svd import MatrixOperator, randomised_svd
+from oracles.strict_card import StrictCard
 
 ALONE = """
 import sys
@@ -105,3 +110,66 @@ def test_a_matrix_goes_with_its_owner() -> None:
     assert len(engine._matrices) == 1
     del a
     assert not engine._matrices
+
+
+def test_threads_start_once_and_end_with_close() -> None:
+    with Gpu(threads=2, card=Emulation()) as engine:
+        used = [{*engine.map(lambda _: threading.current_thread(), range(9))} for _ in range(3)]
+        assert len(set.union(*used)) <= 2
+    assert not {*threading.enumerate()} & set.union(*used)
+
+
+# --- a card that is too small ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(2000, 1500), (1500, 2000)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("memory", [1 << 30, 200_000, 100_000])
+def test_a_decomposition_takes_no_more_than_the_card_has(memory: int, dtype: Any, shape: tuple[int, int]) -> None:
+    """A block has 60,000 to 160,000 bytes, a matrix 48,000 or 60,000."""
+    a = random_csr(0, *shape, density=0.001)
+    card = StrictCard(memory, bounded=True)
+    found = randomised_svd(MatrixOperator(a, dtype, Gpu(1, card=card)), 4, oversample=6, dtype=dtype)
+    assert found.u.nbytes < card.most <= memory
+    expected = randomised_svd(MatrixOperator(a, dtype, Local(1)), 4, oversample=6, dtype=dtype)
+    np.testing.assert_allclose(found.s, expected.s, rtol=1e-4)
+    np.testing.assert_allclose(found.v, expected.v, atol=1e-2)
+
+
+def test_blocks_together_take_no_more_than_the_card_has() -> None:
+    """Three blocks of 40,000 bytes each."""
+    card = StrictCard(110_000, bounded=True)
+    engine, blocks = Gpu(1, card=card), [normal(i, 500, 20) for i in range(3)]
+    held, together = [engine.hold(block.copy()) for block in blocks], np.hstack(blocks)
+    assert [card.holds(one.array) for one in held] == [True, True, False]
+    np.testing.assert_array_equal(engine.fetch(engine.joined(held)), together)
+    matrices = [normal(9 + i, 20, 5) for i in range(3)]
+    np.testing.assert_allclose(engine.fetch(engine.mixed(held, matrices)), together @ np.vstack(matrices), atol=1e-4)
+    np.testing.assert_allclose(engine.cross(held, held[2]), together.T @ blocks[2], atol=1e-3)
+    expected = np.linalg.norm(blocks[0] - 0.5 * blocks[2], axis=0)
+    np.testing.assert_allclose(engine.lengths(held[0], held[2], 0.5), expected, rtol=1e-5)
+    for one, block in zip(held, blocks, strict=True):
+        np.testing.assert_array_equal(engine.extremes(one), [block.max(axis=0), block.min(axis=0)])
+        np.testing.assert_allclose(engine.fetch(engine.scaled(one, np.arange(20))), block * np.arange(20), rtol=1e-6)
+    assert card.most <= card.memory
+
+
+@pytest.mark.parametrize("store", ["float32", "bfloat16"])
+@pytest.mark.parametrize("decorrelate", [0.0, 0.8])
+@pytest.mark.parametrize("memory", [1 << 30, 120_000, 60_000])
+def test_passes_take_no_more_than_the_card_has(memory: int, decorrelate: float, store: str) -> None:
+    """Maps of 32 columns have 76,800 and 51,200 bytes."""
+    w, how = random_csr(0, 600, 400, 0.01), Shrinkage(DENSITY, 8, 1.0, 0.5, decorrelate)
+    there, back, first = FormedRows(w), FormedRows(sparse.csr_array(w.T)), normal(1, 400, 32)
+    card = StrictCard(memory, bounded=True)
+    engine, made = Gpu(1, store=store, card=card), []
+    for on in (engine, Local(1)):
+        maps: Any = on.hold(sparse_rows(first))
+        for rows in (there, back, there):
+            maps = on.half(rows, maps, how, True).maps
+            survey = on.survey(maps, True)
+            maps = on.scaled(maps, 1 / survey.longest)
+        made.append(np.asarray(on.fetch(maps)))
+    assert card.most <= memory
+    gap = np.linalg.norm(made[0] - made[1]) / np.linalg.norm(made[1])
+    assert gap < (0.1 if store == "bfloat16" else 1e-3)

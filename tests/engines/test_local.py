@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from clickbridge.engines.base import default_engine
 from clickbridge.engines.local import Local
@@ -135,6 +136,38 @@ def test_top_k_keeps_to_its_memory(tiles: int) -> None:
     finally:
         tracemalloc.stop()
     assert peak < memory + 2**20  # and the answer
+
+
+def threads_of_blas() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_blas_has_one_thread_until_the_last_caller_is_done() -> None:
+    with threadpool_limits(2, "blas"), Local(threads=2) as engine:
+        before = threads_of_blas()
+        assert before == {2}
+        first, second = (engine.map(str, range(10)) for _ in range(2))
+        assert (next(first), threads_of_blas()) == ("0", {1})
+        next(second)
+        list(first)
+        assert threads_of_blas() == {1}, "the second caller is still at work"
+        list(second)
+        assert threads_of_blas() == before
+
+
+def test_blas_has_its_threads_again_after_many_callers_at_once() -> None:
+    with threadpool_limits(2, "blas"), Local(threads=2) as engine:
+
+        def call() -> None:
+            for _ in range(50):
+                list(engine.map(str, range(3)))
+
+        callers = [threading.Thread(target=call) for _ in range(4)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+        assert threads_of_blas() == {2}
 
 
 def test_every_blas_has_one_thread_at_work_also_one_that_is_used_later() -> None:

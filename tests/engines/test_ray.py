@@ -17,6 +17,7 @@ from clickbridge.engines import shards
 from clickbridge.engines.ray import Ray
 from clickbridge.errors import EngineError
 from clickbridge.numerics.rows import sparse_rows
+from clickbridge.numerics.svd import POWER_STEPS, MatrixOperator, randomised_svd
 
 SCRIPT = Path(__file__).with_name("on_a_cluster.py")
 
@@ -70,6 +71,70 @@ def test_a_node_holds_what_the_page_says() -> None:
     for held, expected in zip(found["store"], found["on paper"], strict=True):
         assert 0.7 * expected < held < 1.3 * expected
     assert found["store"][1] < 0.7 * found["store"][0]
+
+
+def skewed(n_rows: int, n_columns: int) -> sparse.csr_array:
+    """A matrix whose first rows have most of the non-zeros, so that equal shares of these are not equal rows."""
+    rng = np.random.default_rng(0)
+    counts = rng.binomial(n_columns, np.where(np.arange(n_rows) < n_rows // 5, 0.02, 0.001))
+    columns = [np.sort(rng.choice(n_columns, count, replace=False)) for count in counts]
+    data = rng.standard_normal(counts.sum()).astype(np.float32)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return sparse.csr_array((data, np.concatenate(columns), indptr), shape=(n_rows, n_columns))
+
+
+class Stopped(Exception):
+    pass
+
+
+class Keeper:
+    """Keeps the last state, and stops the work after one step."""
+
+    def __init__(self, stop: int) -> None:
+        self.stop = stop
+        self.state: Any = None
+
+    def read(self) -> Any:
+        return self.state
+
+    def write(self, state: Any) -> None:
+        self.state = state
+        if state[0] == self.stop:
+            raise Stopped
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_here")
+@pytest.mark.parametrize("turned", [False, True], ids=["wide", "tall"])
+def test_a_decomposition_goes_on_after_any_step(turned: bool) -> None:
+    a = skewed(5000, 6000)
+    with Ray(threads=2, memory=1 << 29) as engine:
+        operator = MatrixOperator(sparse.csr_array(a.T) if turned else a, np.float32, engine)
+        whole = randomised_svd(operator, 6, oversample=10, keeper=Keeper(0))
+        for stop in (2, POWER_STEPS + turned):
+            keeper = Keeper(stop)
+            with pytest.raises(Stopped):
+                randomised_svd(operator, 6, oversample=10, keeper=keeper)
+            keeper.stop = 0
+            resumed = randomised_svd(operator, 6, oversample=10, keeper=keeper)
+            assert resumed.residual == pytest.approx(whole.residual, rel=1e-3)
+            for one, other in zip((resumed.u, resumed.s, resumed.v), (whole.u, whole.s, whole.v), strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_here")
+def test_blocks_in_other_shards_are_cut_anew() -> None:
+    a, rng = skewed(5000, 6000), np.random.default_rng(1)
+    right, left = (rng.standard_normal((n, 3)).astype(np.float32) for n in (6000, 5000))
+    with Ray(threads=2, memory=1 << 29) as engine:
+        made, put = engine.times(a, engine.hold(right)), engine.hold(left)
+        assert made.bounds != put.bounds
+        expected = a @ right
+        for one, other, x, y in ((made, put, expected, left), (put, made, left, expected)):
+            np.testing.assert_allclose(engine.fetch(engine.joined([one, other])), np.hstack([x, y]), atol=1e-4)
+            np.testing.assert_allclose(engine.cross([one], other), x.T @ y, rtol=1e-4, atol=1e-3)
+            np.testing.assert_allclose(engine.lengths(one, other, 0.5), np.linalg.norm(x - 0.5 * y, axis=0), rtol=1e-5)
 
 
 def test_shares_are_whole_blocks_and_cover_all_rows() -> None:

@@ -15,7 +15,8 @@ from clickbridge.engines.local import Local
 from clickbridge.engines.ray import Ray
 from clickbridge.errors import InputError, SettingError
 from clickbridge.io.secret import Secret
-from clickbridge.log import batches
+from clickbridge.log import batches, partitions
+from clickbridge.log.pair_sums import connect
 from clickbridge.log.rejects import RejectLog
 from clickbridge.simulate.scale import write_log
 
@@ -83,6 +84,33 @@ def test_workers_of_ray_give_the_same_graph(data: Any, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="unusable"):
             ClickGraph.build(read_log(str(data[0][2]), rejects=RejectLog(0.0)), (), tmp_path / "none", engine=engine)
         assert not (tmp_path / "none").exists()
+
+
+def test_what_a_lost_worker_left_does_not_stop_its_successor(data: Any, tmp_path: Path) -> None:
+    """Ray runs the work of a lost worker again. Its tables and a part of its file are still there."""
+
+    class OneIsLost(Several):
+        def exchange(self, split: Any, items: Any, merge: Any, *shared: Any) -> Any:
+            def again(*given: Any) -> str:
+                left = Path(merge(*given))
+                left.write_bytes(left.read_bytes()[:10])
+                return str(merge(*given))
+
+            return super().exchange(split, items, again, *shared)
+
+    assert built(data, tmp_path / "again", OneIsLost(2)) == built(data, tmp_path / "local", None)
+
+
+def test_workers_keep_to_the_memory_of_the_caller(data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed: list[int] = []
+
+    def noted(folder: Path, memory_mb: int) -> Any:
+        allowed.append(memory_mb)
+        return connect(folder, memory_mb)
+
+    monkeypatch.setattr(partitions, "connect", noted)
+    built(data, tmp_path / "graph", Several(2), memory_mb=300)
+    assert allowed == [300, 300]
 
 
 def test_what_cannot_be_read_apart_is_refused(data: Any, tmp_path: Path) -> None:

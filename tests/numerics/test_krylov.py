@@ -68,6 +68,12 @@ def test_singular_values_and_vectors_are_found(dtype: Any, shape: tuple[int, int
     np.testing.assert_allclose(found.u.T @ found.u, np.eye(40), atol=1e-4)
 
 
+def test_a_zero_operator_has_no_dimensions() -> None:
+    found = randomised_svd(Known(np.zeros(600)), 5)
+    assert (found.u.shape, found.s.shape, found.v.shape) == ((ROWS, 0), (0,), (COLUMNS, 0))
+    assert found.residual == 0
+
+
 def test_the_tolerance_is_kept() -> None:
     residuals = [randomised_svd(Known(slowly(600)), 30, dtype=np.float64, tolerance=t).residual for t in (1e-2, 1e-5)]
     assert residuals[0] <= 1e-2

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 
+from clickbridge.engines.local import Local
 from clickbridge.numerics import qr as module
-from clickbridge.numerics.qr import gram, orthonormal
+from clickbridge.numerics.qr import ROWS, gram, orthonormal, squares
+
+
+def test_a_difference_is_measured_without_being_formed() -> None:
+    rng = np.random.default_rng(0)
+    block, other = (rng.standard_normal((10 * ROWS, 4), dtype=np.float32) for _ in range(2))
+    factors, engine = np.arange(4, dtype=np.float32), Local(threads=1)
+    expected = np.square(block.astype(np.float64) - other * factors).sum(axis=0)
+    squares(block[:9], other[:9], factors, engine)
+    tracemalloc.start()
+    try:
+        found = squares(block, other, factors, engine)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert peak < block.nbytes / 2
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -62,7 +62,8 @@ class Engine(Protocol):
         ...
 
     def combined(self, block: Any, matrix: Array) -> Any:
-        """The block times a small matrix. May overwrite the block."""
+        """The block times a small matrix. May overwrite the block and give its memory back: neither it nor a view of it
+        may be used afterwards."""
         ...
 
     def cross(self, blocks: Sequence[Any], block: Any) -> Array:

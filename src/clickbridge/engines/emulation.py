@@ -81,6 +81,12 @@ class Emulation:
         self.memory = memory
         self.name = "emulation"
 
+    def used(self) -> int:
+        return 0
+
+    def holds(self, array: Any) -> bool:
+        return True
+
     def put(self, array: Array) -> Array:
         return np.array(array)
 

@@ -92,6 +92,14 @@ class Card:
         self.processors = int(properties["multiProcessorCount"])
         self.memory = int(free * SHARE)
 
+    def used(self) -> int:
+        """Bytes of the arrays that are on the card now."""
+        return int(self.xp.get_default_memory_pool().used_bytes())
+
+    def holds(self, array: Any) -> bool:
+        """Whether an array is on the card, and not in this machine's memory."""
+        return isinstance(array, self.xp.ndarray)
+
     def put(self, array: Array) -> Any:
         return self.xp.asarray(array)
 

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -75,7 +74,7 @@ class Local:
     # --- threads ---------------------------------------------------------------------------------
 
     def at_work(self) -> AbstractContextManager[object]:
-        return _blas().limit(limits=1)
+        return _BLAS
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         # A thread of the pool must not wait for others of the same pool: it might wait forever.
@@ -150,7 +149,7 @@ class Local:
         return scaled_block(block, factors)
 
     def lengths(self, block: Array, minus: Array | None = None, factors: Array | float = 1.0) -> Array:
-        return np.sqrt(qr.squares(block, minus, factors))
+        return np.sqrt(qr.squares(block, minus, factors, self))
 
     def extremes(self, block: Array) -> tuple[Array, Array]:
         return block.max(axis=0, initial=-np.inf), block.min(axis=0, initial=np.inf)
@@ -178,12 +177,42 @@ class Local:
         return nearest(queries, images, k, hidden, self)
 
 
-@cache
-def _blas() -> ThreadpoolController:
-    """The BLAS libraries of this process, found once."""
-    import scipy.linalg  # noqa: F401 - SciPy brings a BLAS of its own, which comes with this
+class _OneThreadOfBlas:
+    """A context in which BLAS has one thread. The limit is one of the process, and so is this object: the first caller
+    sets the limit, and the last one takes it back, in whatever order they come and go."""
 
-    return ThreadpoolController().select(user_api="blas")
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._callers = 0
+        self._found: ThreadpoolController | None = None
+        self._limit: Any = None
+
+    def _libraries(self) -> ThreadpoolController:
+        if self._found is None:
+            import scipy.linalg  # noqa: F401 - SciPy brings a BLAS of its own, which comes with this
+
+            self._found = ThreadpoolController().select(user_api="blas")
+        return self._found
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._callers:
+                self._limit = self._libraries().limit(limits=1)
+            self._callers += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._callers -= 1
+            if not self._callers:
+                self._limit.restore_original_limits()
+
+    def in_child(self) -> None:
+        """After a fork: the lock may have been held by a thread that the child does not have."""
+        self._lock = threading.Lock()
+
+
+_BLAS = _OneThreadOfBlas()
+os.register_at_fork(after_in_child=_BLAS.in_child)
 
 
 def _begin() -> None:

@@ -2,7 +2,7 @@
 
 gpu.py has the card itself; emulation.py has a slow substitute that runs anywhere. Between `hold` and `fetch`, maps and
 blocks are on the card: dense, as float32 or (RMLS only) bf16. If the card is too small for a step, columns are
-processed in tiles and rows in chunks, and the rest stays in this machine's memory.
+processed in tiles and rows in chunks, and the rest stays in this machine's memory. A matrix must fit.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class OnCard:
         self._card = card
         self._xp = self._card.xp
         self._matrices: dict[tuple[int, Any], Any] = {}
+        self._local: Any = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(threads={self.threads}, memory={self.memory}, store={self.store!r})"
@@ -71,9 +72,12 @@ class OnCard:
     # --- this process ----------------------------------------------------------------------------
 
     def _here(self) -> Any:
-        from clickbridge.engines.local import Local  # needs more than NumPy, SciPy and CuPy
+        """The threads for work that stays in this process. They are started once, not for every piece of work."""
+        if self._local is None:
+            from clickbridge.engines.local import Local  # needs more than NumPy, SciPy and CuPy
 
-        return Local(self.threads, self.memory)
+            self._local = Local(self.threads, self.memory)
+        return self._local
 
     def at_work(self) -> AbstractContextManager[Any]:
         return nullcontext()  # little is left for BLAS on the processor, which may use all of its threads
@@ -91,8 +95,10 @@ class OnCard:
         return found
 
     def close(self) -> None:
-        """Frees the memory of the card."""
+        """Frees the memory of the card, and ends the threads."""
         self._matrices.clear()
+        if self._local is not None:
+            self._local.close()
 
     def __enter__(self) -> Self:
         return self
@@ -106,7 +112,7 @@ class OnCard:
         if isinstance(array, Held):
             return array
         dense = array.dense() if isinstance(array, SparseRows) else array
-        return Held(self._card.put(dense) if self._fits(dense.nbytes) else dense)
+        return Held(self._card.put(dense) if self._free() >= dense.nbytes else dense)
 
     def fetch(self, held: Any) -> Any:
         if not isinstance(held, Held):
@@ -114,19 +120,33 @@ class OnCard:
         array = self._card.get(held.array)
         return unpacked(np, array) if array.dtype == np.uint16 else array
 
-    def _fits(self, needed: float) -> bool:
-        return needed <= self._card.memory
+    def _free(self) -> int:
+        """Bytes of the card for one more array. Some are left for the chunks of rows that go through it."""
+        return int(self._card.memory - self._card.used() - min(self._card.memory // 4, 4 * CHUNK_BYTES))
+
+    def _empty(self, shape: tuple[int, int], dtype: Any, *sources: Any) -> Any:
+        """Room for a result: on the card, if it fits and the arrays that it is computed from are there, too."""
+        needed = shape[0] * shape[1] * np.dtype(dtype).itemsize
+        there = all(self._card.holds(array) for array in sources) and self._free() >= needed
+        return self._xp.empty(shape, dtype) if there else np.empty(shape, dtype)
+
+    def _store(self, out: Any, where: Any, made: Any) -> None:
+        """Writes a result that is on the card to an array that may be in this machine's memory."""
+        out[where] = made if self._card.holds(out) else self._card.get(made)
 
     def _matrix(self, a: sparse.csr_array, dtype: Any) -> Any:
-        """A matrix on the card. It is copied once, and stays there as long as it exists here."""
+        """A matrix on the card. It is copied once, and stays there as long as it exists here, unless another one needs
+        its place."""
         key = (id(a), np.dtype(dtype))
         if key not in self._matrices:
+            if self._free() < matrix_bytes(a, np.dtype(dtype).itemsize):
+                self._matrices.clear()
             self._matrices[key] = self._card.matrix(a, np.dtype(dtype))
             weakref.finalize(a, self._matrices.pop, key, None)
         return self._matrices[key]
 
     def _chunks(self, n_rows: int, row_bytes: int) -> list[slice]:
-        step = max(min(CHUNK_BYTES, self._card.memory // 8) // max(row_bytes, 1), 1)
+        step = max(min(CHUNK_BYTES, self._card.memory // 16) // max(row_bytes, 1), 1)
         return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
     # --- blocks ----------------------------------------------------------------------------------
@@ -134,14 +154,24 @@ class OnCard:
     def times(self, a: sparse.csr_array, block: Any) -> Any:
         if a.shape[1] != block.shape[0]:
             raise ValueError(f"shapes {a.shape} and {block.shape} do not fit")
-        if isinstance(block, Held):
-            return Held(self._through([a], block.array, block.array.dtype))
-        rows, width, size = a.shape[0] + a.shape[1], block.shape[1], block.dtype.itemsize
-        out = np.empty((a.shape[0], width), block.dtype)
-        for tile in _tiles(width, (self._card.memory - 12 * a.nnz) // max(rows * size, 1)):
-            part = self._card.put(np.ascontiguousarray(block[:, tile]))
-            out[:, tile] = self._card.get(self._through([a], part, block.dtype))
-        return out
+        array = block.array if isinstance(block, Held) else block
+        width, size = array.shape[1], array.dtype.itemsize
+        numbers = np.float64 if array.dtype == np.float64 else np.float32
+        self._matrix(a, numbers)  # first, because it decides how much is left
+        if isinstance(block, Held) and self._card.holds(array) and self._free() >= a.shape[0] * width * size:
+            return Held(self._through([a], array, array.dtype))
+        out = np.empty((a.shape[0], width), array.dtype)
+        for tile in _tiles(width, self._free() // max(sum(a.shape) * size, 1)):
+            part = self._columns(array, tile, array.dtype)
+            out[:, tile] = self._card.get(self._through([a], part, array.dtype))
+        return Held(out) if isinstance(block, Held) else out
+
+    def _columns(self, array: Any, tile: slice, dtype: Any) -> Any:
+        """Some columns, on the card."""
+        xp = self._xp if self._card.holds(array) else np
+        part = xp.ascontiguousarray(array[:, tile])
+        part = (unpacked(xp, part) if part.dtype == np.uint16 else part).astype(dtype, copy=False)
+        return part if self._card.holds(part) else self._card.put(part)
 
     def _through(self, chain: list[sparse.csr_array], block: Any, dtype: Any) -> Any:
         """A chain of products, on the card."""
@@ -187,9 +217,10 @@ class OnCard:
 
     def _times_small(self, held: Held, turn: Any, dtype: Any) -> Held:
         """The block times a small matrix, in the precision of the matrix, by chunks of rows."""
-        out = self._xp.empty((held.shape[0], turn.shape[1]), dtype)
+        out = self._empty((held.shape[0], turn.shape[1]), dtype, held.array)
         for rows in self._chunks(held.shape[0], 8 * held.shape[1]):
-            out[rows] = self._xp.asarray(held.array[rows]).astype(turn.dtype, copy=False) @ turn
+            made = self._xp.asarray(held.array[rows]).astype(turn.dtype, copy=False) @ turn
+            self._store(out, rows, made.astype(dtype, copy=False))
         return Held(out)
 
     def combined(self, block: Any, matrix: Array) -> Held:
@@ -199,29 +230,39 @@ class OnCard:
     def cross(self, blocks: Sequence[Any], block: Any) -> Array:
         array, others = self.hold(block).array, [self.hold(one).array for one in blocks]
         total = np.zeros((sum(other.shape[1] for other in others), array.shape[1]))
-        for rows in self._chunks(len(array), 8 * array.shape[1]):
+        for rows in self._chunks(len(array), 8 * (array.shape[1] + max((o.shape[1] for o in others), default=0))):
             part = self._xp.asarray(array[rows])
             found = [self._xp.asarray(other[rows]).T @ part for other in others]
             total += np.concatenate([self._card.get(one) for one in found])
         return total
 
     def joined(self, blocks: Sequence[Any]) -> Held:
-        return Held(self._xp.concatenate([self._xp.asarray(self.hold(one).array) for one in blocks], axis=1))
+        arrays = [self.hold(one).array for one in blocks]
+        ends = np.cumsum([0, *(array.shape[1] for array in arrays)])
+        out = self._empty((len(arrays[0]), int(ends[-1])), arrays[0].dtype, *arrays)
+        for array, start, stop in zip(arrays, ends, ends[1:], strict=False):
+            own = slice(int(start), int(stop))
+            out[:, own] = array if self._card.holds(out) else self._card.get(array)
+        return Held(out)
 
     def mixed(self, blocks: Sequence[Any], matrices: Sequence[Array]) -> Held:
         arrays, small = [self.hold(one).array for one in blocks], [self._card.put(matrix) for matrix in matrices]
-        out = self._xp.empty((len(arrays[0]), matrices[0].shape[1]), arrays[0].dtype)
-        for rows in self._chunks(len(out), 8 * out.shape[1]):
-            for number, (array, matrix) in enumerate(zip(arrays, small, strict=True)):
-                made = self._xp.asarray(array[rows]) @ matrix
-                out[rows] = made if not number else out[rows] + made
+        out = self._empty((len(arrays[0]), matrices[0].shape[1]), arrays[0].dtype, *arrays)
+        for rows in self._chunks(len(out), 8 * max(out.shape[1], *(array.shape[1] for array in arrays))):
+            total = self._xp.asarray(arrays[0][rows]) @ small[0]
+            for array, matrix in zip(arrays[1:], small[1:], strict=True):
+                total += self._xp.asarray(array[rows]) @ matrix
+            self._store(out, rows, total)
         return Held(out)
 
     def scaled(self, block: Any, factors: Array | float) -> Held:
         array = self.hold(block).array
+        xp = self._xp if self._card.holds(array) else np
         if array.dtype == np.uint16:
-            return Held(packed(self._xp, unpacked(self._xp, array) * np.float32(factors)))
-        array *= self._xp.asarray(factors, dtype=array.dtype)
+            for rows in self._chunks(len(array), 20 * array.shape[1]):
+                array[rows] = packed(xp, unpacked(xp, array[rows]) * xp.asarray(factors, dtype=np.float32))
+            return Held(array)
+        array *= xp.asarray(factors, dtype=array.dtype)
         return Held(array)
 
     def lengths(self, block: Any, minus: Any = None, factors: Array | float = 1.0) -> Array:
@@ -235,10 +276,13 @@ class OnCard:
         return np.sqrt(total)
 
     def extremes(self, block: Any) -> tuple[Array, Array]:
-        array = self._xp.asarray(self.hold(block).array)
-        if not len(array):
-            return np.full(array.shape[1], -np.inf), np.full(array.shape[1], np.inf)
-        return self._card.get(array.max(axis=0)), self._card.get(array.min(axis=0))
+        array = self.hold(block).array
+        high, low = np.full(array.shape[1], -np.inf), np.full(array.shape[1], np.inf)
+        for rows in self._chunks(len(array), 8 * array.shape[1]):
+            part = self._xp.asarray(array[rows])
+            high = np.maximum(high, self._card.get(part.max(axis=0)))
+            low = np.minimum(low, self._card.get(part.min(axis=0)))
+        return high, low
 
     def survey(self, maps: Any, gram: bool) -> Survey:
         array, xp = self.hold(maps).array, self._xp
@@ -261,19 +305,26 @@ class OnCard:
     def half(self, rows: Any, maps: Any, how: Shrinkage, keep_dense: bool) -> Half:
         chain, width = rows.chain, maps.shape[1]
         store = np.dtype(STORES[self.store])
+        array = self.hold(maps).array
         between = sum(a.shape[0] for a in chain) + maps.shape[0]
-        needed = between * width * store.itemsize + 12 * sum(a.nnz for a in chain)
+        needed = between * width * store.itemsize + sum(map(matrix_bytes, chain))
         needed += chain[-1].shape[0] * width * 4 if how.decorrelate else 0
-        whole = self._on_card if self._fits(needed) else self._by_tiles
-        made, alignment = whole(chain, self.hold(maps).array, how, store)
+        if self._free() + self._there(chain, array, store) < needed:
+            self._matrices.clear()  # perhaps those of other work are in the way
+        fits = self._free() + self._there(chain, array, store) >= needed
+        made, alignment = (self._on_card if fits else self._by_tiles)(chain, array, how, store)
         if isinstance(maps, Held):
             return Half(Held(made), alignment)  # type: ignore[arg-type]
         fetched = self.fetch(Held(made))
         return Half(fetched if keep_dense else sparse_rows(fetched), alignment)
 
+    def _there(self, chain: list[sparse.csr_array], maps: Any, store: Any) -> int:
+        """Bytes of these matrices and of the map that are on the card already, as they are needed."""
+        matrices = sum(matrix_bytes(a) for a in chain if (id(a), np.dtype(np.float32)) in self._matrices)
+        return matrices + (int(maps.nbytes) if self._card.holds(maps) and maps.dtype == store else 0)
+
     def _on_card(self, chain: list[sparse.csr_array], maps: Any, how: Shrinkage, store: Any) -> tuple[Any, Array]:
-        block = maps if maps.dtype == store or store != np.uint16 else packed(self._xp, self._xp.asarray(maps))
-        block, last = self._through(chain[:-1], self._xp.asarray(block), store), chain[-1]
+        block, last = self._through(chain[:-1], self._stored(maps, store), store), chain[-1]
         settings = (how.mode, how.value, how.theta, how.norm_power)
         out = self._xp.empty((last.shape[0], block.shape[1]), store)
         if not out.size:
@@ -285,15 +336,24 @@ class OnCard:
         del block
         return out, self._turned(omega, out, how)
 
+    def _stored(self, maps: Any, store: Any) -> Any:
+        """The map on the card, as numbers of this type."""
+        if maps.dtype == store or store != np.uint16:
+            return self._xp.asarray(maps)
+        out = self._xp.empty(maps.shape, store)
+        for rows in self._chunks(len(out), 20 * out.shape[1]):
+            out[rows] = packed(self._xp, self._xp.asarray(maps[rows]))
+        return out
+
     def _by_tiles(self, chain: list[sparse.csr_array], maps: Any, how: Shrinkage, store: Any) -> tuple[Any, Array]:
         """Products by tiles of columns, then thresholds by chunks of rows. The data that is not in use stays in this
         machine's memory."""
-        maps = self.fetch(Held(maps))
         width, tallest = maps.shape[1], 2 * max(maps.shape[0], *(a.shape[0] for a in chain))
         omega = np.empty((chain[-1].shape[0], width), np.float32)
-        room = self._card.memory - 12 * max(a.nnz for a in chain)
+        self._matrices.clear()
+        room = self._free() - max(map(matrix_bytes, chain))
         for tile in _tiles(width, room // (tallest * 4)):
-            part = self._card.put(np.ascontiguousarray(maps[:, tile], dtype=np.float32))
+            part = self._columns(maps, tile, np.float32)
             for a in chain:
                 part = self._through([a], part, np.float32)
                 self._matrices.pop((id(a), np.dtype(np.float32)), None)
@@ -314,7 +374,7 @@ class OnCard:
             source = raw if turn is None else raw @ turn
             found = self._card.shrink(source, raw, new, how.mode, how.value, how.theta, how.norm_power)
             alignment += self._card.get(found)
-            out[rows] = self._card.get(new) if isinstance(out, np.ndarray) else new
+            self._store(out, rows, new)
         return alignment
 
     # --- search ----------------------------------------------------------------------------------
@@ -343,6 +403,11 @@ class OnCard:
 def _tiles(width: int, columns: int) -> list[slice]:
     step = min(max(int(columns), 1), max(width, 1))
     return [slice(start, min(start + step, width)) for start in range(0, width, step)]
+
+
+def matrix_bytes(a: sparse.csr_array, size: int = 4) -> int:
+    """Bytes of a matrix on the card, with numbers of this size."""
+    return int((size + 4) * a.nnz + 12 * (a.shape[0] + 1))
 
 
 def packed(xp: Any, values: Any) -> Any:

@@ -251,9 +251,22 @@ class Ray:
 
     def _beside(self, work: Callable[..., Any], blocks: Sequence[Any], *given: Any) -> tuple[list[int], list[Any]]:
         """Runs `work` on the same rows of several blocks."""
-        held = [self.hold(block) for block in blocks]
+        first, *others = [self.hold(block) for block in blocks]
+        held = [first, *(self._cut_as(first, other) for other in others)]
         rows = zip(*(block.parts for block in held), strict=True)
-        return held[0].bounds, [self._run(work, i, *given, *parts) for i, parts in enumerate(rows)]
+        return first.bounds, [self._run(work, i, *given, *parts) for i, parts in enumerate(rows)]
+
+    def _cut_as(self, pattern: Sharded, block: Sharded) -> Sharded:
+        """A block in the shards of another one. Products have the shards of their matrix, with equal non-zeros; what
+        was put here has equal rows."""
+        if block.bounds == pattern.bounds:
+            return block
+        parts = []
+        for i, (start, stop) in enumerate(pairwise(pattern.bounds)):
+            own = [n for n, (a, b) in enumerate(pairwise(block.bounds)) if a < stop and start < b] or [0]
+            first = block.bounds[own[0]]
+            parts.append(self._run(shards.between, i, start - first, stop - first, *(block.parts[n] for n in own)))
+        return Sharded(parts, pattern.bounds, block.width)
 
     def scaled(self, block: Any, factors: Array | float) -> Sharded:
         held = self.hold(block)
@@ -261,7 +274,9 @@ class Ray:
 
     def lengths(self, block: Any, minus: Any = None, factors: Array | float = 1.0) -> Array:
         held = self.hold(block)
-        others = [()] * len(held.parts) if minus is None else [(part,) for part in minus.parts]
+        others: list[tuple[Any, ...]] = [()] * len(held.parts)
+        if minus is not None:
+            others = [(part,) for part in self._cut_as(held, self.hold(minus)).parts]
         sums = [
             self._run(shards.squares, i, factors, part, *other)
             for i, (part, other) in enumerate(zip(held.parts, others, strict=True))

@@ -124,7 +124,13 @@ def scaled(threads: int, part: Maps, factors: Array | float) -> Maps:
 
 
 def squares(threads: int, factors: Array | float, part: Array, *minus: Array) -> Array:
-    return qr.squares(part, minus[0] if minus else None, factors)
+    with Local(threads) as engine:
+        return qr.squares(part, minus[0] if minus else None, factors, engine)
+
+
+def between(threads: int, start: int, stop: int, *parts: Maps) -> Maps:
+    """Some rows of a block or a map."""
+    return split(whole(parts), [start, stop])[0]
 
 
 def extremes(threads: int, part: Array) -> tuple[Array, Array]:

@@ -38,6 +38,7 @@ class LogAggregator:
         self, folder: Path, memory_mb: int = 1024, threads: int | None = None, secret: Secret | None = None
     ) -> None:
         self.folder = folder
+        self.memory_mb = memory_mb
         self.secret = secret or Secret.new()
         self.summary = Summary()
         self.batches = Batches(self.secret, self._keep, self.summary)

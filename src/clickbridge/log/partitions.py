@@ -10,6 +10,7 @@ one batch at a time. All workers need access to the files of the log and to the 
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,7 +72,7 @@ def aggregate(log: LogReader, aggregator: LogAggregator, engine: Engine, hide_na
         Partition(number, str(Path(path).resolve()), log.reading, folder, secret, hide_names)
         for number, path in enumerate(log.paths)
     ]
-    made, summed = engine.exchange(stage, work, add_up, folder)
+    made, summed = engine.exchange(stage, work, add_up, folder, aggregator.memory_mb)
     staged: list[Staged] = made
     for partition, found in zip(work, staged, strict=True):
         log.know(log.paths[partition.number], replace(found.layout, path=log.paths[partition.number]))
@@ -146,22 +147,23 @@ def _of_queries(batch: Batch, chosen: Array) -> Batch:
     return Batch(pages, clicks, batch.queries.filter(pa.array(chosen)), batch.docs.take(pa.array(docs)))
 
 
-def add_up(number: int, folder: str, *pieces: list[Batch]) -> str:
+def add_up(number: int, folder: str, memory_mb: int, *pieces: list[Batch]) -> str:
     """Writes the pairs of some of the queries to a file. Returns its name."""
-    place = Path(folder) / f"sums-{number}"
-    place.mkdir(exist_ok=True)
-    connection = connect(place, memory_mb=1024)
+    # A folder of its own: Ray calls this again after a worker was lost, perhaps while its tables were half filled.
+    place = Path(tempfile.mkdtemp(prefix=f"sums-{number}-", dir=folder))
+    connection = connect(place, memory_mb)
     sums, queries, docs = PairSums(connection), Numbering(), Numbering()
     for batch in (batch for piece in pieces for batch in piece):
         events: EventBatch = batch.renumbered(_numbers(queries, batch.queries), _numbers(docs, batch.docs))
         sums.add_pages(events.pages)
         sums.add_clicks(events.clicks)
-    out = Path(folder) / f"pairs-{number}.parquet"
+    out, unfinished = Path(folder) / f"pairs-{number}.parquet", place / "pairs.parquet"
     texts = pa.array(queries, pa.string()), pa.array(docs, pa.string())
-    with pq.ParquetWriter(out, SCHEMA) as writer:
+    with pq.ParquetWriter(unfinished, SCHEMA) as writer:
         for batch_of_pairs in _in_texts(sums.pairs(ROWS_AT_ONCE), *texts):
             writer.write_batch(batch_of_pairs)
     connection.close()
+    unfinished.replace(out)
     return str(out)
 
 

@@ -140,11 +140,12 @@ def leading_space(
     progress: Progress | None = None,
 ) -> Any:
     """Orthonormal columns that span the first `rank` eigenvectors of a positive semi-definite operator; None if
-    eigenvalues among the first are repeated. `first` and `probe` are random blocks. Stops when no residual |G q - l q|,
-    divided by the roots of l and of the largest eigenvalue, is above the tolerance. `progress` is called at each
-    step."""
+    eigenvalues among the first are repeated, or all are zero. `first` and `probe` are random blocks. Stops when no
+    residual |G q - l q|, divided by the roots of l and of the largest eigenvalue, is above the tolerance. `progress`
+    is called at each step."""
     basis = Basis(engine, operator, dtype)
-    basis.begin(first)
+    if not basis.begin(first):
+        return None  # the operator is zero
     look, most, off = FIRST * rank, _most(rank), 0.0
     while True:
         more = basis.step()

@@ -60,10 +60,19 @@ def mixed(blocks: Sequence[Array], matrices: Sequence[Array], engine: Engine | N
     return out
 
 
-def squares(block: Array, minus: Array | None = None, factors: Array | float = 1.0) -> Array:
-    """Squared norms of the columns of the block, or of block - minus * factors, summed in float64."""
-    wide = block if minus is None else block - minus * factors
-    return np.einsum("ij,ij->j", wide, wide, dtype=np.float64)
+def squares(
+    block: Array, minus: Array | None = None, factors: Array | float = 1.0, engine: Engine | None = None
+) -> Array:
+    """Squared norms of the columns of the block, or of block - minus * factors, summed in float64. The difference is
+    taken by blocks of rows, so that it needs no memory."""
+    if minus is None:
+        return _squares(block)
+    parts = (engine or default_engine()).map(lambda rows: _squares(block[rows] - minus[rows] * factors), _slices(block))
+    return sum(parts, np.zeros(block.shape[1]))
+
+
+def _squares(block: Array) -> Array:
+    return np.einsum("ij,ij->j", block, block, dtype=np.float64)
 
 
 def turned(block: Array, matrix: Array) -> Array:

@@ -211,7 +211,8 @@ def _by_basis(
     tolerance: float,
     progress: Progress | None,
 ) -> Any:
-    """The leading space of the smaller side from a basis of narrow blocks; None if singular values are repeated."""
+    """The leading space of the smaller side from a basis of narrow blocks; None if singular values are repeated,
+    or all are zero."""
     drawn = _random(seed, n_large, BLOCK + PROBE, dtype, engine)
     first, probe = (to_small(engine.hold(np.ascontiguousarray(part))) for part in np.split(drawn, [BLOCK], axis=1))
     del drawn
