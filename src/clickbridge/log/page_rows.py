@@ -93,7 +93,7 @@ def page_row(row: dict[str, Any], lists_as_text: bool) -> dict[str, Any]:
 def _from_objects(results: list[dict[str, Any]]) -> tuple[list[Any], list[Any]]:
     """The ids of shown results, and of those marked as clicked."""
     names = list(dict.fromkeys(name for item in results for name in item))
-    columns = usual_columns("log", names, {}, ("doc_id", "clicks", "position"), lambda ours, theirs: True)
+    columns = usual_columns("result", names, {}, ("doc_id", "clicks", "position"), lambda ours, theirs: True)
     if "doc_id" not in columns:
         raise RecordError(f"results have no doc_id: they have {', '.join(names[:10])}")
     if "position" in columns and all(is_number(item.get(columns["position"])) for item in results):

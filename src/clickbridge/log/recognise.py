@@ -15,7 +15,7 @@ from typing import Any
 from clickbridge.errors import InputError, SettingError, shown_names
 from clickbridge.io.encodings import check_encoding
 from clickbridge.log.clean import time_scale
-from clickbridge.log.column_names import nested_value, usual_columns
+from clickbridge.log.column_names import folded, nested_value, usual_columns
 from clickbridge.log.event_formats import event_format
 from clickbridge.log.page_rows import is_flag, is_id, is_id_list, is_marked, is_number
 from clickbridge.log.searches import event_kind
@@ -86,7 +86,7 @@ def recognise_log(source: Source, given: Reading) -> Layout:
     if given.format in EVENT_LOGS or (given.format == "auto" and own):
         return Layout(source.path, given.format if given.format != "auto" else str(own), {})
     _check_named(source, given.columns)
-    values = _Values(source)
+    values = _Values(source, of_log=True)
     found = usual_columns("log", source.names, given.columns, FIELDS, values.can_be)
     kind = given.format if given.format != "auto" else _format(source, found, values)
     columns = _needed(source, found, kind, values)
@@ -114,14 +114,19 @@ def recognise_documents(source: Source, given: Reading, id_name: str | None = No
 class _Values:
     """The first values of a file's columns, and what they can be."""
 
-    def __init__(self, source: Source) -> None:
-        self._first = source.first
+    def __init__(self, source: Source, of_log: bool = False) -> None:
+        self._first, self._of_log = source.first, of_log
         self._nested = source.container != "table"
 
     def of(self, name: str) -> list[Any]:
         """The values that are not missing."""
         found = [nested_value(row, name) if self._nested else row.get(name) for row in self._first]
         return [value for value in found if value is not None and value != ""]
+
+    def are_unique(self, name: str) -> bool:
+        """Whether no value of a column is repeated."""
+        values = self.of(name)
+        return len(set(map(str, values))) == len(values)
 
     def can_be(self, ours: str, theirs: str) -> bool:
         """Whether the values of a column fit a field. A column without values fits any."""
@@ -131,11 +136,15 @@ class _Values:
             "clicks": lambda value: is_number(value) or is_flag(value) or is_id_list(value),
             "impressions": is_number,
             "position": is_number,
-            "time": lambda value: any(char.isdigit() for char in str(value)),
+            "time": lambda value: not isinstance(value, dict | list) and any(map(str.isdigit, str(value))),
             "query": lambda value: type(value) is str,
             "title": lambda value: type(value) is str,
         }
         values = self.of(theirs)
+        if ours == theirs:
+            return sum(isinstance(value, dict) for value in values) <= 0.1 * len(values)
+        if ours == "doc_id" and self._of_log and folded(theirs) == "id" and self.are_unique(theirs):
+            return False  # of the record, as far as anyone can tell
         if ours == "event":
             return any(event_kind(name) == "click" for name in set(map(str, values)))
         if ours == "clicks" and theirs != "clicks" and any(type(value) is str and is_id(value) for value in values):
@@ -182,12 +191,14 @@ def _needed(source: Source, found: Mapping[str, str], kind: str, values: _Values
         third.add("results")
     if (known & {"query", "query_id"} and known & third) or (source.container == "json" and not source.names):
         return columns
-    second = "clicks" if kind == "sessions" else "doc_id"
+    bare = next((name for name in source.names if folded(name) == "id" and values.are_unique(name)), None)
+    second = "clicks" if kind == "sessions" and bare is None else "doc_id"
     word = "columns" if source.container != "json" else "keys"
     option = f"--columns query=...,{second}=..."
     raise InputError(
         f"{source.path} needs {word} query and {second}; it has {shown_names(list(source.names))}: name them with "
         + (option if source.container != "frame" else f'columns={{"query": ..., "{second}": ...}}')
+        + (f"; {bare} differs in every record, so it may be the record's own" if bare is not None else "")
     )
 
 
