@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clickbridge import read_docs, read_log
+from clickbridge import ClickGraph, Impression, read_docs, read_log
 from clickbridge.errors import InputError
 
 TWICE = ("d2", "d2", "d1")
@@ -100,3 +100,68 @@ def test_an_object_without_the_value_is_refused(tmp_path: Path) -> None:
     record = {"query": "tv", "user": {"country": "de"}, "product": {"id": "d2"}}
     with pytest.raises(InputError, match="user must be text, got an object"):
         list(read_log(written(tmp_path / "log.jsonl", record)))
+
+
+PAGE = Impression("tv", ["d1", "d2"], ["d2"])
+TWO = [{"product_id": "d1"}, {"product_id": "d2"}]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"q": "tv", "results": TWO, "clicks": [{"product_id": "d2"}]},
+        {"q": "tv", "results": ["d1", "d2"], "clicks": [{"product_id": "d2", "position": 2}]},
+        {"q": "tv", "results": TWO, "clicks": {"product_id": "d2"}},
+        {"q": "tv", "results": TWO, "clicked": {"id": "d2"}},
+        {"q": "tv", "results": TWO, "clicks": "d2"},
+        {"q": "tv", "results": TWO, "clicks": ["d2"]},
+        {"q": "tv", "hits": ["d1", "d2"], "clicked": "d2"},
+        {"q": "tv", "hits": [{"product": {"id": "d1"}, "clicked": 0}, {"product": {"id": "d2"}, "clicked": 1}]},
+        {"q": "tv", "hits": [{"id": "d2", "rank": 2, "parent_sku": "p"}, {"id": "d1", "rank": 1}], "clicked": "d2"},
+        {"user_query": "tv", "clicked_products": [{"product_id": "d2"}], "shown_products": TWO},
+    ],
+)
+def test_results_and_clicks_in_any_shape(tmp_path: Path, record: dict[str, Any]) -> None:
+    assert list(read_log(written(tmp_path / "log.jsonl", record, record))) == [PAGE] * 2
+
+
+def test_one_clicked_id_in_a_cell(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("query,shown,clicked\ntv,d1 d2,d2\ntv,d1 d2,\n")
+    assert list(read_log(str(path))) == [PAGE, Impression("tv", ["d1", "d2"], [])]
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ({"q": "tv", "results": ["1", "2"], "clicks": 2}, "clicks must be a list of ids, got a number"),
+        ({"q": "tv", "results": ["1", "2"], "clicks": "3"}, "clicks must be a list of ids, got text"),
+        ({"q": "tv", "results": ["1", "2"], "clicks": True}, "clicks must be a list of ids, got true/false"),
+        ({"q": "tv", "results": TWO, "clicks": [{"position": 2}]}, "clicks have no doc_id: they have position"),
+        ({"q": "tv", "results": [{"rank": 1}], "clicks": ["1"]}, "results have no doc_id: they have rank"),
+    ],
+)
+def test_what_may_be_a_position_or_a_count_is_no_click(tmp_path: Path, record: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        list(read_log(written(tmp_path / "log.jsonl", record, record)))
+
+
+def test_a_log_without_a_click_is_refused_with_its_keys(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.jsonl", *({"query_id": "a", "user_query": "x", "chosen": ["d1"]} for _ in range(3)))
+    with pytest.raises(InputError) as found:
+        ClickGraph.build(read_log(path))
+    assert str(found.value) == (
+        f"the log has neither a shown result nor a click: {path} was read as ubi; 3 of 3 records are empty, "
+        "0 left out; it has query_id, user_query, chosen: name others with columns query=...,"
+        "clicks=...,results=..., or give format"
+    )
+    (page, *_) = read_log(path, columns={"query": "user_query", "clicks": "chosen"})
+    assert page == Impression("x", None, ["d1"], query_id="a")
+
+
+def test_a_log_without_a_click_says_how_it_was_read(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.jsonl", {"q": "x", "clicked": [], "chosen": ["d1"]})
+    with pytest.raises(
+        InputError, match=r"as sessions \(query is q, clicks is clicked\); .* it has q, clicked, chosen:"
+    ):
+        ClickGraph.build(read_log(path))

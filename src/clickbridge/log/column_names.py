@@ -104,6 +104,12 @@ def usual_columns(
     return out
 
 
+def usual_names(ours: str, names: Sequence[str]) -> list[str]:
+    """The columns of a log that have a usual name of this field, whatever their values are."""
+    whole, nested = _by_name(names)
+    return [name for word in _FOLDED["log"][ours] for name in (*whole.get(word, ()), *nested.get(word, ()))]
+
+
 def _by_name(names: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """The columns by their whole name, and nested ones by its last two parts and by the last."""
     whole: dict[str, list[str]] = {}
@@ -137,11 +143,13 @@ def _candidates(
     else:
         for word in usual:
             yield from (*whole.get(word, ()), *inside(word))
+    if ours == "doc_id" and kind == "result":
+        yield from whole.get("id", ())
     if ours in _LIKELY:
         for word in dict.fromkeys((*whole, *nested)):
             if _LIKELY[ours].search(word):
                 yield from (*whole.get(word, ()), *inside(word))
-    if ours == "doc_id" and kind != "document":
+    if ours == "doc_id" and kind == "log":
         yield from whole.get("id", ())  # in a log it may be that of the record
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from clickbridge.errors import InputError, SettingError, shown_names
 from clickbridge.io.encodings import check_encoding
-from clickbridge.log.clean import time_scale
-from clickbridge.log.column_names import folded, nested_value, usual_columns
+from clickbridge.log.clean import RecordError, time_scale
+from clickbridge.log.column_names import folded, nested_value, usual_columns, usual_names
 from clickbridge.log.event_formats import event_format
-from clickbridge.log.page_rows import is_flag, is_id, is_id_list, is_marked, is_number
+from clickbridge.log.page_rows import is_among, is_flag, is_id, is_id_list, is_marked, is_number, page_row
 from clickbridge.log.searches import event_kind
 from clickbridge.log.source import Source
 from clickbridge.log.tables import DELIMITERS, check_delimiter
@@ -68,6 +68,8 @@ class Layout:
     container: str = "json"
     guessed: Mapping[str, str] = field(default_factory=dict)
     """The options that say what was guessed, by name; none where nothing was."""
+    names: tuple[str, ...] = ()
+    """Columns of the file, or keys; nested ones by their dotted names."""
 
     @property
     def renamed(self) -> dict[str, str]:
@@ -77,17 +79,23 @@ class Layout:
 
 def recognise_log(source: Source, given: Reading) -> Layout:
     """The layout of a log."""
+    return replace(_recognised(source, given), names=tuple(source.names))
+
+
+def _recognised(source: Source, given: Reading) -> Layout:
     for name in given.columns:
         if name not in FIELDS:
             raise SettingError(f"--columns renames {', '.join(FIELDS)}; got {name!r}")
     if given.format == "trec-session" or source.container == "xml":
         return Layout(source.path, "trec-session", {})
-    own = event_format(source.first) if source.container == "json" and source.first else None
+    named = bool(given.columns) and set(given.columns.values()) <= set(source.names)  # they say it is no such format
+    own = event_format(source.first) if source.container == "json" and source.first and not named else None
     if given.format in EVENT_LOGS or (given.format == "auto" and own):
         return Layout(source.path, given.format if given.format != "auto" else str(own), {})
     _check_named(source, given.columns)
     values = _Values(source, of_log=True)
     found = usual_columns("log", source.names, given.columns, FIELDS, values.can_be)
+    found = _with_single_clicks(source, given, found, values)
     kind = given.format if given.format != "auto" else _format(source, found, values)
     columns = _needed(source, found, kind, values)
     layout = Layout(source.path, kind, columns, given.time_unit or "s", given.time_format)
@@ -118,15 +126,33 @@ class _Values:
         self._first, self._of_log = source.first, of_log
         self._nested = source.container != "table"
 
+    def _value(self, row: dict[str, Any], name: str) -> Any:
+        return nested_value(row, name) if self._nested else row.get(name)
+
     def of(self, name: str) -> list[Any]:
         """The values that are not missing."""
-        found = [nested_value(row, name) if self._nested else row.get(name) for row in self._first]
+        found = [self._value(row, name) for row in self._first]
         return [value for value in found if value is not None and value != ""]
 
     def are_unique(self, name: str) -> bool:
         """Whether no value of a column is repeated."""
         values = self.of(name)
         return len(set(map(str, values))) == len(values)
+
+    def are_among(self, one: str, many: str) -> bool:
+        """Whether the values of a column are ids, each in the list that another column has in the same record. In a
+        table, where all is text, a number is no id."""
+        rows = [(self._value(row, one), self._value(row, many)) for row in self._first]
+        rows = [(value, others) for value, others in rows if value is not None and value != ""]
+        if not rows or any(not isinstance(value, str | int) or not is_id(value) for value, _ in rows):
+            return False
+        if not self._nested and any(is_number(value) for value, _ in rows):
+            return False
+        try:
+            shown = [page_row({"results": others}, not self._nested).get("results") for _, others in rows]
+        except RecordError:
+            return False  # results without ids, which reading the log will say
+        return sum(is_among(value, ids) for (value, _), ids in zip(rows, shown, strict=True)) >= 0.9 * len(rows)
 
     def can_be(self, ours: str, theirs: str) -> bool:
         """Whether the values of a column fit a field. A column without values fits any."""
@@ -152,6 +178,18 @@ class _Values:
             return all(is_number(value) or is_flag(value) or is_id_list(value) for value in values)
         check = checks.get(ours, lambda value: not isinstance(value, dict | list))
         return sum(map(check, values)) >= 0.9 * len(values)
+
+
+def _with_single_clicks(source: Source, given: Reading, found: dict[str, str], values: _Values) -> dict[str, str]:
+    """Takes a column of clicks for that of the clicked document, where a page has at most one click: its values are
+    ids that their own page shows. Numbers may be counts or positions, and stay what they are."""
+    if "results" not in found or {"doc_id", "event"} & set(found) or "clicks" in given.columns:
+        return found
+    taken = set(found.values()) - {found.get("clicks", "")}
+    for name in usual_names("clicks", source.names):
+        if name != "clicks" and name not in taken and values.are_among(name, found["results"]):
+            return {ours: theirs for ours, theirs in found.items() if ours != "clicks"} | {"doc_id": name}
+    return found
 
 
 def _format(source: Source, found: Mapping[str, str], values: _Values) -> str:
