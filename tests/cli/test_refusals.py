@@ -24,7 +24,7 @@ TEN_MALFORMED_LOGS = {
     "cut.jsonl.gz": (gzip.compress(GOOD * 999)[:120], f"cut.jsonl.gz {DAMAGED} (Compressed file ended before "),
     "empty.tsv": (b"", "empty.tsv is empty"),
     "clicks.jsonl": (
-        b'{"query":"a","results":["1"],"clicks":"1"}\n' * 20,
+        b'{"query":"a","results":["1"],"clicks":"2"}\n' * 20,
         f"{ALL_20} (clicks.jsonl line 1: clicks must be a list of ids, got text; clicks.jsonl line 2: ",
     ),
     "minus.tsv": (
@@ -45,7 +45,7 @@ TEN_MALFORMED_LOGS = {
 }
 MORE_MALFORMED_LOGS = {
     "silent.jsonl": (b'{"query":"a","results":[],"clicks":[]}\n', "the log has neither a shown result nor a click: "),
-    "empty.jsonl": (b"", "the log has neither a shown result nor a click: is it the right file and format?"),
+    "empty.jsonl": (b"", "the log has neither a shown result nor a click: empty.jsonl has no records"),
     "latin.csv": (b"query,doc_id\n\xff\x81,1\n", f"{THE_ONE} (latin.csv line 2: not UTF-8 or not CSV)"),
     "time.jsonl": (
         b'{"query":"a","clicks":["1"],"time":"yesterday"}\n',

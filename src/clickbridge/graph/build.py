@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clickbridge.engines.base import Engine
-from clickbridge.errors import InputError, SettingError
+from clickbridge.errors import InputError, SettingError, shown_names
 from clickbridge.graph.dense import write_vectors
 from clickbridge.graph.responses import kept_pairs
 from clickbridge.graph.storage import KIND, earlier_secret, header, write_log, written_pairs
@@ -59,7 +59,7 @@ def build_graph(
             n_records = len(log.paths)
         else:
             n_records = _add_log(aggregator, log, progress, redact)
-        _check_any(aggregator, n_records > 0 or bool(getattr(log, "paths", ())))
+        _check_any(aggregator, log, n_records)
         progress("merging")
         aggregator.finish()
         parts = write_log(writer, aggregator)
@@ -102,10 +102,30 @@ def _add_log(aggregator: LogAggregator, log: Iterable[LogRecord], progress: Prog
     return count
 
 
-def _check_any(aggregator: LogAggregator, has_log: bool) -> None:
-    summary = aggregator.summary
-    if not summary.impressions and not summary.clicks and (has_log or not summary.documents):
-        raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
+def _check_any(aggregator: LogAggregator, log: Iterable[LogRecord], n_records: int) -> None:
+    summary, reader = aggregator.summary, log if isinstance(log, LogReader) else None
+    has_log = n_records > 0 or (reader is not None and bool(reader.paths))
+    if summary.impressions or summary.clicks or (summary.documents and not has_log):
+        return
+    if reader is not None and reader.layouts:
+        raise InputError(_nothing_in(reader))
+    raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
+
+
+def _nothing_in(log: LogReader) -> str:
+    """Why a log gave neither a shown result nor a click, as far as can be told: how it was read, and what it has."""
+    layout = next(iter(log.layouts.values()))
+    lost, read = log.rejects.count, log.rejects.lines
+    what = "the log has neither a shown result nor a click"
+    if not read:
+        return f"{what}: {layout.path} has no records"
+    columns = ", ".join(f"{ours} is {theirs}" for ours, theirs in layout.columns.items())
+    how = f"{layout.path} was read as {layout.format}" + (f" ({columns})" if columns else "")
+    counted = f"{count_of(read - lost, 'record', 'are', of=read)} empty, {lost:,} left out"
+    if not layout.names:
+        return f"{what}: {how}; {counted}: is it the right file and format?"
+    other = f"it has {shown_names(list(layout.names))}: name others with --columns query=...,clicks=...,results=..."
+    return f"{what}: {how}; {counted}; {other}, or give --format"
 
 
 def _normalised(record: LogRecord) -> LogRecord:
