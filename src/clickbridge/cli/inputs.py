@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from clickbridge.cli.console import out, pairs_of, say, visible
+from clickbridge.errors import shown_names
 from clickbridge.wording import agree, count_of
 
 if TYPE_CHECKING:
@@ -126,12 +127,16 @@ def _unquoted(name: str) -> str:
 @contextmanager
 def guesses_told(json: bool, *readers: LogReader | DocumentReader) -> Iterator[None]:
     """Says in one line what was guessed about the files and the options that say the same, once they are read or
-    refused. The line is on standard output or, where that is JSON, on standard error."""
+    refused. The line is on standard output or, where that is JSON, on standard error. Another names the log's columns
+    that are not used."""
     try:
         yield
     finally:
         if line := guessed_line(*readers):
             say(line) if json else out.print(visible(line))
+        unused = dict.fromkeys(name for reader in readers for kept in reader.layouts.values() for name in kept.unused)
+        if unused:
+            say(f"not used: {shown_names([*unused])}")
 
 
 def guessed_line(*readers: LogReader | DocumentReader) -> str:

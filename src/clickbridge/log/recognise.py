@@ -72,9 +72,20 @@ class Layout:
     """Columns of the file, or keys; nested ones by their dotted names."""
 
     @property
+    def unused(self) -> list[str]:
+        """The columns that none of our fields is read from. Formats with readers of their own know theirs."""
+        used = set(self.columns.values())
+        inner = {name[:at] for name in self.names for at, char in enumerate(name) if char == "."}
+        return [name for name in self.names if self.columns and name not in used | inner and not _is_inside(name, used)]
+
+    @property
     def renamed(self) -> dict[str, str]:
         """The columns whose name differs from ours."""
         return {ours: theirs for ours, theirs in self.columns.items() if ours != theirs}
+
+
+def _is_inside(name: str, others: set[str]) -> bool:
+    return any(name.startswith(f"{other}.") for other in others)
 
 
 def recognise_log(source: Source, given: Reading) -> Layout:
@@ -98,6 +109,7 @@ def _recognised(source: Source, given: Reading) -> Layout:
     found = _with_single_clicks(source, given, found, values)
     kind = given.format if given.format != "auto" else _format(source, found, values)
     columns = _needed(source, found, kind, values)
+    _check_twins(source, columns, given.columns)
     layout = Layout(source.path, kind, columns, given.time_unit or "s", given.time_format)
     return _with_guesses(_with_times(layout, given, values), source, given, "--columns")
 
@@ -110,6 +122,7 @@ def recognise_documents(source: Source, given: Reading, id_name: str | None = No
         columns["doc_id"] = str(id_name)
     values = _Values(source)
     columns = usual_columns("document", source.names, columns, ("doc_id", "title"), values.can_be)
+    _check_twins(source, columns, given.columns)
     if "doc_id" not in columns and (source.names or source.container != "json"):
         word = "column" if source.container != "json" else "key"
         raise InputError(
@@ -236,6 +249,7 @@ def _needed(source: Source, found: Mapping[str, str], kind: str, values: _Values
     raise InputError(
         f"{source.path} needs {word} query and {second}; it has {shown_names(list(source.names))}: name them with "
         + (option if source.container != "frame" else f'columns={{"query": ..., "{second}": ...}}')
+        + ("; is there a header line?" if source.container == "table" and not found else "")
         + (f"; {bare} differs in every record, so it may be the record's own" if bare is not None else "")
     )
 
@@ -248,6 +262,22 @@ def _check_named(source: Source, columns: Mapping[str, str]) -> None:
         if theirs not in source.names:
             has = shown_names(list(source.names))
             raise InputError(f"{source.path} has no {word} {theirs!r} for {ours}; it has {has}")
+
+
+def _check_twins(source: Source, columns: Mapping[str, str], given: Mapping[str, str]) -> None:
+    """Refuses a table that has two columns of the same name, or of one that differs only in case and punctuation, where
+    only one of them would be read."""
+    if source.container == "json":
+        return
+    for ours, theirs in columns.items():
+        if list(source.names).count(theirs) > 1:
+            raise InputError(f"{source.path} has several columns {theirs!r}, one of which is {ours}: rename the others")
+        twins = [name for name in source.names if folded(name) == folded(theirs)]
+        if len(twins) > 1 and ours not in given and theirs != ours and ours != "title":  # a title is text like the rest
+            raise InputError(
+                f"{source.path}: {ours} may be any of {shown_names(twins)}: say which, as in "
+                + (f"--columns {ours}={twins[0]}" if source.container != "frame" else f'{{"{ours}": "{twins[0]}"}}')
+            )
 
 
 def _with_times(layout: Layout, given: Reading, values: _Values) -> Layout:
