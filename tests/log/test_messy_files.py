@@ -305,6 +305,34 @@ def test_a_frame_is_recognised_like_a_file() -> None:
     assert graph.clicks.time[0] == 1_700_000_000
 
 
+def test_a_frame_says_what_was_guessed_and_what_is_odd(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "clickbridge")
+    log = pa.table({"q": ["a", "b"], "hits": [["C1"], ["B1"]], "clicked": [["A1"], ["B1"]]})
+    docs = pa.table({"id": ["a1", "b1"], "name": ["<p>x</p>", "y"]})
+    ClickGraph.from_frame(log, docs)
+    said = [(record.levelname, record.getMessage()) for record in caplog.records]
+    guessed = "guessed, written as options: the"
+    assert ("INFO", f"{guessed} log: --columns query=q,results=hits,clicks=clicked") in said
+    assert ("INFO", f"{guessed} documents: --doc-columns doc_id=id,title=name") in said
+    assert [line for level, line in said if level == "WARNING"] == [
+        "HTML was taken out of the text of 1 document",
+        "1 of 2 clicks is on documents that the page did not show",
+        "2 of 2 clicks are on ids that no document has, such as 'A1'; the documents have 'a1'",
+    ]
+
+
+def test_files_say_what_is_odd_and_records_made_by_hand_do_not(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("WARNING", "clickbridge")
+    log, docs = read_log(str(home / "capitals.csv")), read_docs(str(home / "products.csv"))
+    ClickGraph.build(list(log), list(docs))
+    assert caplog.records == []
+    ClickGraph.build(log, docs)
+    assert [record.getMessage() for record in caplog.records] == [
+        "HTML was taken out of the text of 3 documents",
+        "20 of 20 clicks are on ids that no document has, such as 'D2'; the documents have 'd2'",
+    ]
+
+
 @pytest.mark.parametrize(
     ("clicked", "known", "meant"),
     [("A1", "a1", "a1"), ("9713872.0", "9713872", "9713872"), ("0042", "42", "42"), ("x", "y", "")],

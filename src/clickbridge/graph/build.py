@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, SettingError, shown_names
 from clickbridge.graph.dense import write_vectors
+from clickbridge.graph.oddities import html_removed, oddities
 from clickbridge.graph.responses import kept_pairs
 from clickbridge.graph.storage import KIND, earlier_secret, header, write_log, written_pairs
 from clickbridge.io.artifact import ArtifactWriter
@@ -18,12 +20,18 @@ from clickbridge.io.secret import Secret
 from clickbridge.log.aggregate import LogAggregator
 from clickbridge.log.blocks import in_blocks, without_names
 from clickbridge.log.clean import normalise_query
+from clickbridge.log.documents import DocumentReader
 from clickbridge.log.pair_sums import database_errors
 from clickbridge.log.personal import REDACT
 from clickbridge.log.readers import LogReader
 from clickbridge.progress import Progress
 from clickbridge.types import Document, LogRecord, check_record, check_records
 from clickbridge.wording import count_of
+
+if TYPE_CHECKING:
+    from clickbridge.graph.clickgraph import ClickGraph
+
+LOGGER = logging.getLogger("clickbridge.graph")
 
 
 @database_errors()
@@ -75,6 +83,17 @@ def build_graph(
         for name, path in vectors.items():
             write_vectors(writer, name, path)
         writer.commit(**header(defaults, aggregator.summary.as_dict(), parts, redact))
+
+
+def warn_of(graph: ClickGraph, log: Iterable[LogRecord], docs: Iterable[Document]) -> None:
+    """Logs what is odd in a GRAPH made from files or frames. Records made by hand, of an update or of a part of a log,
+    need not be complete."""
+    if not isinstance(log, LogReader) and not isinstance(docs, DocumentReader):
+        return
+    if isinstance(docs, DocumentReader) and docs.with_html:
+        LOGGER.warning(html_removed(docs.with_html))
+    for line in oddities(graph):
+        LOGGER.warning(line)
 
 
 def _add_documents(aggregator: LogAggregator, docs: Iterable[Document], progress: Progress) -> None:

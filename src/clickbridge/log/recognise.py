@@ -8,7 +8,8 @@ be guessed, the file is refused with one message that lists its columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from clickbridge.log.time_formats import check_time_format, guess_format, guess_
 
 EVENT_LOGS = ("ubi", "metarank", "algolia", "meilisearch", "typesense")
 """Formats with readers of their own, told by their first records in `event_formats.py`."""
+UNSHARED = {"--encoding", "--delimiter"}
 FORMATS = ("auto", "sessions", "triples", "shown", "events", "trec-session", *EVENT_LOGS)
 FIELDS = ("query", "query_id", "doc_id", "user", "session", "time", "results", "clicks", "impressions", "search_id",
           "position", "event")  # fmt: skip
@@ -328,6 +330,21 @@ def guesses_in_words(layouts: Iterable[Layout]) -> list[tuple[str, dict[str, str
         if layout.guessed:
             out.setdefault(tuple(layout.guessed.items()), []).append(layout.path)
     return [(", ".join(paths[:3]) + (", …" if len(paths) > 3 else ""), dict(key)) for key, paths in out.items()]
+
+
+def guessed_line(*files: Collection[Layout]) -> str:
+    """What was guessed, written as options; empty where nothing was. Each of `files` is what one reader read."""
+    common = said_for_all(layout for layouts in files for layout in layouts)
+    parts = []
+    for layouts in files:
+        for names, options in guesses_in_words(layouts):
+            # What differs from file to file cannot be said by one option; it is found again for each.
+            apart = {name.removeprefix("--"): value for name, value in options.items() if name in UNSHARED - common}
+            found = [f"{name} {value}" for name, value in apart.items()]
+            words = [f"{name} {shlex.quote(value)}" for name, value in options.items() if name not in UNSHARED - common]
+            own = f" ({', '.join(found)})" if found else ""
+            parts.append(f"{names}{own}" + (f": {' '.join(words)}" if words else ""))
+    return f"guessed, written as options: {'; '.join(parts)}" if parts else ""
 
 
 def said_for_all(layouts: Iterable[Layout]) -> set[str]:
