@@ -45,8 +45,8 @@ TEN_MALFORMED_LOGS = {
 }
 MORE_MALFORMED_LOGS = {
     "silent.jsonl": (b'{"query":"a","results":[],"clicks":[]}\n', "the log has neither a shown result nor a click: "),
-    "empty.jsonl": (b"", "the log has neither a shown result nor a click: is it the right file and format?"),
-    "latin.csv": (b"query,doc_id\n\xff\x81,1\n", f"{THE_ONE} (latin.csv line 2: not UTF-8 or not CSV)"),
+    "empty.jsonl": (b"", "the log has neither a shown result nor a click: empty.jsonl has no records"),
+    "latin.csv": (b"query,doc_id\n\xff\x81,1\n", f"{THE_ONE} (latin.csv line 2: not UTF-8: give --encoding)"),
     "time.jsonl": (
         b'{"query":"a","clicks":["1"],"time":"yesterday"}\n',
         f"{THE_ONE} (time.jsonl line 1: time 'yesterday' is neither ISO 8601 nor a number)",

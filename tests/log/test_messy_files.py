@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickbridge import ClickGraph, Impression, PairCount, read_docs, read_log
-from clickbridge.cli.inputs import guessed_line, renames
+from clickbridge.cli.inputs import guessed_line, guesses_told, renames
 from clickbridge.errors import InputError, SettingError
 from clickbridge.graph.unmatched_ids import unmatched_ids
 from clickbridge.log.json_objects import json_objects
@@ -183,6 +183,9 @@ def test_files_that_differ_cannot_be_said_by_one_option(home: Path) -> None:
     ("text", "refusal"),
     [
         ("weight;height\n1;2\n", "needs columns query and doc_id; it has weight, height: name them with columns"),
+        ("ny pizza,d2\nbig apple,d1\n", r"it has ny pizza, d2: name them with .*; is there a header line\?"),
+        ("Query,Query,doc_id\na,b,1\n", "has several columns 'Query', one of which is query: rename the others"),
+        ("Query;QUERY;doc_id\na;b;1\n", "query may be any of Query, QUERY: say which, as in columns query=Query"),
         ('{"a": 1, "b": {"c": 2}}\n', "needs keys query and clicks; it has a, b, b.c: name them with columns"),
         ("query,doc_id,time\na,1,03/04/2024\n", r'may be a day and a month .*"%d/%m/%Y" or "%m/%d/%Y"'),
         ('[{"query": "a", "clicks": ["1"]}, {"query": "b"', "is cut short: its last bracket is never closed"),
@@ -302,6 +305,34 @@ def test_a_frame_is_recognised_like_a_file() -> None:
     assert graph.clicks.time[0] == 1_700_000_000
 
 
+def test_a_frame_says_what_was_guessed_and_what_is_odd(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "clickbridge")
+    log = pa.table({"q": ["a", "b"], "hits": [["C1"], ["B1"]], "clicked": [["A1"], ["B1"]]})
+    docs = pa.table({"id": ["a1", "b1"], "name": ["<p>x</p>", "y"]})
+    ClickGraph.from_frame(log, docs)
+    said = [(record.levelname, record.getMessage()) for record in caplog.records]
+    guessed = "guessed, written as options: the"
+    assert ("INFO", f"{guessed} log: --columns query=q,results=hits,clicks=clicked") in said
+    assert ("INFO", f"{guessed} documents: --doc-columns doc_id=id,title=name") in said
+    assert [line for level, line in said if level == "WARNING"] == [
+        "HTML was taken out of the text of 1 document",
+        "1 of 2 clicks is on documents that the page did not show",
+        "2 of 2 clicks are on ids that no document has, such as 'A1'; the documents have 'a1'",
+    ]
+
+
+def test_files_say_what_is_odd_and_records_made_by_hand_do_not(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("WARNING", "clickbridge")
+    log, docs = read_log(str(home / "capitals.csv")), read_docs(str(home / "products.csv"))
+    ClickGraph.build(list(log), list(docs))
+    assert caplog.records == []
+    ClickGraph.build(log, docs)
+    assert [record.getMessage() for record in caplog.records] == [
+        "HTML was taken out of the text of 3 documents",
+        "20 of 20 clicks are on ids that no document has, such as 'D2'; the documents have 'd2'",
+    ]
+
+
 @pytest.mark.parametrize(
     ("clicked", "known", "meant"),
     [("A1", "a1", "a1"), ("9713872.0", "9713872", "9713872"), ("0042", "42", "42"), ("x", "y", "")],
@@ -371,3 +402,26 @@ def test_a_table_in_memory_is_never_needed(tmp_path: Path) -> None:
 
 def test_the_file_of_documents_is_what_it_claims() -> None:
     assert products_csv().decode("latin-1").count("\r\n") == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "unused"),
+    [
+        ("q,doc,t,price\na,1,2024-01-01,3\n", "t price"),
+        (
+            '{"q": "a", "item": {"sku": "1", "price": {"eur": 2}}, "results": ["1"], "lang": "en"}\n',
+            "item.price.eur lang",
+        ),
+        ("query,doc_id\na,1\n", ""),
+    ],
+)
+def test_columns_that_are_not_used_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, unused: str
+) -> None:
+    path = tmp_path / "log"
+    path.write_text(text)
+    log = read_log(str(path))
+    with guesses_told(False, log):
+        list(log)
+    assert log.layouts[str(path)].unused == unused.split()
+    assert capsys.readouterr().err == (f"not used: {', '.join(unused.split())}\n" if unused else "")

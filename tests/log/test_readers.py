@@ -221,7 +221,7 @@ def test_bytes_that_are_not_utf8_are_rejects(tmp_path: Path) -> None:
         data = b"query,doc_id\ncaf\xe9,1\ncaf\xc3\xa9,2\n".replace(b",", cut)
         log = lenient(written(tmp_path / name, data))
         assert list(log) == [PairCount("café", "2")]
-        assert reasons(log) == [(2, "not UTF-8 or not CSV")]
+        assert reasons(log) == [(2, "not UTF-8: give --encoding")]
     data = b'{"query":"caf\xe9","clicks":["1"]}\n' + JSONL.replace(b"bagel", "b\u00e4gel \u00fc".encode())
     log = lenient(written(tmp_path / "log.jsonl", data))
     assert list(log) == [*PAGES[:2], Impression("bägel ü", None, ["9"])]
@@ -230,14 +230,14 @@ def test_bytes_that_are_not_utf8_are_rejects(tmp_path: Path) -> None:
 
 def test_a_quote_left_open_costs_every_line_it_swallows(tmp_path: Path) -> None:
     data = b"query,doc_id\n" + b"a,1\n" * 500 + b'b,"1\n' + b"a,1\n" * 300
-    with pytest.raises(InputError, match=r"301 of 801 lines are unusable.*line 502"):
+    with pytest.raises(InputError, match=r"301 of 801 lines are unusable.*line 502: not CSV: a quote is not closed"):
         list(read_log(written(tmp_path / "log.csv", data)))
 
 
 def test_text_after_a_closing_quote_is_a_reject(tmp_path: Path) -> None:
     log = lenient(written(tmp_path / "log.csv", b'query,doc_id\n"a"b,1\nc,2\n'))
     assert list(log) == [PairCount("c", "2")]
-    assert reasons(log) == [(2, "not UTF-8 or not CSV")]
+    assert reasons(log) == [(2, "not CSV: a quote is not closed, or not doubled within a text")]
 
 
 def test_columns_are_renamed(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from clickbridge import ClickGraph, read_log
 from clickbridge.errors import InputError
+from clickbridge.insight.validation import validate
 from clickbridge.types import Document, Impression
 
 SAMPLE = """<?xml version="1.0" encoding="UTF-8"?>
@@ -76,6 +77,12 @@ def test_other_xml_has_no_pages(tmp_path: Path) -> None:
     (tmp_path / "log.xml").write_text("<html><body/></html>")
     with pytest.raises(InputError, match="neither a shown result nor a click"):
         ClickGraph.build(read_log(str(tmp_path / "log.xml")))
+
+
+def test_a_log_that_brings_titles_needs_no_documents(tmp_path: Path) -> None:
+    (tmp_path / "log.xml").write_text(SAMPLE)
+    (ids,) = (check for check in validate(read_log(str(tmp_path / "log.xml"))) if check.name == "document ids")
+    assert (ids.verdict, ids.found) == ("PASS", "1 clicked document, the log itself brings titles or texts")
 
 
 @pytest.mark.data

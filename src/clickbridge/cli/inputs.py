@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from clickbridge.cli.console import out, pairs_of, say, visible
+from clickbridge.errors import shown_names
 from clickbridge.wording import agree, count_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ Delimiter = Annotated[
 Dedupe = Annotated[bool, typer.Option("--dedupe", help="Leave out records that repeat an earlier one.")]
 MaxRejects = Annotated[str, typer.Option(help="Share of unusable lines above which nothing is written.")]
 Rejects = Annotated[Path | None, typer.Option(help="Also keep the unusable lines here.")]
-UNSHARED = {"--encoding", "--delimiter"}
 _PAIR = re.compile(r'((?:[^,"]|"(?:[^"]|"")*")+)(?:,|$)')
 
 
@@ -126,33 +125,29 @@ def _unquoted(name: str) -> str:
 @contextmanager
 def guesses_told(json: bool, *readers: LogReader | DocumentReader) -> Iterator[None]:
     """Says in one line what was guessed about the files and the options that say the same, once they are read or
-    refused. The line is on standard output or, where that is JSON, on standard error."""
+    refused. The line is on standard output or, where that is JSON, on standard error. Another names the log's columns
+    that are not used."""
     try:
         yield
     finally:
         if line := guessed_line(*readers):
             say(line) if json else out.print(visible(line))
+        unused = dict.fromkeys(name for reader in readers for kept in reader.layouts.values() for name in kept.unused)
+        if unused:
+            say(f"not used: {shown_names([*unused])}")
 
 
 def guessed_line(*readers: LogReader | DocumentReader) -> str:
     """What was guessed, as options; empty where nothing was."""
-    from clickbridge.log.recognise import guesses_in_words, said_for_all
+    from clickbridge.log.recognise import guessed_line as line_of
 
-    common = said_for_all(layout for reader in readers for layout in reader.layouts.values())
-    parts = []
-    for reader in readers:
-        for files, options in guesses_in_words(reader.layouts.values()):
-            # What differs from file to file cannot be said by one option; it is found again for each.
-            apart = {name.removeprefix("--"): value for name, value in options.items() if name in UNSHARED - common}
-            found = [f"{name} {value}" for name, value in apart.items()]
-            words = [f"{name} {shlex.quote(value)}" for name, value in options.items() if name not in UNSHARED - common]
-            own = f" ({', '.join(found)})" if found else ""
-            parts.append(f"{files}{own}" + (f": {' '.join(words)}" if words else ""))
-    return f"guessed, written as options: {'; '.join(parts)}" if parts else ""
+    return line_of(*(reader.layouts.values() for reader in readers))
 
 
 def tell_about(graph: ClickGraph | None, log: LogReader, documents: DocumentReader, rejects: Path | str | None) -> None:
     """Lines about what is odd in what was read, with counts."""
+    from clickbridge.graph.oddities import html_removed, oddities
+
     for note in log.notes:
         say(note)
     if log.repeated:
@@ -164,25 +159,11 @@ def tell_about(graph: ClickGraph | None, log: LogReader, documents: DocumentRead
     if documents.ignored:
         say(f"fields that are not text were left out: {', '.join(sorted(documents.ignored))}")
     if documents.with_html:
-        say(f"HTML was taken out of the text of {count_of(documents.with_html, 'document')}")
+        say(html_removed(documents.with_html))
     for lost, what in ((documents.rejects, "document"), (log.rejects, "line")):
         if lost.count:
             where = f": see {rejects}" if rejects else ""
             say(f"{count_of(lost.count, what, of=lost.lines)} left out ({lost.first[0].reason}, …){where}")
     if graph is not None:
-        _tell_about_graph(graph)
-
-
-def _tell_about_graph(graph: ClickGraph) -> None:
-    from clickbridge.graph.unmatched_ids import unmatched_ids
-
-    summary: dict[str, Any] = graph.summary
-    repeated = summary["repeated_documents"]
-    if repeated:
-        say(f"{count_of(repeated, 'document', 'repeat')} an id; the first of each counts")
-    if summary["clicks_outside_results"]:
-        outside, clicks = summary["clicks_outside_results"], summary["clicks"]
-        say(f"{count_of(outside, 'click', 'are', of=clicks)} on documents that the page did not show")
-    unmatched = unmatched_ids(graph)
-    if unmatched is not None and unmatched.clicks:
-        say(str(unmatched))
+        for line in oddities(graph):
+            say(line)

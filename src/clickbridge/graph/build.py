@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clickbridge.engines.base import Engine
-from clickbridge.errors import InputError, SettingError
+from clickbridge.errors import InputError, SettingError, shown_names
 from clickbridge.graph.dense import write_vectors
+from clickbridge.graph.oddities import html_removed, oddities
 from clickbridge.graph.responses import kept_pairs
 from clickbridge.graph.storage import KIND, earlier_secret, header, write_log, written_pairs
 from clickbridge.io.artifact import ArtifactWriter
@@ -18,12 +20,18 @@ from clickbridge.io.secret import Secret
 from clickbridge.log.aggregate import LogAggregator
 from clickbridge.log.blocks import in_blocks, without_names
 from clickbridge.log.clean import normalise_query
+from clickbridge.log.documents import DocumentReader
 from clickbridge.log.pair_sums import database_errors
 from clickbridge.log.personal import REDACT
 from clickbridge.log.readers import LogReader
 from clickbridge.progress import Progress
 from clickbridge.types import Document, LogRecord, check_record, check_records
 from clickbridge.wording import count_of
+
+if TYPE_CHECKING:
+    from clickbridge.graph.clickgraph import ClickGraph
+
+LOGGER = logging.getLogger("clickbridge.graph")
 
 
 @database_errors()
@@ -59,7 +67,7 @@ def build_graph(
             n_records = len(log.paths)
         else:
             n_records = _add_log(aggregator, log, progress, redact)
-        _check_any(aggregator, n_records > 0 or bool(getattr(log, "paths", ())))
+        _check_any(aggregator, log, n_records)
         progress("merging")
         aggregator.finish()
         parts = write_log(writer, aggregator)
@@ -75,6 +83,17 @@ def build_graph(
         for name, path in vectors.items():
             write_vectors(writer, name, path)
         writer.commit(**header(defaults, aggregator.summary.as_dict(), parts, redact))
+
+
+def warn_of(graph: ClickGraph, log: Iterable[LogRecord], docs: Iterable[Document]) -> None:
+    """Logs what is odd in a GRAPH made from files or frames. Records made by hand, of an update or of a part of a log,
+    need not be complete."""
+    if not isinstance(log, LogReader) and not isinstance(docs, DocumentReader):
+        return
+    if isinstance(docs, DocumentReader) and docs.with_html:
+        LOGGER.warning(html_removed(docs.with_html))
+    for line in oddities(graph):
+        LOGGER.warning(line)
 
 
 def _add_documents(aggregator: LogAggregator, docs: Iterable[Document], progress: Progress) -> None:
@@ -102,10 +121,30 @@ def _add_log(aggregator: LogAggregator, log: Iterable[LogRecord], progress: Prog
     return count
 
 
-def _check_any(aggregator: LogAggregator, has_log: bool) -> None:
-    summary = aggregator.summary
-    if not summary.impressions and not summary.clicks and (has_log or not summary.documents):
-        raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
+def _check_any(aggregator: LogAggregator, log: Iterable[LogRecord], n_records: int) -> None:
+    summary, reader = aggregator.summary, log if isinstance(log, LogReader) else None
+    has_log = n_records > 0 or (reader is not None and bool(reader.paths))
+    if summary.impressions or summary.clicks or (summary.documents and not has_log):
+        return
+    if reader is not None and reader.layouts:
+        raise InputError(_nothing_in(reader))
+    raise InputError("the log has neither a shown result nor a click: is it the right file and format?")
+
+
+def _nothing_in(log: LogReader) -> str:
+    """Why a log gave neither a shown result nor a click, as far as can be told: how it was read, and what it has."""
+    layout = next(iter(log.layouts.values()))
+    lost, read = log.rejects.count, log.rejects.lines
+    what = "the log has neither a shown result nor a click"
+    if not read:
+        return f"{what}: {layout.path} has no records"
+    columns = ", ".join(f"{ours} is {theirs}" for ours, theirs in layout.columns.items())
+    how = f"{layout.path} was read as {layout.format}" + (f" ({columns})" if columns else "")
+    counted = f"{count_of(read - lost, 'record', 'are', of=read)} empty, {lost:,} left out"
+    if not layout.names:
+        return f"{what}: {how}; {counted}: is it the right file and format?"
+    other = f"it has {shown_names(list(layout.names))}: name others with --columns query=...,clicks=...,results=..."
+    return f"{what}: {how}; {counted}; {other}, or give --format"
 
 
 def _normalised(record: LogRecord) -> LogRecord:

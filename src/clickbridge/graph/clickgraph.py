@@ -103,6 +103,9 @@ class ClickGraph:
     ) -> ClickGraph:
         """Builds a GRAPH from records. The log and the documents are read once and need not fit in memory.
 
+        What looks wrong in files goes to the logger "clickbridge" as a warning: clicks on ids that no document has,
+        clicks on what the page did not show, HTML in texts.
+
         Parameters
         ----------
         log : iterable of Impression, PairCount or Document
@@ -134,12 +137,14 @@ class ClickGraph:
         ClickGraph
         """
         # It needs DuckDB, which is not loaded just to use a GRAPH.
-        from clickbridge.graph.build import build_graph
+        from clickbridge.graph.build import build_graph, warn_of
 
         def build(place: str | Path) -> ClickGraph:
             more: dict[str, Any] = {"vectors": vectors or {}, "defaults": defaults or {}, "memory_mb": memory_mb}
             build_graph(log, docs, place, progress=progress, secret=secret, redact=redact, engine=engine, **more)
-            return cls.open(place)
+            graph = cls.open(place)
+            warn_of(graph, log, docs)
+            return graph
 
         if out is not None:
             return build(out)
@@ -168,6 +173,9 @@ class ClickGraph:
         redact: str = "shown",
     ) -> ClickGraph:
         """Builds a GRAPH from data frames: pandas, Polars, Arrow tables, or anything else that gives Arrow columns.
+
+        What was guessed about the columns goes to the logger "clickbridge" at level INFO, as options of the command
+        line; what looks wrong goes there as a warning.
 
         Parameters
         ----------

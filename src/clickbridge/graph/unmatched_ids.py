@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.parts import Array
 from clickbridge.wording import count_of
+
+if TYPE_CHECKING:
+    from clickbridge.graph.clickgraph import ClickGraph
 
 TRIED = 1000
 
@@ -38,12 +41,11 @@ def unmatched_ids(graph: ClickGraph) -> UnmatchedIds | None:
         has_text |= np.asarray(graph.docs[name].is_valid())
     if not has_text.any():
         return None
-    clicks = np.zeros(graph.n_docs)
-    np.add.at(clicks, graph.pairs.doc, graph.pairs.clicks)
+    clicks = np.bincount(graph.pairs.doc, weights=graph.pairs.clicks, minlength=graph.n_docs)
     clicked, missing = clicks > 0, (clicks > 0) & ~has_text
     strange = np.flatnonzero(missing)
     strange = strange[np.argsort(-clicks[strange], kind="stable")][:TRIED]
-    example, meant = _likely_meant(graph.doc_ids, strange.tolist(), has_text)
+    example, meant = _likely_meant(graph.doc_ids, strange.tolist(), has_text) if len(strange) else ("", "")
     counts = int(clicks[missing].sum()), int(clicks.sum()), int(missing.sum()), int(clicked.sum())
     return UnmatchedIds(*counts, example, meant)
 
@@ -51,8 +53,6 @@ def unmatched_ids(graph: ClickGraph) -> UnmatchedIds | None:
 def _likely_meant(ids: list[str], strange: list[int], has_text: Array) -> tuple[str, str]:
     """An id without a document and, if there is one, the document whose id differs from it in a way typical of
     exports."""
-    if not strange:
-        return "", ""
     known = {_folded(ids[number]): ids[number] for number in np.flatnonzero(has_text).tolist()}
     pairs = ((ids[number], known.get(_folded(ids[number]), "")) for number in strange)
     return next((pair for pair in pairs if pair[1]), (ids[strange[0]], ""))

@@ -127,7 +127,8 @@ def clicks_outside(c: LogCounts) -> Check:
 def document_ids(c: LogCounts, known: set[str] | None) -> Check:
     name, costs = "document ids", "words cannot be matched with documents that have no text: do the ids agree?"
     if known is None:
-        found = f"{count_of(len(c.documents), 'clicked document')}, no text: give --docs"
+        text = "the log itself brings titles or texts" if c.own_documents else "no text: give --docs"
+        found = f"{count_of(len(c.documents), 'clicked document')}, {text}"
         return Check(name, PASS if c.own_documents else WARN, found, 0, len(c.documents), costs)
     strange = [doc_id for doc_id, _ in c.documents.most_common() if doc_id not in known]
     n, of = sum(c.documents[doc_id] for doc_id in strange), sum(c.documents.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 # Each field of ours, with the names that others give it, the likeliest first. Names are folded: letters and digits
 # alone, in lower case, so that `search_term`, `Search Term` and `searchTerm` are one.
@@ -14,10 +14,11 @@ _LOG = {
     "query_id": "queryid qid",
     "doc_id": """docid documentid doc document docno sku skuid productid productsku productcode product itemid itemsku
         item articleid articlenumber article asin ean gtin upc variantid offerid listingid contentid objectid resultid
-        targetid clickeddocid clickedid clickedsku clickeditem clickedproduct clickedurl movieid entityid artikelnummer
-        url pageurl link id""",
+        targetid clickeddocid clickeddocumentid clickedid clickedsku clickeditem clickedproduct clickeddoc
+        clickeddocument clickedurl movieid entityid artikelnummer url pageurl link""",
     "results": """results result resultids shownids shown shownresults displayed displayedids hits hitids resultlist
-        ranking docids documents docs productids products itemids items skus serp""",
+        ranking docids documents docs productids products itemids items skus serp shownproducts showndocs
+        showndocuments shownitems shownskus displayedproducts displayeditems displayeddocuments""",
     "clicks": """clicks clicked clickcount clickcounts nclicks numclicks clickscount totalclicks isclicked isclick
         wasclicked hasclick clickflag click clickedids clickeddocs clickeddocids clickeditems clickedproducts
         clickedskus clickthroughs frequency freq count""",
@@ -52,6 +53,20 @@ _LIKELY = {
 }
 
 
+_GENERIC = ("id", "name", "label", "subject", "heading", "key", "url", "link")
+"""Last parts of nested names that say nothing without their parent: `search.id` and `brand.name` are no document's."""
+_OF_DOCUMENT = (
+    "product", "item", "doc", "document", "article", "content", "listing", "result", "hit", "target", "object", "page",
+    "offer", "movie", "asset", "entity", "clicked", "clickeddoc", "clickeddocument", "clickeditem", "clickedproduct",
+    "attributes", "attrs", "fields", "data", "source",
+)  # fmt: skip
+_OF_OTHERS = (
+    "brand", "author", "category", "categories", "seller", "vendor", "merchant", "publisher", "supplier", "parent",
+)  # fmt: skip
+_AROUND = ("user", "search", "session", "query", "event", "store", "shop")
+"""Parents that stand for the document; things beside it, which have ids and names of their own; what happened to it."""
+
+
 def folded(name: str) -> str:
     """A name in lower case, without spaces and punctuation."""
     return "".join(char for char in name.casefold() if char.isalnum())
@@ -66,25 +81,91 @@ def usual_columns(
 ) -> dict[str, str]:
     """The file's name for each of our fields that it seems to have. Those in `given` are certain.
 
-    `kind` is log or document. A column with our own name is that field. Other columns must have a usual name, or a name
+    `kind` is log, document, or result for an object that stands for a document. A column with our own name is that
+    field, unless its values are objects that have the value inside. Other columns must have a usual name, or a name
     that ends like one, and their values must fit, according to `fits(ours, theirs)`. A nested value such as
-    `search.term` is found by its whole name or by the last part of it.
+    `search.term` is found by its whole name, by its last two parts or, if that says enough, by the last part.
     """
     out = dict(given)
-    by_name: dict[str, str] = {}
-    for name in names:  # whole names go before last parts
-        by_name.setdefault(folded(name), name)
-    for name in names:
-        by_name.setdefault(folded(name.rpartition(".")[2]), name)
+    whole, nested = _by_name(names)
     fields = [ours for ours in wanted if ours not in out]
-    out |= {ours: ours for ours in fields if ours in names and ours not in given.values()}
+    own = [ours for ours in fields if ours in names and ours not in given.values()]
+    out |= {ours: ours for ours in own if fits(ours, ours)}
     for ours in fields:
-        known = [by_name[usual] for usual in _FOLDED[kind][ours] if usual in by_name]
-        likely = [name for word, name in by_name.items() if ours in _LIKELY and _LIKELY[ours].search(word)]
-        theirs = next((name for name in (*known, *likely) if name not in out.values() and fits(ours, name)), None)
-        if ours not in out and theirs is not None:
-            out[ours] = theirs
+        if ours in out:
+            continue
+        for name in _candidates(kind, ours, whole, nested, out):
+            if name not in out.values() and fits(ours, name):
+                out[ours] = name
+                break
+        else:
+            if ours in own and ours != "event":  # objects here make no log of events
+                out[ours] = ours
     return out
+
+
+def usual_names(ours: str, names: Sequence[str]) -> list[str]:
+    """The columns of a log that have a usual name of this field, whatever their values are."""
+    whole, nested = _by_name(names)
+    return [name for word in _FOLDED["log"][ours] for name in (*whole.get(word, ()), *nested.get(word, ()))]
+
+
+def _by_name(names: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """The columns by their whole name, and nested ones by its last two parts and by the last."""
+    whole: dict[str, list[str]] = {}
+    nested: dict[str, list[str]] = {}
+    for name in names:
+        whole.setdefault(folded(name), []).append(name)
+    for name in names:
+        *before, last = name.rsplit(".", 2)
+        if before:
+            for word in (folded(before[-1] + last), folded(last)):
+                nested.setdefault(word, []).append(name)
+    return whole, nested
+
+
+def _candidates(
+    kind: str, ours: str, whole: Mapping[str, list[str]], nested: Mapping[str, list[str]], found: Mapping[str, str]
+) -> Iterator[str]:
+    """The columns that may be a field, the likeliest first."""
+    usual = _FOLDED["document" if kind == "document" else "log"][ours]
+    home = found.get("doc_id", "").rpartition(".")[0]
+
+    def inside(word: str) -> list[str]:
+        return [name for name in nested.get(word, ()) if _says_enough(kind, ours, word, name, home)]
+
+    if kind == "document":
+        # A field of the document itself goes before that of anything it mentions; its address is the last resort.
+        names, addresses = [word for word in usual if word not in ("url", "link")], ("url", "link")
+        for words in (names, addresses):
+            yield from (name for word in words if word in usual for name in whole.get(word, ()))
+            yield from (name for word in words if word in usual for name in inside(word))
+    else:
+        for word in usual:
+            yield from (*whole.get(word, ()), *inside(word))
+    if ours == "doc_id" and kind == "result":
+        yield from whole.get("id", ())
+    if ours in _LIKELY:
+        for word in dict.fromkeys((*whole, *nested)):
+            if _LIKELY[ours].search(word):
+                yield from (*whole.get(word, ()), *inside(word))
+    if ours == "doc_id" and kind == "log":
+        yield from whole.get("id", ())  # in a log it may be that of the record
+
+
+def _says_enough(kind: str, ours: str, word: str, name: str, home: str) -> bool:
+    """Whether a nested column may go by this part of its name. `home` is the parent of the document id."""
+    before, _, last = name.rpartition(".")
+    if word != folded(last):
+        return True
+    parent = folded(before.rpartition(".")[2])
+    if ours == "title":
+        if home and before == home:
+            return True
+        return parent in _OF_DOCUMENT if word in _GENERIC else parent not in (*_OF_OTHERS, *_AROUND)
+    if word in _GENERIC:
+        return parent in _OF_DOCUMENT and (kind == "document" or word != "id")
+    return ours != "doc_id" or parent not in _OF_OTHERS
 
 
 def nested_value(record: Mapping[str, object], name: str) -> object:

@@ -12,7 +12,7 @@ from clickbridge.io.streams import open_stream
 from clickbridge.log.clean import RecordError, clean_id
 from clickbridge.log.column_names import nested_value
 from clickbridge.log.plain_text import BREAK, field_text, without_html
-from clickbridge.log.recognise import Layout, Reading, guesses_in_words, recognise_documents
+from clickbridge.log.recognise import Layout, Reading, guessed_line, recognise_documents
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.source import open_source
 from clickbridge.types import Document
@@ -47,10 +47,7 @@ class DocumentReader:
                     known = list(self.reading.columns.values())
                     source = open_source(path, stream, self.reading.encoding, self.reading.delimiter, known)
                     layout = recognise_documents(source, self.reading, self._id_name() if self._id_name else None)
-                    if path not in self.layouts:
-                        self.layouts[path] = layout
-                        for files, options in guesses_in_words([layout]):
-                            LOGGER.info("guessed for %s: %s", files, options)
+                    self.know(path, layout)
                     for number, record in source.records(self.rejects):
                         try:
                             yield self._clean(record, layout.renamed)
@@ -59,6 +56,13 @@ class DocumentReader:
         finally:
             self.rejects.end_file()
         self.rejects.close()
+
+    def know(self, path: str, layout: Layout) -> None:
+        """Stores how a file is read, and reports what was guessed."""
+        if path not in self.layouts:
+            self.layouts[path] = layout
+            if line := guessed_line([layout]):
+                LOGGER.info(line)
 
     def _clean(self, record: Any, columns: Mapping[str, str]) -> Document:
         if type(record) is not dict:

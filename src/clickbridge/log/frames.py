@@ -32,7 +32,7 @@ class LogFrame(LogReader):
         super().__init__((), reading, rejects)
         self.table = arrow_table(frame, "the log")
         self.layout = recognise_log(_source(self.table, "the log"), self.reading)
-        self.layouts = {"the log": self.layout}
+        self.know("the log", self.layout)
 
     @property
     def id_name(self) -> str | None:
@@ -69,9 +69,10 @@ class DocumentFrame(DocumentReader):
         self.layout = recognise_documents(
             _source(self.table, "the documents"), self.reading, id_name() if id_name else None
         )
-        self.layouts = {"the documents": self.layout}
+        self.know("the documents", self.layout)
 
     def __iter__(self) -> Iterator[Document]:
+        self.with_html = 0
         columns = self.layout.renamed
         rows = frame_rows(self.table, _ids(self.layout.columns))
         yield from _cleaned(rows, lambda row: self._clean(row, columns), self.rejects, "the documents")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from itertools import compress
+from typing import Any, TypeGuard
 
 import orjson
 
 from clickbridge.io.json_text import parse_json
 from clickbridge.log.clean import RecordError
-from clickbridge.log.column_names import usual_columns
+from clickbridge.log.column_names import dotted_names, nested_value, usual_columns
 
 _YES, _NO = ("1", "1.0", "true", "t", "yes", "y"), ("0", "0.0", "false", "f", "no", "n", "")
 
@@ -55,7 +57,7 @@ def is_id_list(value: Any) -> bool:
 
 
 def is_marked(results: Any) -> bool:
-    """Whether results are objects, which say themselves whether they were clicked."""
+    """Whether results or clicks are objects. Objects of results may say themselves whether they were clicked."""
     return isinstance(results, list) and bool(results) and isinstance(results[0], dict)
 
 
@@ -74,33 +76,59 @@ def id_list(value: Any) -> Any:
 
 
 def page_row(row: dict[str, Any], lists_as_text: bool) -> dict[str, Any]:
-    """A row of `sessions` with its lists parsed. If results are objects, their ids and clicks are taken from them."""
+    """A row of `sessions` with its lists parsed. If results or clicks are objects, their ids are taken from them, and
+    clicks from results that say whether they were clicked. A click that is one object is a list of one."""
     out = dict(row)
     if lists_as_text:
         for name in ("results", "clicks"):
             if name in out:
                 out[name] = id_list(out[name])
-    results: Any = out.get("results")
-    if is_marked(results) and all(type(item) is dict for item in results):
-        shown, clicked = _from_objects(results)
-        out["results"] = shown
-        out.setdefault("clicks", clicked)
+    results, clicks = out.get("results"), out.get("clicks")
+    if _are_objects(results):
+        columns = _columns_of(results, "results")
+        shown = _in_order(results, columns)
+        out["results"] = [nested_value(item, columns["doc_id"]) for item in shown]
+        if "clicks" not in out and ("clicks" in columns or "doc_id" not in out):
+            marked = [flag(nested_value(item, columns.get("clicks", ""))) for item in shown]
+            out["clicks"] = list(compress(out["results"], marked))
+    if _are_objects(clicks := [clicks] if type(clicks) is dict else clicks):
+        columns = _columns_of(clicks, "clicks")
+        out["clicks"] = [nested_value(item, columns["doc_id"]) for item in clicks]
     if "clicks" not in out and "doc_id" in out:
         out["clicks"] = [] if out["doc_id"] in (None, "") else [out["doc_id"]]
     return out
 
 
-def _from_objects(results: list[dict[str, Any]]) -> tuple[list[Any], list[Any]]:
-    """The ids of shown results, and of those marked as clicked."""
-    names = list(dict.fromkeys(name for item in results for name in item))
-    columns = usual_columns("log", names, {}, ("doc_id", "clicks", "position"), lambda ours, theirs: True)
+def is_among(one: Any, results: Any) -> bool:
+    """Whether a value is one of the results, and not a count or a position that only looks alike."""
+    return type(results) is list and any(type(other) is type(one) and other == one for other in results)
+
+
+def _are_objects(items: Any) -> TypeGuard[list[dict[str, Any]]]:
+    return is_marked(items) and all(type(item) is dict for item in items)
+
+
+def _columns_of(items: list[dict[str, Any]], what: str) -> dict[str, str]:
+    """What the keys of objects mean that stand for documents."""
+    values = {name: nested_value(item, name) for item in items for name in dotted_names(item)}
+    names = tuple(name for name, value in values.items() if not isinstance(value, dict | list))
+    columns = _usual_columns(names)
     if "doc_id" not in columns:
-        raise RecordError(f"results have no doc_id: they have {', '.join(names[:10])}")
-    if "position" in columns and all(is_number(item.get(columns["position"])) for item in results):
-        results = sorted(results, key=lambda item: float(item[columns["position"]]))
-    shown = [item.get(columns["doc_id"]) for item in results]
-    clicked = [item.get(columns["doc_id"]) for item in results if flag(item.get(columns.get("clicks", ""), 0))]
-    return shown, clicked
+        raise RecordError(f"{what} have no doc_id: they have {', '.join(list(values)[:10])}")
+    return columns
+
+
+@lru_cache(1000)
+def _usual_columns(names: tuple[str, ...]) -> dict[str, str]:
+    return usual_columns("result", names, {}, ("doc_id", "clicks", "position"), lambda ours, theirs: True)
+
+
+def _in_order(results: list[dict[str, Any]], columns: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Results by their positions, if they have some."""
+    places: list[Any] = [nested_value(item, columns.get("position", "")) for item in results]
+    if not all(map(is_number, places)):
+        return results
+    return [results[i] for i in sorted(range(len(results)), key=lambda i: float(places[i]))]
 
 
 def has_pages(columns: Mapping[str, str]) -> bool:

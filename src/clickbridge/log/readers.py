@@ -24,7 +24,7 @@ from clickbridge.log.blocks import Block, in_blocks, repeats
 from clickbridge.log.clean import RecordError
 from clickbridge.log.event_formats import READ, Event
 from clickbridge.log.page_rows import has_pages
-from clickbridge.log.recognise import EVENT_LOGS, FIELDS, Layout, Reading, guesses_in_words, recognise_log
+from clickbridge.log.recognise import EVENT_LOGS, FIELDS, Layout, Reading, guessed_line, recognise_log
 from clickbridge.log.record_cleaner import RecordCleaner, checked_row, renamed_row
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.row_events import RowEvents
@@ -113,8 +113,8 @@ class LogReader:
         """Stores how a file is read, and reports what was guessed."""
         if path not in self.layouts:
             self.layouts[path] = layout
-            for files, options in guesses_in_words([layout]):
-                LOGGER.info("guessed for %s: %s", files, options)
+            if line := guessed_line([layout]):
+                LOGGER.info(line)
 
     def _join(
         self, join: EventJoin, rows: Iterator[tuple[int, Any]], layout: Layout, lists_as_text: bool

@@ -8,16 +8,17 @@ be guessed, the file is refused with one message that lists its columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clickbridge.errors import InputError, SettingError, shown_names
 from clickbridge.io.encodings import check_encoding
-from clickbridge.log.clean import time_scale
-from clickbridge.log.column_names import nested_value, usual_columns
+from clickbridge.log.clean import RecordError, time_scale
+from clickbridge.log.column_names import folded, nested_value, usual_columns, usual_names
 from clickbridge.log.event_formats import event_format
-from clickbridge.log.page_rows import is_flag, is_id, is_id_list, is_marked, is_number
+from clickbridge.log.page_rows import is_among, is_flag, is_id, is_id_list, is_marked, is_number, page_row
 from clickbridge.log.searches import event_kind
 from clickbridge.log.source import Source
 from clickbridge.log.tables import DELIMITERS, check_delimiter
@@ -25,6 +26,7 @@ from clickbridge.log.time_formats import check_time_format, guess_format, guess_
 
 EVENT_LOGS = ("ubi", "metarank", "algolia", "meilisearch", "typesense")
 """Formats with readers of their own, told by their first records in `event_formats.py`."""
+UNSHARED = {"--encoding", "--delimiter"}
 FORMATS = ("auto", "sessions", "triples", "shown", "events", "trec-session", *EVENT_LOGS)
 FIELDS = ("query", "query_id", "doc_id", "user", "session", "time", "results", "clicks", "impressions", "search_id",
           "position", "event")  # fmt: skip
@@ -68,6 +70,15 @@ class Layout:
     container: str = "json"
     guessed: Mapping[str, str] = field(default_factory=dict)
     """The options that say what was guessed, by name; none where nothing was."""
+    names: tuple[str, ...] = ()
+    """Columns of the file, or keys; nested ones by their dotted names."""
+
+    @property
+    def unused(self) -> list[str]:
+        """The columns that none of our fields is read from. Formats with readers of their own know theirs."""
+        used = set(self.columns.values())
+        inner = {name[:at] for name in self.names for at, char in enumerate(name) if char == "."}
+        return [name for name in self.names if self.columns and name not in used | inner and not _is_inside(name, used)]
 
     @property
     def renamed(self) -> dict[str, str]:
@@ -75,21 +86,32 @@ class Layout:
         return {ours: theirs for ours, theirs in self.columns.items() if ours != theirs}
 
 
+def _is_inside(name: str, others: set[str]) -> bool:
+    return any(name.startswith(f"{other}.") for other in others)
+
+
 def recognise_log(source: Source, given: Reading) -> Layout:
     """The layout of a log."""
+    return replace(_recognised(source, given), names=tuple(source.names))
+
+
+def _recognised(source: Source, given: Reading) -> Layout:
     for name in given.columns:
         if name not in FIELDS:
             raise SettingError(f"--columns renames {', '.join(FIELDS)}; got {name!r}")
     if given.format == "trec-session" or source.container == "xml":
         return Layout(source.path, "trec-session", {})
-    own = event_format(source.first) if source.container == "json" and source.first else None
+    named = bool(given.columns) and set(given.columns.values()) <= set(source.names)  # they say it is no such format
+    own = event_format(source.first) if source.container == "json" and source.first and not named else None
     if given.format in EVENT_LOGS or (given.format == "auto" and own):
         return Layout(source.path, given.format if given.format != "auto" else str(own), {})
     _check_named(source, given.columns)
-    values = _Values(source)
+    values = _Values(source, of_log=True)
     found = usual_columns("log", source.names, given.columns, FIELDS, values.can_be)
+    found = _with_single_clicks(source, given, found, values)
     kind = given.format if given.format != "auto" else _format(source, found, values)
     columns = _needed(source, found, kind, values)
+    _check_twins(source, columns, given.columns)
     layout = Layout(source.path, kind, columns, given.time_unit or "s", given.time_format)
     return _with_guesses(_with_times(layout, given, values), source, given, "--columns")
 
@@ -102,6 +124,7 @@ def recognise_documents(source: Source, given: Reading, id_name: str | None = No
         columns["doc_id"] = str(id_name)
     values = _Values(source)
     columns = usual_columns("document", source.names, columns, ("doc_id", "title"), values.can_be)
+    _check_twins(source, columns, given.columns)
     if "doc_id" not in columns and (source.names or source.container != "json"):
         word = "column" if source.container != "json" else "key"
         raise InputError(
@@ -114,14 +137,37 @@ def recognise_documents(source: Source, given: Reading, id_name: str | None = No
 class _Values:
     """The first values of a file's columns, and what they can be."""
 
-    def __init__(self, source: Source) -> None:
-        self._first = source.first
+    def __init__(self, source: Source, of_log: bool = False) -> None:
+        self._first, self._of_log = source.first, of_log
         self._nested = source.container != "table"
+
+    def _value(self, row: dict[str, Any], name: str) -> Any:
+        return nested_value(row, name) if self._nested else row.get(name)
 
     def of(self, name: str) -> list[Any]:
         """The values that are not missing."""
-        found = [nested_value(row, name) if self._nested else row.get(name) for row in self._first]
+        found = [self._value(row, name) for row in self._first]
         return [value for value in found if value is not None and value != ""]
+
+    def are_unique(self, name: str) -> bool:
+        """Whether no value of a column is repeated."""
+        values = self.of(name)
+        return len(set(map(str, values))) == len(values)
+
+    def are_among(self, one: str, many: str) -> bool:
+        """Whether the values of a column are ids, each in the list that another column has in the same record. In a
+        table, where all is text, a number is no id."""
+        rows = [(self._value(row, one), self._value(row, many)) for row in self._first]
+        rows = [(value, others) for value, others in rows if value is not None and value != ""]
+        if not rows or any(not isinstance(value, str | int) or not is_id(value) for value, _ in rows):
+            return False
+        if not self._nested and any(is_number(value) for value, _ in rows):
+            return False
+        try:
+            shown = [page_row({"results": others}, not self._nested).get("results") for _, others in rows]
+        except RecordError:
+            return False  # results without ids, which reading the log will say
+        return sum(is_among(value, ids) for (value, _), ids in zip(rows, shown, strict=True)) >= 0.9 * len(rows)
 
     def can_be(self, ours: str, theirs: str) -> bool:
         """Whether the values of a column fit a field. A column without values fits any."""
@@ -131,11 +177,15 @@ class _Values:
             "clicks": lambda value: is_number(value) or is_flag(value) or is_id_list(value),
             "impressions": is_number,
             "position": is_number,
-            "time": lambda value: any(char.isdigit() for char in str(value)),
+            "time": lambda value: not isinstance(value, dict | list) and any(map(str.isdigit, str(value))),
             "query": lambda value: type(value) is str,
             "title": lambda value: type(value) is str,
         }
         values = self.of(theirs)
+        if ours == theirs:
+            return sum(isinstance(value, dict) for value in values) <= 0.1 * len(values)
+        if ours == "doc_id" and self._of_log and folded(theirs) == "id" and self.are_unique(theirs):
+            return False  # of the record, as far as anyone can tell
         if ours == "event":
             return any(event_kind(name) == "click" for name in set(map(str, values)))
         if ours == "clicks" and theirs != "clicks" and any(type(value) is str and is_id(value) for value in values):
@@ -143,6 +193,18 @@ class _Values:
             return all(is_number(value) or is_flag(value) or is_id_list(value) for value in values)
         check = checks.get(ours, lambda value: not isinstance(value, dict | list))
         return sum(map(check, values)) >= 0.9 * len(values)
+
+
+def _with_single_clicks(source: Source, given: Reading, found: dict[str, str], values: _Values) -> dict[str, str]:
+    """Takes a column of clicks for that of the clicked document, where a page has at most one click: its values are
+    ids that their own page shows. Numbers may be counts or positions, and stay what they are."""
+    if "results" not in found or {"doc_id", "event"} & set(found) or "clicks" in given.columns:
+        return found
+    taken = set(found.values()) - {found.get("clicks", "")}
+    for name in usual_names("clicks", source.names):
+        if name != "clicks" and name not in taken and values.are_among(name, found["results"]):
+            return {ours: theirs for ours, theirs in found.items() if ours != "clicks"} | {"doc_id": name}
+    return found
 
 
 def _format(source: Source, found: Mapping[str, str], values: _Values) -> str:
@@ -182,12 +244,15 @@ def _needed(source: Source, found: Mapping[str, str], kind: str, values: _Values
         third.add("results")
     if (known & {"query", "query_id"} and known & third) or (source.container == "json" and not source.names):
         return columns
-    second = "clicks" if kind == "sessions" else "doc_id"
+    bare = next((name for name in source.names if folded(name) == "id" and values.are_unique(name)), None)
+    second = "clicks" if kind == "sessions" and bare is None else "doc_id"
     word = "columns" if source.container != "json" else "keys"
     option = f"--columns query=...,{second}=..."
     raise InputError(
         f"{source.path} needs {word} query and {second}; it has {shown_names(list(source.names))}: name them with "
         + (option if source.container != "frame" else f'columns={{"query": ..., "{second}": ...}}')
+        + ("; is there a header line?" if source.container == "table" and not found else "")
+        + (f"; {bare} differs in every record, so it may be the record's own" if bare is not None else "")
     )
 
 
@@ -199,6 +264,22 @@ def _check_named(source: Source, columns: Mapping[str, str]) -> None:
         if theirs not in source.names:
             has = shown_names(list(source.names))
             raise InputError(f"{source.path} has no {word} {theirs!r} for {ours}; it has {has}")
+
+
+def _check_twins(source: Source, columns: Mapping[str, str], given: Mapping[str, str]) -> None:
+    """Refuses a table that has two columns of the same name, or of one that differs only in case and punctuation, where
+    only one of them would be read."""
+    if source.container == "json":
+        return
+    for ours, theirs in columns.items():
+        if list(source.names).count(theirs) > 1:
+            raise InputError(f"{source.path} has several columns {theirs!r}, one of which is {ours}: rename the others")
+        twins = [name for name in source.names if folded(name) == folded(theirs)]
+        if len(twins) > 1 and ours not in given and theirs != ours and ours != "title":  # a title is text like the rest
+            raise InputError(
+                f"{source.path}: {ours} may be any of {shown_names(twins)}: say which, as in "
+                + (f"--columns {ours}={twins[0]}" if source.container != "frame" else f'{{"{ours}": "{twins[0]}"}}')
+            )
 
 
 def _with_times(layout: Layout, given: Reading, values: _Values) -> Layout:
@@ -249,6 +330,21 @@ def guesses_in_words(layouts: Iterable[Layout]) -> list[tuple[str, dict[str, str
         if layout.guessed:
             out.setdefault(tuple(layout.guessed.items()), []).append(layout.path)
     return [(", ".join(paths[:3]) + (", …" if len(paths) > 3 else ""), dict(key)) for key, paths in out.items()]
+
+
+def guessed_line(*files: Collection[Layout]) -> str:
+    """What was guessed, written as options; empty where nothing was. Each of `files` is what one reader read."""
+    common = said_for_all(layout for layouts in files for layout in layouts)
+    parts = []
+    for layouts in files:
+        for names, options in guesses_in_words(layouts):
+            # What differs from file to file cannot be said by one option; it is found again for each.
+            apart = {name.removeprefix("--"): value for name, value in options.items() if name in UNSHARED - common}
+            found = [f"{name} {value}" for name, value in apart.items()]
+            words = [f"{name} {shlex.quote(value)}" for name, value in options.items() if name not in UNSHARED - common]
+            own = f" ({', '.join(found)})" if found else ""
+            parts.append(f"{names}{own}" + (f": {' '.join(words)}" if words else ""))
+    return f"guessed, written as options: {'; '.join(parts)}" if parts else ""
 
 
 def said_for_all(layouts: Iterable[Layout]) -> set[str]:

@@ -36,7 +36,8 @@ class RecordCleaner:
             row = row | {"time": read_time(row["time"], self.form)}
         if not self.pages:
             return clean_triple(row, self.scale)
-        if self.lists or is_marked(row.get("results")):
+        clicks = row.get("clicks")
+        if self.lists or is_marked(row.get("results")) or type(clicks) is dict or is_marked(clicks):
             row = page_row(row, self.lists_as_text)
         return clean_session(row, self.scale)
 

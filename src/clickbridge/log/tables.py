@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "pipe": "|", "tab": "\t"}
-Cells = list[str] | None
-"""None for a line that could not be read."""
+Cells = list[str] | str
+"""The cells of a line or, as text, why it could not be read."""
+NOT_UTF8 = "not UTF-8: give --encoding"
+OPEN_QUOTE = "not CSV: a quote is not closed, or not doubled within a text"
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,8 @@ def header_of(rows: Iterator[tuple[int, Cells]], path: str) -> list[str]:
     header = next(rows, None)
     if header is None or header[1] in ([], [""]):
         raise InputError(f"{path} is empty, or its first line is: a header line with column names is needed")
-    if header[1] is None:
-        raise InputError(f"{path} has a first line that is not UTF-8 or not CSV: a header line is needed")
+    if isinstance(header[1], str):
+        raise InputError(f"{path} has a first line that is {header[1]}: a header line is needed")
     names = [name.strip() for name in header[1]]
     while len(names) > 1 and not names[-1]:
         names.pop()
@@ -127,11 +129,12 @@ def text_rows(
         if cells == [""] or cells == []:
             continue
         rejects.lines += 1
-        while cells is not None and len(cells) > width and not cells[-1]:
+        if isinstance(cells, str):
+            rejects.add(path, number, cells)
+            continue
+        while len(cells) > width and not cells[-1]:
             cells.pop()  # a delimiter at the end of the line
-        if cells is None:
-            rejects.add(path, number, "not UTF-8 or not CSV")
-        elif len(cells) != width:
+        if len(cells) != width:
             hint = f"; a {dialect.delimiter} within a text needs quotes" if len(cells) > width and dialect.quote else ""
             rejects.add(path, number, f"{len(cells)} columns, the header has {width}{hint}")
         else:
@@ -151,7 +154,7 @@ def _plain(whole: Iterator[bytes], dialect: Dialect) -> Iterator[tuple[int, Cell
         try:
             yield number, line.decode().split(dialect.delimiter)
         except UnicodeDecodeError:
-            yield number, None
+            yield number, NOT_UTF8
 
 
 def _quoted(whole: Iterator[bytes], path: str, dialect: Dialect) -> Iterator[tuple[int, Cells]]:
@@ -168,10 +171,10 @@ def _quoted(whole: Iterator[bytes], path: str, dialect: Dialect) -> Iterator[tup
         except csv.Error:
             # A quote left open swallows lines: each of them is lost, so each of them counts.
             for number in range(before + 1, reader.line_num + 1):
-                yield number + skip, None
+                yield number + skip, OPEN_QUOTE
             continue
         bad = any("\udc80" <= ch <= "\udcff" for cell in cells if not cell.isascii() for ch in cell)
-        yield reader.line_num + skip, None if bad else cells
+        yield reader.line_num + skip, NOT_UTF8 if bad else cells
 
 
 class _RecordLines:

@@ -20,6 +20,10 @@ from clickbridge.log.clean import RecordError, clean_id, clean_ids, event_time, 
 from clickbridge.log.searches import Action, Search, first_of, kind_of_action, moment, text_of_query, token
 
 HITS = ("query_response_hit_ids", "query_response_object_ids")
+OWN = frozenset(
+    (*HITS, "query_id", "client_id", "query_response_id", "query_attributes", "object_id_field", "application")
+)
+"""Names of a UBI query, one of which is beside `user_query`, a name that other logs use too."""
 
 
 def read_ubi(record: Any) -> Search | Action | None:
@@ -34,7 +38,8 @@ def read_ubi(record: Any) -> Search | Action | None:
 
 def is_ubi(record: Mapping[str, Any]) -> bool:
     """Whether a record is a UBI query or event."""
-    return "action_name" in record or "user_query" in _query_fields(record)
+    fields = _query_fields(record)
+    return "action_name" in record or ("user_query" in fields and (fields is not record or not OWN.isdisjoint(record)))
 
 
 def ubi_query(record: Mapping[str, Any]) -> Search:
