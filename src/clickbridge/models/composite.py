@@ -141,6 +141,16 @@ class Wrapper(Composite):
     separate: ClassVar[bool] = False
     """Whether each summand of the inner spec is a part by itself (`mart:a+b` has two)."""
 
+    def __init__(self, parts: Model | Sequence[Model], **params: object) -> None:
+        """A model is taken as a list of one; a sum without weights of its own as its summands, where each is a part."""
+        super().__init__(self._parts_of(parts) if isinstance(parts, Model) else parts, **params)
+
+    @classmethod
+    def _parts_of(cls, model: Model) -> Sequence[Model]:
+        if cls.separate and isinstance(model, Composite) and getattr(model, "weights", "") == "auto":
+            return model.parts
+        return [model]
+
     @property
     def spec(self) -> str:
         return f"{self.name}:{super().spec}"

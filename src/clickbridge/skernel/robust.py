@@ -177,9 +177,9 @@ class Robust(KernelModel, Wrapper):
     Settings: ClassVar[type[KernelSettings]] = RobustSettings
     fitted_type: ClassVar[type[Fitted]] = FittedRobust
 
-    def __init__(self, parts: Sequence[Model], **params: object) -> None:
+    def __init__(self, parts: Model | Sequence[Model], **params: object) -> None:
         super().__init__(parts, **params)
-        for part in parts:
+        for part in self.parts:
             if "maps" not in part.abilities():
                 raise SettingError(f"robust:{part.spec} is not possible: {part.spec} is not an S-function; try bm25")
 
