@@ -3,6 +3,7 @@ through the Arrow PyCapsule interface (`__arrow_c_stream__`)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from html import escape
 from importlib import import_module
@@ -135,7 +136,8 @@ def html_table(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def _cell(value: object) -> str:
-    text = "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
+    known = value is not None and not (isinstance(value, float) and math.isinf(value))
+    text = "" if not known else f"{value:.4f}" if isinstance(value, float) else str(value)
     return f'<td style="text-align:right">{text}</td>' if isinstance(value, int | float) else f"<td>{escape(text)}</td>"
 
 

@@ -13,8 +13,9 @@ import pytest
 from sklearn.base import clone
 
 import clickbridge
-from clickbridge import BM25, LMIR, PLS, ClickGraph, Mart, Online, Robust, build_model
+from clickbridge import BM25, LMIR, PLS, VSM, ClickGraph, Mart, Online, Robust, build_model
 from clickbridge.errors import SettingError
+from clickbridge.graph.hold_back import few_held
 from clickbridge.io.values import STORED, stored
 from clickbridge.models.algebra import Sum
 from clickbridge.models.candidates import Query
@@ -137,3 +138,15 @@ def test_a_setting_without_its_name_is_refused_with_the_name() -> None:
     for kind, given, message in cases:
         with pytest.raises(TypeError, match=re.escape(message)):
             kind(*given)
+
+
+def test_that_too_little_is_held_back_is_said_once(small_graph: ClickGraph) -> None:
+    one = VSM().fit(small_graph).fitted._with(notes=())
+    few = [f"{few_held(2)} to learn field weights; title counts 3", f"{few_held(1)}; weights are equal"]
+    parts = [one.with_notes(f"bm25: {few[0]}"), one.with_notes("pls: dim 3")]
+    assert joined_notes(parts, f"bm25+pls: {few[1]}") == (
+        f"bm25: {few[0]}",
+        "pls: dim 3",
+        "bm25+pls: weights are equal",
+    )
+    assert joined_notes(parts[1:], f"bm25+pls: {few[1]}") == ("pls: dim 3", f"bm25+pls: {few[1]}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -132,7 +133,7 @@ def _print(found: Comparison) -> None:
         shown["p"] = p_in_words(tested.p_value) if tested else None
         quality.append(shown)
         also: dict[str, Any] = {"model": row["model"]}
-        also["95% interval"] = f"{tested.low:+.3f} to {tested.high:+.3f}" if tested else None
+        also["95% interval"] = f"{tested.low:+.3f} to {tested.high:+.3f}" if tested and isfinite(tested.low) else None
         also["p random"] = p_in_words(tested.p_random) if tested else None
         also["p sign"] = p_in_words(tested.p_sign) if tested else None
         also["won/tied/lost"] = row.get("won_tied_lost")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -65,6 +66,8 @@ def in_words(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, float) and math.isinf(value):
+        return "-"  # an interval of one query has no ends
     if isinstance(value, float) and 0 < abs(value) < 1e-3:
         return f"{value:.1e}"
     if isinstance(value, float):

@@ -66,7 +66,14 @@ def _records(path: str) -> Iterator[tuple[int, Any]]:
             try:
                 yield number, parse_json(line)
             except orjson.JSONDecodeError as error:
-                raise InputError(f"{path}, line {number}: not JSON: {error.msg}") from None
+                raise InputError(f"{path}, line {number}: not JSON{_found(line) or f': {error.msg}'}") from None
+
+
+def _found(line: bytes) -> str:
+    """What the line is instead, where it is of a run, and what to do."""
+    words = line.split()
+    run = len(words) == 6 and words[3].isdigit()
+    return " but a line of a TREC run: give --queries TOPICS as well (in Python: lists_of_run)" if run else ""
 
 
 def write_lists(path: str | Path, lists: Iterable[ResultList]) -> None:
