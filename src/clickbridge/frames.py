@@ -57,8 +57,10 @@ def arrow_table(frame: Any, what: str = "the frame") -> pa.Table:
 
     if hasattr(frame, "collect") and not hasattr(frame, "__arrow_c_stream__"):
         raise InputError(f"{what} is not computed yet: call its collect() first")
-    if not is_frame(frame):
-        raise InputError(f"{what} must be a pandas or Polars frame or an Arrow table; got {type(frame).__name__}")
+    series = type(frame).__name__ in ("Series", "ChunkedArray")
+    if not is_frame(frame) or series:
+        one = ", which is one column" if series else ""
+        raise InputError(f"{what} must be a pandas or Polars frame or an Arrow table; got {type(frame).__name__}{one}")
     try:
         table = pa.Table.from_pandas(frame) if _is_pandas(frame) else pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError) as error:

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any, NamedTuple, TypeVar
 
 from clickbridge.errors import InputError, shown
-from clickbridge.frames import Table, Value, html_table, make_frame
+from clickbridge.frames import Table, Value, html_table, is_frame, make_frame
 
 Id = TypeVar("Id", str, str | None)
 
@@ -238,8 +238,17 @@ class Ranking(Sequence[Hit]):
 class SimilarQueries(list[tuple[str, float]]):
     """Queries and their similarity, most similar first: a list that shows as a table in a notebook."""
 
+    def rows(self) -> list[dict[str, Value]]:
+        """One dict per query, with `query` and `similarity`."""
+        return [{"query": query, "similarity": similarity} for query, similarity in self]
+
+    def to_frame(self, kind: str | None = None) -> Table:
+        """A data frame with one row per query: pandas if it is installed, else Polars, else Arrow. `kind` chooses
+        "pandas", "polars" or "arrow"."""
+        return make_frame({"query": [q for q, _ in self], "similarity": [s for _, s in self]}, kind)
+
     def _repr_html_(self) -> str:
-        return html_table([{"query": q, "similarity": s} for q, s in self]) if self else "<p>no similar queries</p>"
+        return html_table(self.rows()) if self else "<p>no similar queries</p>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,12 +357,16 @@ def check_records(log: object, docs: object) -> None:
     for name, given in (("log", log), ("docs", docs)):
         if isinstance(given, str | PathLike):
             raise InputError(f"{name} must be records, not a path: give read_{name}({str(given)!r})")
+        if is_frame(given):
+            build = "; ClickGraph.from_frame builds a GRAPH from frames"
+            raise InputError(f"{name} must be records, not a {type(given).__name__}: give read_{name}(frame){build}")
 
 
 def check_record(record: object) -> None:
     """Refuses what is not a record of a log."""
     if not isinstance(record, LogRecord):
-        raise InputError(f"a log holds Impression, PairCount and Document objects; got {shown(record)}")
+        remedy = ": make one of each, as PairCount(**row)" if isinstance(record, Mapping) else ""
+        raise InputError(f"a log holds Impression, PairCount and Document objects; got {shown(record)}{remedy}")
 
 
 OPAQUE = "\x1f"

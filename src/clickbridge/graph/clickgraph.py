@@ -150,7 +150,7 @@ class ClickGraph:
     @classmethod
     def from_frame(
         cls,
-        log: Frame,
+        log: Frame | None = None,
         docs: Frame | None = None,
         *,
         columns: Mapping[str, str] | None = None,
@@ -171,9 +171,9 @@ class ClickGraph:
 
         Parameters
         ----------
-        log : frame
+        log : frame, optional
             One click per row: `query`, `doc_id` and, if they are known, `clicks`, `impressions`, `user`, `time`. Or one
-            result page per row, with lists in `results` and `clicks`.
+            result page per row, with lists in `results` and `clicks`. Text models need none.
         docs : frame, optional
             `doc_id` and columns of text.
         columns, doc_columns : mapping of str to str, optional
@@ -206,7 +206,7 @@ class ClickGraph:
         reading = {"time_unit": time_unit, "time_format": time_format, "dedupe": dedupe}
         records, documents = log_and_documents(log, docs, columns, doc_columns, max_rejects, **reading)
         return cls.build(
-            records, documents or (), out, vectors=vectors, defaults=defaults, progress=progress, memory_mb=memory_mb,
+            records, documents, out, vectors=vectors, defaults=defaults, progress=progress, memory_mb=memory_mb,
             secret=secret, redact=redact,
         )  # fmt: skip
 

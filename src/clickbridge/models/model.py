@@ -16,7 +16,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from clickbridge.engines.base import Engine, default_engine
-from clickbridge.errors import InputError, NotFitted, NotSupported
+from clickbridge.errors import InputError, NotFitted, NotSupported, shown
+from clickbridge.frames import is_frame
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.change import Change
@@ -125,7 +126,7 @@ class Model(Parameters):
             The model itself.
         """
         if not isinstance(graph, ClickGraph):
-            raise InputError(f"fit needs a ClickGraph, such as ClickGraph.open('folder'); got {graph!r:.80}")
+            raise InputError(f"fit needs a ClickGraph, such as ClickGraph.open('folder'); got {_named(graph)}")
         checkpoints = None if checkpoint is None else Checkpoints(Path(checkpoint))
         sizes = f"{count_of(graph.n_queries, 'query')} and {count_of(graph.n_docs, 'document')}"
         progress(f"fitting {self.spec} on {sizes}")
@@ -343,7 +344,7 @@ class Model(Parameters):
         """Whether the model knows nothing about this query and gives the answer of a simpler model."""
         return self.fitted.falls_back(query)
 
-    def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
+    def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> SimilarQueries:
         """Finds the queries of the log that are most similar to this one. The query itself is left out.
 
         Parameters
@@ -357,8 +358,8 @@ class Model(Parameters):
 
         Returns
         -------
-        list of (str, float)
-            Queries and their similarity, most similar first; a table in a notebook.
+        SimilarQueries
+            A list of (query, similarity), most similar first. It is a table in a notebook, and has `to_frame`.
         """
         return SimilarQueries(self.fitted.similar_queries(query, k, min_clicks))
 
@@ -394,3 +395,10 @@ class Model(Parameters):
         from clickbridge.models.model_folder import save
 
         save(self.fitted, path)
+
+
+def _named(given: object) -> str:
+    """What was given in place of a GRAPH. A frame is named by its type: its text is a table."""
+    if is_frame(given):
+        return f"a {type(given).__name__}: ClickGraph.from_frame makes one of it"
+    return shown(given)
