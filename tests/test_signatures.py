@@ -14,6 +14,7 @@ import clickbridge
 from clickbridge import Gpu, Local, Model, Ray
 from clickbridge.engines.base import Engine
 from clickbridge.graph.hold_back import HoldBack
+from clickbridge.models.asking import Asking
 
 NAMES = {"pa": pa, "sparse": sparse, "np": np, "HoldBack": HoldBack}
 """What modules import for type checkers alone."""
@@ -42,7 +43,7 @@ def public(name: str, found: object) -> Iterator[tuple[str, Callable[..., object
         if inspect.isfunction(found):
             yield name, found
         return
-    listed = vars(Model) if issubclass(found, Model) else vars(found)
+    listed = {**vars(Asking), **vars(Model)} if issubclass(found, Model) else vars(found)
     for member in ("__init__", *(m for m in listed if not m.startswith("_"))):
         if issubclass(found, Local | Ray | Gpu) and hasattr(Engine, member) and member != "__init__":
             continue
@@ -74,3 +75,30 @@ def test_the_scan_sees_any() -> None:
     assert has_any(dict[str, typing.Any])
     assert has_any(typing.Callable[[list[typing.Any]], int])
     assert not has_any(dict[str, object] | np.ndarray[typing.Any, typing.Any])
+
+
+def test_defaults_print_as_they_are_written() -> None:
+    """In `help` and in an editor: no `<function … at 0x…>`."""
+    riddles = []
+    for name in clickbridge.__all__:
+        for called, function in public(name, getattr(clickbridge, name)):
+            riddles += [called for p in inspect.signature(function).parameters.values() if " at 0x" in repr(p.default)]
+    assert riddles == []
+
+
+CALLED = [name for name in vars(Asking) if not name.startswith("_") and name != "fitted"]
+CALLED += ["fit", "refit", "update", "plans", "keep_fields"]
+"""Methods of a model that users call."""
+
+
+def test_what_users_call_says_what_it_takes_and_gives() -> None:
+    called = [getattr(Model, name) for name in CALLED]
+    called += [clickbridge.ClickGraph.open, clickbridge.ClickGraph.save, clickbridge.ClickGraph.build]
+    called += [clickbridge.Ranking.to_frame, clickbridge.normalise_query, clickbridge.write_lists]
+    for function in called:
+        text = inspect.getdoc(function) or ""
+        taken, _, given = text.partition("Returns\n-------")
+        for name in set(inspect.signature(function).parameters) - {"self", "cls"}:
+            assert f"\n{name} : " in taken or f", {name} : " in taken, f"{function.__qualname__} says nothing of {name}"
+        gives_nothing = typing.get_type_hints(function, localns=NAMES).get("return") is type(None)
+        assert bool(given) != gives_nothing, function.__qualname__

@@ -170,6 +170,13 @@ class Ranking(Sequence[Hit]):
 
     It prints as a table, also in a notebook.
 
+    Parameters
+    ----------
+    hits : tuple of Hit
+        Documents and their scores, best first.
+    title : function of a str, optional
+        The title of a document by its id.
+
     Examples
     --------
     >>> ranking = Ranking((Hit("d2", 3.5), Hit("d1", 1.25)), {"d2": "Pizza"}.get)
@@ -219,8 +226,18 @@ class Ranking(Sequence[Hit]):
         return [{"rank": i, "doc_id": h.doc_id, "score": h.score, "title": t} for i, (h, t) in enumerate(shown, 1)]
 
     def to_frame(self, kind: str | None = None) -> Table:
-        """A data frame with one row per document: pandas if it is installed, else Polars, else Arrow. `kind` chooses
-        "pandas", "polars" or "arrow"."""
+        """A data frame with one row per document.
+
+        Parameters
+        ----------
+        kind : str, optional
+            "pandas", "polars" or "arrow". By default pandas if it is installed, else Polars, else Arrow.
+
+        Returns
+        -------
+        data frame
+            With columns `rank`, `doc_id`, `score` and `title`.
+        """
         rows = self.rows()
         return make_frame({name: [row[name] for row in rows] for name in ("rank", "doc_id", "score", "title")}, kind)
 
@@ -243,8 +260,18 @@ class SimilarQueries(list[tuple[str, float]]):
         return [{"query": query, "similarity": similarity} for query, similarity in self]
 
     def to_frame(self, kind: str | None = None) -> Table:
-        """A data frame with one row per query: pandas if it is installed, else Polars, else Arrow. `kind` chooses
-        "pandas", "polars" or "arrow"."""
+        """A data frame with one row per query.
+
+        Parameters
+        ----------
+        kind : str, optional
+            "pandas", "polars" or "arrow". By default pandas if it is installed, else Polars, else Arrow.
+
+        Returns
+        -------
+        data frame
+            With columns `query` and `similarity`.
+        """
         return make_frame({"query": [q for q, _ in self], "similarity": [s for _, s in self]}, kind)
 
     def _repr_html_(self) -> str:

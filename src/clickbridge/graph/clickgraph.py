@@ -212,11 +212,28 @@ class ClickGraph:
 
     @classmethod
     def open(cls, path: str | Path) -> ClickGraph:
-        """Opens a GRAPH from its folder, memory-mapped."""
+        """Opens a GRAPH from its folder, memory-mapped.
+
+        Parameters
+        ----------
+        path : str or Path
+            A folder that `save`, `build` or `clickbridge ingest` has written.
+
+        Returns
+        -------
+        ClickGraph
+        """
         return cls(**read_graph(path))
 
     def save(self, path: str | Path) -> None:
-        """Writes the GRAPH as a folder."""
+        """Writes the GRAPH as a folder, which `open` opens.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder. If a GRAPH is there already, it is replaced in one step. A folder with anything else in it is
+            refused.
+        """
         write_graph(path, self)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -79,6 +79,13 @@ def _found(line: bytes) -> str:
 def write_lists(path: str | Path, lists: Iterable[ResultList]) -> None:
     """Writes lists as a LISTS file (JSONL), which `read_lists` reads.
 
+    Parameters
+    ----------
+    path : str or Path
+        The file to write. If writing fails, no incomplete file is left.
+    lists : iterable of ResultList
+        The lists, one for each line.
+
     Examples
     --------
     >>> import tempfile
