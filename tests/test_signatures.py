@@ -20,6 +20,7 @@ NAMES = {"pa": pa, "sparse": sparse, "np": np, "HoldBack": HoldBack}
 """What modules import for type checkers alone."""
 EXCEPT = {
     "settings",  # every class of models has settings of its own, and gives one of those
+    "finish",  # for those who write models: fields of a fitted value of their own kind
 }
 
 
@@ -37,13 +38,13 @@ def _inner(hint: object) -> Iterator[object]:
 
 
 def public(name: str, found: object) -> Iterator[tuple[str, Callable[..., object]]]:
-    """A function, or what users call of a class. Of a model that is what every model has; the rest is for those who
-    write models. Of an engine it is how one is made; the rest is what models ask of engines."""
+    """A function, or what `help` shows of a class. Of an engine it is how one is made; the rest is what models ask of
+    engines."""
     if not inspect.isclass(found):
         if inspect.isfunction(found):
             yield name, found
         return
-    listed = {**vars(Asking), **vars(Model)} if issubclass(found, Model) else vars(found)
+    listed = dir(found) if issubclass(found, Model) else vars(found)
     for member in ("__init__", *(m for m in listed if not m.startswith("_"))):
         if issubclass(found, Local | Ray | Gpu) and hasattr(Engine, member) and member != "__init__":
             continue

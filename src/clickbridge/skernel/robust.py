@@ -192,11 +192,13 @@ class Robust(KernelModel, Wrapper):
     def choices(self, study: Study, choice: Choice, *notes: str) -> RobustChoices:
         return RobustChoices(choice=choice, parts=self.choose_parts(study), notes=notes)
 
-    def learned_parts(self, study: Study, choices: KernelChoices) -> tuple[Any, ...]:
+    def learned_parts(self, study: Study, choices: KernelChoices) -> tuple[Fitted, ...]:
         assert isinstance(choices, RobustChoices)
         return self.learn_parts(study, choices.parts)
 
-    def more_fields(self, parts: tuple[Any, ...], material: KernelData) -> dict[str, Any]:
+    def more_fields(self, parts: tuple[Fitted, ...], material: KernelData) -> dict[str, object]:
         scaled = self.settings.base_scale == "mean"
-        scores = score_points(parts[0], material.queries.keys, material.training, scaled)
+        (base,) = parts
+        assert isinstance(base, FittedSFunction)
+        scores = score_points(base, material.queries.keys, material.training, scaled)
         return {"parts": parts, "base_scores": scores}
