@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import clickbridge
+from clickbridge.models.asking import Asking
 from clickbridge.models.registry import MODELS, SUMS, WRAPPERS, model_class
 
 PAGE = Path(__file__).with_name("api.md")
@@ -57,7 +58,9 @@ def _entry(name: str) -> str:
 
 
 def _members(kind: type[Any]) -> list[str]:
-    return [name for name in vars(kind) if not name.startswith("_")]
+    # What users ask of a model has a file of its own, above the model's.
+    own = {**vars(kind), **(vars(Asking) if kind is clickbridge.Model else {})}
+    return [name for name in own if not name.startswith("_")]
 
 
 def _member(kind: type[Any], name: str) -> str:

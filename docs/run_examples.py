@@ -68,7 +68,7 @@ def run(page: Path, folder: Path) -> Iterator[Example]:
 
 def _shell(body: str) -> None:
     """Lines of the command, in this process: starting Python for each would take most of the time."""
-    from clickbridge.cli.main import app
+    from clickbridge.cli.app import app
 
     for line in body.replace("\\\n", " ").splitlines():
         if line.strip() and not line.startswith("#"):

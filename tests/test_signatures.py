@@ -14,11 +14,13 @@ import clickbridge
 from clickbridge import Gpu, Local, Model, Ray
 from clickbridge.engines.base import Engine
 from clickbridge.graph.hold_back import HoldBack
+from clickbridge.models.asking import Asking
 
 NAMES = {"pa": pa, "sparse": sparse, "np": np, "HoldBack": HoldBack}
 """What modules import for type checkers alone."""
 EXCEPT = {
     "settings",  # every class of models has settings of its own, and gives one of those
+    "finish",  # for those who write models: fields of a fitted value of their own kind
 }
 
 
@@ -36,13 +38,13 @@ def _inner(hint: object) -> Iterator[object]:
 
 
 def public(name: str, found: object) -> Iterator[tuple[str, Callable[..., object]]]:
-    """A function, or what users call of a class. Of a model that is what every model has; the rest is for those who
-    write models. Of an engine it is how one is made; the rest is what models ask of engines."""
+    """A function, or what `help` shows of a class. Of an engine it is how one is made; the rest is what models ask of
+    engines."""
     if not inspect.isclass(found):
         if inspect.isfunction(found):
             yield name, found
         return
-    listed = vars(Model) if issubclass(found, Model) else vars(found)
+    listed = dir(found) if issubclass(found, Model) else vars(found)
     for member in ("__init__", *(m for m in listed if not m.startswith("_"))):
         if issubclass(found, Local | Ray | Gpu) and hasattr(Engine, member) and member != "__init__":
             continue
@@ -74,3 +76,30 @@ def test_the_scan_sees_any() -> None:
     assert has_any(dict[str, typing.Any])
     assert has_any(typing.Callable[[list[typing.Any]], int])
     assert not has_any(dict[str, object] | np.ndarray[typing.Any, typing.Any])
+
+
+def test_defaults_print_as_they_are_written() -> None:
+    """In `help` and in an editor: no `<function … at 0x…>`."""
+    riddles = []
+    for name in clickbridge.__all__:
+        for called, function in public(name, getattr(clickbridge, name)):
+            riddles += [called for p in inspect.signature(function).parameters.values() if " at 0x" in repr(p.default)]
+    assert riddles == []
+
+
+CALLED = [name for name in vars(Asking) if not name.startswith("_") and name != "fitted"]
+CALLED += ["fit", "refit", "update", "plans", "keep_fields"]
+"""Methods of a model that users call."""
+
+
+def test_what_users_call_says_what_it_takes_and_gives() -> None:
+    called = [getattr(Model, name) for name in CALLED]
+    called += [clickbridge.ClickGraph.open, clickbridge.ClickGraph.save, clickbridge.ClickGraph.build]
+    called += [clickbridge.Ranking.to_frame, clickbridge.normalise_query, clickbridge.write_lists]
+    for function in called:
+        text = inspect.getdoc(function) or ""
+        taken, _, given = text.partition("Returns\n-------")
+        for name in set(inspect.signature(function).parameters) - {"self", "cls"}:
+            assert f"\n{name} : " in taken or f", {name} : " in taken, f"{function.__qualname__} says nothing of {name}"
+        gives_nothing = typing.get_type_hints(function, localns=NAMES).get("return") is type(None)
+        assert bool(given) != gives_nothing, function.__qualname__

@@ -3,6 +3,7 @@ through the Arrow PyCapsule interface (`__arrow_c_stream__`)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from html import escape
 from importlib import import_module
@@ -56,8 +57,10 @@ def arrow_table(frame: Any, what: str = "the frame") -> pa.Table:
 
     if hasattr(frame, "collect") and not hasattr(frame, "__arrow_c_stream__"):
         raise InputError(f"{what} is not computed yet: call its collect() first")
-    if not is_frame(frame):
-        raise InputError(f"{what} must be a pandas or Polars frame or an Arrow table; got {type(frame).__name__}")
+    series = type(frame).__name__ in ("Series", "ChunkedArray")
+    if not is_frame(frame) or series:
+        one = ", which is one column" if series else ""
+        raise InputError(f"{what} must be a pandas or Polars frame or an Arrow table; got {type(frame).__name__}{one}")
     try:
         table = pa.Table.from_pandas(frame) if _is_pandas(frame) else pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -135,7 +138,8 @@ def html_table(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def _cell(value: object) -> str:
-    text = "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
+    known = value is not None and not (isinstance(value, float) and math.isinf(value))
+    text = "" if not known else f"{value:.4f}" if isinstance(value, float) else str(value)
     return f'<td style="text-align:right">{text}</td>' if isinstance(value, int | float) else f"<td>{escape(text)}</td>"
 
 

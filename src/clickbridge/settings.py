@@ -161,11 +161,16 @@ def declared_in(kind: type[Settings]) -> dict[str, Setting]:
     return {f.name: Setting(f.name, f.default, *f.metadata["setting"]) for f in fields(kind)}
 
 
+def own_first(declared: Iterable[Setting]) -> list[Setting]:
+    """Settings by group, and in a group the model's own before those that many models have."""
+    shared = {f.name for kind in (Counting, Fields, Searching, Seeded) for f in fields(kind)}
+    return sorted(declared, key=lambda s: (s.group != "", s.group != ADVANCED, s.group, s.name in shared))
+
+
 def grouped(declared: Iterable[Setting]) -> list[str]:
     """Settings for `help`, each group under its heading. In a group, the model's own come first."""
-    shared = {f.name for kind in (Counting, Fields, Searching, Seeded) for f in fields(kind)}
     groups: dict[str, list[Setting]] = {}
-    for found in sorted(declared, key=lambda s: (s.group != "", s.group != ADVANCED, s.group, s.name in shared)):
+    for found in own_first(declared):
         groups.setdefault(found.heading, []).append(found)
     return ["\n".join([name, "-" * len(name), *(s.lines for s in own)]) for name, own in groups.items()]
 

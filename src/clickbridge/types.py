@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Any, NamedTuple, TypeVar
 
 from clickbridge.errors import InputError, shown
-from clickbridge.frames import Table, Value, html_table, make_frame
+from clickbridge.frames import Table, Value, html_table, is_frame, make_frame
 
 Id = TypeVar("Id", str, str | None)
 
@@ -170,6 +170,13 @@ class Ranking(Sequence[Hit]):
 
     It prints as a table, also in a notebook.
 
+    Parameters
+    ----------
+    hits : tuple of Hit
+        Documents and their scores, best first.
+    title : function of a str, optional
+        The title of a document by its id.
+
     Examples
     --------
     >>> ranking = Ranking((Hit("d2", 3.5), Hit("d1", 1.25)), {"d2": "Pizza"}.get)
@@ -219,8 +226,18 @@ class Ranking(Sequence[Hit]):
         return [{"rank": i, "doc_id": h.doc_id, "score": h.score, "title": t} for i, (h, t) in enumerate(shown, 1)]
 
     def to_frame(self, kind: str | None = None) -> Table:
-        """A data frame with one row per document: pandas if it is installed, else Polars, else Arrow. `kind` chooses
-        "pandas", "polars" or "arrow"."""
+        """A data frame with one row per document.
+
+        Parameters
+        ----------
+        kind : str, optional
+            "pandas", "polars" or "arrow". By default pandas if it is installed, else Polars, else Arrow.
+
+        Returns
+        -------
+        data frame
+            With columns `rank`, `doc_id`, `score` and `title`.
+        """
         rows = self.rows()
         return make_frame({name: [row[name] for row in rows] for name in ("rank", "doc_id", "score", "title")}, kind)
 
@@ -238,8 +255,27 @@ class Ranking(Sequence[Hit]):
 class SimilarQueries(list[tuple[str, float]]):
     """Queries and their similarity, most similar first: a list that shows as a table in a notebook."""
 
+    def rows(self) -> list[dict[str, Value]]:
+        """One dict per query, with `query` and `similarity`."""
+        return [{"query": query, "similarity": similarity} for query, similarity in self]
+
+    def to_frame(self, kind: str | None = None) -> Table:
+        """A data frame with one row per query.
+
+        Parameters
+        ----------
+        kind : str, optional
+            "pandas", "polars" or "arrow". By default pandas if it is installed, else Polars, else Arrow.
+
+        Returns
+        -------
+        data frame
+            With columns `query` and `similarity`.
+        """
+        return make_frame({"query": [q for q, _ in self], "similarity": [s for _, s in self]}, kind)
+
     def _repr_html_(self) -> str:
-        return html_table([{"query": q, "similarity": s} for q, s in self]) if self else "<p>no similar queries</p>"
+        return html_table(self.rows()) if self else "<p>no similar queries</p>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,12 +384,16 @@ def check_records(log: object, docs: object) -> None:
     for name, given in (("log", log), ("docs", docs)):
         if isinstance(given, str | PathLike):
             raise InputError(f"{name} must be records, not a path: give read_{name}({str(given)!r})")
+        if is_frame(given):
+            build = "; ClickGraph.from_frame builds a GRAPH from frames"
+            raise InputError(f"{name} must be records, not a {type(given).__name__}: give read_{name}(frame){build}")
 
 
 def check_record(record: object) -> None:
     """Refuses what is not a record of a log."""
     if not isinstance(record, LogRecord):
-        raise InputError(f"a log holds Impression, PairCount and Document objects; got {shown(record)}")
+        remedy = ": make one of each, as PairCount(**row)" if isinstance(record, Mapping) else ""
+        raise InputError(f"a log holds Impression, PairCount and Document objects; got {shown(record)}{remedy}")
 
 
 OPAQUE = "\x1f"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,31 @@ def test_the_script_for_a_shell_names_the_command(shell: str) -> None:
     said = subprocess.run([*MODULE, "--show-completion", shell], capture_output=True, text=True, env=named)
     assert said.returncode == 0
     assert "clickbridge" in said.stdout
+
+
+@pytest.mark.parametrize("where", ["typer", "rich.console", "clickbridge.cli.update"])
+def test_ctrl_c_while_the_libraries_load_ends_as_at_any_other_time(where: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {where!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Stop())\n"
+    )
+    source = str(Path(sys.modules["clickbridge"].__file__ or "").parents[1])
+    found = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{source}"}
+    said = subprocess.run([*MODULE, "models"], capture_output=True, text=True, env=found)
+    assert (said.returncode, said.stdout) == (130, "")
+    assert said.stderr == "clickbridge: interrupted; nothing was left half-written\n"
+
+
+def test_ctrl_c_inside_exec_ends_with_the_exit_code() -> None:
+    """Dataclasses make their methods by exec, in modules that verbs load later; Python would end by the signal."""
+    program = (
+        "import sys; from clickbridge.cli import app, main\n"
+        "app.app = lambda: exec('raise KeyboardInterrupt')\n"
+        "main.main()"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (said.returncode, said.stderr) == (130, "clickbridge: interrupted; nothing was left half-written\n")

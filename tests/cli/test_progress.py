@@ -16,7 +16,7 @@ from rich.progress import Progress
 
 import clickbridge
 from clickbridge import BM25, ClickGraph, Document, Impression, ResultList, build_model, compare, read_log
-from clickbridge.cli.console import STEP, Steps, TimeLeftColumn
+from clickbridge.cli.console import STEP, Steps, TimeLeftColumn, progress_columns
 from clickbridge.models.registry import MODELS, WRAPPERS
 from clickbridge.progress import logged
 
@@ -105,6 +105,22 @@ def test_the_time_left_is_told_once_it_is_known() -> None:
         now[0] += 10
         steps.show(f"fold {number} of 5")
     assert TimeLeftColumn().render(bars.tasks[0]).plain == "about 0:00:30 left"
+
+
+@pytest.mark.parametrize("width", [50, 80, 120])
+def test_a_long_line_of_progress_stays_on_one_line(width: int) -> None:
+    now = [0.0]
+    console = Console(file=StringIO(), width=width)
+    bars = Progress(*progress_columns(width), console=console, get_time=lambda: now[0])
+    steps = Steps(bars)
+    for number in (1, 2, 3):
+        now[0] += 10
+        steps.show(f"rmls: learning its factors on held-back clicks, density 0.01, iteration {number} of 5 " * 2)
+    console.print(bars.get_renderable())
+    (line,) = console.file.getvalue().splitlines()
+    assert len(line) <= width
+    assert "… ━" in line
+    assert line.rstrip().endswith("0:00:20 about 0:00:30 left")
 
 
 def test_one_function_suits_all_long_work(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -134,6 +135,7 @@ def test_malformed_documents(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPa
         ("fit notext --model vsm+lmir --out new", "vsm needs document text: ingest documents with --docs"),
         ("fit graph --model bm25 --out new --min-clicks 4", "min_clicks 4 keeps 0 of 5 pairs; try --min-clicks 1"),
         ("fit graph --model given --out new --min-users 9", "min_clicks 1 and min_users 9 keeps 0 of 5 pairs; try"),
+        ("similar model --query ''", "the query is empty"),
         ("similar model --doc nowhere", "no document 'nowhere' in the model: check the id"),
         ("search graph pizza", "graph is a graph; a model is needed here"),
         ("search given pizza", "given re-ranks given lists; it cannot search the collection by itself"),
@@ -160,7 +162,7 @@ def test_refusals(call: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch, words:
         text = (tiny / "log.jsonl").read_text()
         (tiny / "log.jsonl").write_text(text.replace("NY pizza", "ny pizza"))
     before = everything_in(tiny)
-    result = call(*words.split())
+    result = call(*shlex.split(words))
     line = str(tiny / line) if line.startswith("none ") else line
     one_line(result, line)
     assert everything_in(tiny) == before

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from clickbridge.cli.main import app
+from clickbridge.cli.app import app
 from clickbridge.models.registry import MODELS, SHORT_FOR, SUMS, WRAPPERS, model_class
 from clickbridge.settings import Setting
 

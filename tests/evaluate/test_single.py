@@ -220,3 +220,8 @@ def test_one_judged_query_is_said_in_the_singular(small_graph: ClickGraph) -> No
     one = [ResultList("1", "pizza", ["ny", "pizza"], [0, 1])]
     assert str(clickbridge.evaluate(as_letters, one)).startswith("as_letters: answers 1 of 1 judged query\n")
     assert str(clickbridge.compare(small_graph, one, [as_letters])).startswith("1 judged query; ")
+
+
+def test_an_interval_of_one_query_is_not_known(small_graph: ClickGraph) -> None:
+    found = clickbridge.evaluate(VSM().fit(small_graph), LISTS[:1], "nDCG@1")
+    assert "inf" not in str(found) + found._repr_html_()

@@ -28,6 +28,7 @@ from clickbridge import (
     read_log,
 )
 from clickbridge.frames import arrow_table, frame_of_rows, make_frame
+from clickbridge.types import SimilarQueries
 from conftest import skip_or_fail
 
 COLUMNS = {"query": "search_term", "doc_id": "sku"}
@@ -219,3 +220,30 @@ print(clickbridge.ClickGraph.from_frame(log).n_docs)
 def test_clicks_as_text_are_refused_where_they_are_made() -> None:
     with pytest.raises(InputError, match=r"clicks of a page must be a list of document ids, such as \['d1'\]"):
         Impression("q", ["d1"], "d1")  # type: ignore[arg-type]
+
+
+def test_documents_need_no_log() -> None:
+    graph = ClickGraph.from_frame(docs=pa.table(DOCS), doc_columns={"doc_id": "sku"})
+    assert (graph.n_docs, graph.n_queries) == (2, 0)
+    with pytest.raises(InputError, match="give a log, documents, or both"):
+        ClickGraph.from_frame()
+
+
+def test_frames_where_something_else_is_needed_are_named_and_not_printed() -> None:
+    frame = pa.table(LOG)
+    fitted = BM25().fit(ClickGraph.from_frame(frame, pa.table(DOCS), columns=COLUMNS, doc_columns={"doc_id": "sku"}))
+    for call in (lambda: ClickGraph.build(frame), lambda: fitted.update(frame)):  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"^log must be records, not a Table: give read_log\(frame\); ClickGraph"):
+            call()
+    with pytest.raises(InputError, match=r"got a Table: ClickGraph.from_frame makes one of it$"):
+        BM25().fit(frame)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"got \{'query': 'a'\}: make one of each, as PairCount\(\*\*row\)"):
+        ClickGraph.build([{"query": "a"}])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="got ChunkedArray, which is one column"):
+        read_log(frame.column("sku"))
+
+
+def test_similar_queries_as_a_frame() -> None:
+    found = SimilarQueries([("ny pizza", 0.5), ("big apple", 0.25)])
+    assert found.to_frame("arrow").to_pydict() == {"query": ["ny pizza", "big apple"], "similarity": [0.5, 0.25]}  # type: ignore[attr-defined]
+    assert SimilarQueries().to_frame("arrow").shape == (0, 2)

@@ -76,6 +76,7 @@ def test_byte_order_mark_and_carriage_returns(tmp_path: Path) -> None:
     ("record", "reason"),
     [
         (b"{", "not JSON: "),
+        (b"q1 Q0 d1 1 2.5 bm25", "not JSON but a line of a TREC run: give queries TOPICS as well"),
         (b"\xff\xfe", "not JSON: "),
         (b'{"query_id":"1","results":["a"],"labels":[NaN]}', "not JSON: "),
         ([], "a line must be a JSON object"),

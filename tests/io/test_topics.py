@@ -72,3 +72,11 @@ def test_labels_from_judgments() -> None:
     assert [result.labels for result in labelled_by(lists, {"1": {"b": 3.0}})] == [[0.0, 3.0], None]
     with pytest.raises(InputError, match="no list is judged: query ids of the lists are like '1'"):
         labelled_by(lists, {"q-1": {"a": 1.0}})
+
+
+def test_lists_of_a_run_from_files(tmp_path: Path) -> None:
+    files = {"run": "q1 Q0 d1 1 2.5 x\nq1 Q0 d2 2 1.5 x\n", "topics": "q1\tpizza\n", "qrels": "q1 0 d2 1\n"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    (found,) = lists_of_run(str(tmp_path / "run"), tmp_path / "topics", tmp_path / "qrels")
+    assert (found.query, found.results, found.labels) == ("pizza", ["d1", "d2"], [0.0, 1.0])

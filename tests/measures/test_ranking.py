@@ -155,7 +155,7 @@ def test_names(text: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no measure ''; there are nDCG, AP (or MAP), RR (or MRR), P and R, such as nDCG@5, ndcg_cut_10"),
+        ("", "no measure ''; there are nDCG, AP (or MAP), RR (or MRR), P and R, such as nDCG@5, nDCG(gain=linear)@10"),
         ("GMAP", "no measure 'GMAP'; there are"),
         ("nDCG@", "no measure 'nDCG@'; there are"),
         ("nDCG@-1", "no measure 'nDCG@-1'; there are"),

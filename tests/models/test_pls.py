@@ -104,6 +104,8 @@ def test_dim_is_clipped_with_one_line() -> None:
     rank = np.linalg.matrix_rank(w_by_loops(x, y, r, True))
     assert model.report_["dim"] == rank < 500
     assert sum(f"dim {rank}, the most this data allows (500 was the setting)" in note for note in model.notes_) == 1
+    model = PLS(views="word", **EXACT).fit(random_clicks(6))
+    assert any(f"dim {rank}, the most this data allows (default 600)" in note for note in model.notes_)
 
 
 def test_new_queries_and_documents_work_through_their_words() -> None:

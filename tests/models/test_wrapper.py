@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 from sklearn.base import clone
 
 import clickbridge
-from clickbridge import ClickGraph, build_model
+from clickbridge import BM25, LMIR, PLS, VSM, ClickGraph, Mart, Online, Robust, build_model
 from clickbridge.errors import SettingError
+from clickbridge.graph.hold_back import few_held
 from clickbridge.io.values import STORED, stored
 from clickbridge.models.algebra import Sum
 from clickbridge.models.candidates import Query
@@ -111,3 +113,40 @@ def test_scikit_learn_can_clone_it() -> None:
     assert copy is not model
     assert repr(copy) == repr(model)
     assert copy.parts[0] is not model.parts[0]  # type: ignore[attr-defined]
+    again = clone(Backwards(build_model("bm25")))
+    assert [part.spec for part in again.parts] == ["bm25"]
+
+
+@pytest.mark.usefixtures("wrapped")
+def test_a_model_stands_for_a_list_of_one(small_graph: ClickGraph) -> None:
+    for kind in (Robust, Online, Backwards):
+        assert [part.spec for part in kind(BM25()).parts] == ["bm25"]
+    assert [part.spec for part in Apart(BM25() + LMIR()).parts] == ["bm25", "lmir"]
+    assert [part.spec for part in Apart(Sum([BM25(), LMIR()], weights="1,2")).parts] == ["bm25+lmir"]
+    assert [type(part) for part in Backwards(BM25() + LMIR()).parts] == [Sum]
+    assert [part.spec for part in Apart(Backwards(BM25() + LMIR())).parts] == ["rrf:bm25+lmir"]
+    assert Online(BM25()).fit(small_graph).spec == "online:bm25"
+
+
+def test_a_setting_without_its_name_is_refused_with_the_name() -> None:
+    cases: list[tuple[Any, tuple[object, ...], str]] = [
+        (PLS, (600,), "PLS takes settings by name: PLS(dim=600)"),
+        (BM25, (0.9,), "BM25 takes settings by name: BM25(k1=0.9)"),
+        (Robust, (BM25(), 3), "Robust takes settings by name: Robust("),
+        (Mart, (BM25(), PLS()), "Mart takes its models as one list: Mart([…, PLS()])"),
+    ]
+    for kind, given, message in cases:
+        with pytest.raises(TypeError, match=re.escape(message)):
+            kind(*given)
+
+
+def test_that_too_little_is_held_back_is_said_once(small_graph: ClickGraph) -> None:
+    one = VSM().fit(small_graph).fitted._with(notes=())
+    few = [f"{few_held(2)} to learn field weights; title counts 3", f"{few_held(1)}; weights are equal"]
+    parts = [one.with_notes(f"bm25: {few[0]}"), one.with_notes("pls: dim 3")]
+    assert joined_notes(parts, f"bm25+pls: {few[1]}") == (
+        f"bm25: {few[0]}",
+        "pls: dim 3",
+        "bm25+pls: weights are equal",
+    )
+    assert joined_notes(parts[1:], f"bm25+pls: {few[1]}") == ("pls: dim 3", f"bm25+pls: {few[1]}")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import clickbridge
 from clickbridge import ClickGraph, build_model
-from clickbridge.cli.main import app
+from clickbridge.cli.app import app
 from clickbridge.online.groups import Move, moves, rank_groups
 from clickbridge.online.interleave import Verdict, compare, team_draft
 from clickbridge.online.simulated import against_the_engine, learning_curve, quality

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from clickbridge.cli.main import app
+from clickbridge.cli.app import app
 from clickbridge.errors import InputError, SettingError
 from clickbridge.serve.access import Keys, Rates
 from clickbridge.serve.config import Config, named_models, seconds_of

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from typer.testing import CliRunner
 
 from clickbridge import ClickGraph, build_model, load
-from clickbridge.cli.main import app
+from clickbridge.cli.app import app
 from clickbridge.errors import ClickbridgeError, InputError
 from clickbridge.serve.events import Event, page_event
 from clickbridge.serve.folding import fold

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import clickbridge
 from clickbridge import ClickGraph, build_model
-from clickbridge.cli.main import app
+from clickbridge.cli.app import app
 from clickbridge.models.model_folder import save
 from clickbridge.serve import promotion
 from clickbridge.serve.folding import fold

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,8 +64,6 @@ def compare(
 ) -> None:
     """Learn several models, run them on the same lists, and test which is better."""
     from clickbridge.evaluate.compare import compare as compare_models
-    from clickbridge.io.topics import labelled_by
-    from clickbridge.io.trec import read_qrels
 
     runs_on = engine_of(engine, threads, memory)
     keep_apart([report, csv, save_dir], [graph, lists, qrels, queries])
@@ -74,11 +73,6 @@ def compare(
     options = {"min_clicks": min_clicks, "min_users": min_users, "response": response, "half_life": half_life}
     settings = fit_settings(set, **options, dim=dim, fields=fields, seed=seed or None)
     judged = lists_of(lists, queries)
-    if qrels is not None:
-        grades = read_qrels(qrels)
-        judged = labelled_by(judged, grades)
-        if missing := len(grades.keys() - {result.query_id for result in judged}):
-            say(f"{count_of(missing, 'judged query', 'have', of=len(grades))} no list: not counted")
     with progress_bar() as progress:
         found = compare_models(
             graph,
@@ -87,6 +81,7 @@ def compare(
             settings=settings,
             baseline=baseline,
             measures=measures,
+            qrels=qrels,
             dims=_numbers(dims),
             save_dir=save_dir,
             engine=runs_on,
@@ -132,7 +127,7 @@ def _print(found: Comparison) -> None:
         shown["p"] = p_in_words(tested.p_value) if tested else None
         quality.append(shown)
         also: dict[str, Any] = {"model": row["model"]}
-        also["95% interval"] = f"{tested.low:+.3f} to {tested.high:+.3f}" if tested else None
+        also["95% interval"] = f"{tested.low:+.3f} to {tested.high:+.3f}" if tested and isfinite(tested.low) else None
         also["p random"] = p_in_words(tested.p_random) if tested else None
         also["p sign"] = p_in_words(tested.p_sign) if tested else None
         also["won/tied/lost"] = row.get("won_tied_lost")

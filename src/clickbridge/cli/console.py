@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +17,7 @@ import orjson
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from clickbridge.errors import SettingError
@@ -64,13 +66,30 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     words = [[visible(in_words(cell)) for cell in row] for row in rows]
     sizes = [max(map(len, column)) for column in zip([visible(name) for name in columns], *words, strict=True)]
     if len(columns) > 3 and sum(sizes) + 2 * len(sizes) > out.width:
-        # Cells must not be cut: columns that do not fit continue in another table below.
+        # Cells must not be cut: they continue on the next line, and columns in another table below.
         named = [dict(zip(columns, row, strict=True)) for row in words]
         out.print("\n".join(filter(None, [title, text_table(named, out.width)])))
         return
     for row_ in words:
         table.add_row(*row_)
     out.print(table)
+
+
+def print_page(text: str) -> None:
+    """Text written for a page, such as a docstring: paragraphs that are wider than the terminal are filled anew."""
+    for (_, indent), group in groupby(text.splitlines(), key=lambda line: (bool(line.strip()), _indent(line))):
+        block = list(group)
+        verbatim = any(re.match(r"\s*(>>>|\.\.\. |---)", line) for line in block)
+        if not verbatim and max(map(len, block)) > out.width:
+            words = " ".join(line.strip() for line in block)
+            block = textwrap.wrap(
+                words, out.width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+            )
+        typer.echo("\n".join(block))
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
 
 
 def say(line: str) -> None:
@@ -92,11 +111,24 @@ def progress_bar() -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield silent
         return
-    columns = (
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn(), TimeLeftColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=err, transient=True) as bars:
+    with Progress(*progress_columns(err.width), console=err, transient=True) as bars:
         yield Steps(bars).show
+
+
+BAR, PAST, LEFT = 12, len("0:00:00"), len("about 0:00:00 left")
+"""Widths of what stands after the line of progress: the bar, the time that has passed and the time that is left."""
+
+
+def progress_columns(width: int) -> tuple[ProgressColumn, ...]:
+    """Spinner, line, bar and times, on one line of the terminal: a line that does not fit ends in dots."""
+    room = max(width - 1 - BAR - PAST - LEFT - 4, 1)  # a spinner and four gaps of one
+    return (
+        SpinnerColumn(),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", max_width=room)),
+        BarColumn(BAR),
+        TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=PAST)),
+        TimeLeftColumn(table_column=Column(no_wrap=True, min_width=LEFT)),
+    )
 
 
 class TimeLeftColumn(ProgressColumn):

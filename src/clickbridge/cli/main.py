@@ -1,95 +1,38 @@
-"""`clickbridge`: the verbs, and the one place where errors become a line and an exit code."""
+"""The command `clickbridge`, and the one place where errors become a line and an exit code.
+
+The verbs and the libraries they need are imported inside `main`: Ctrl-C may come while they load.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 
-import typer
-
-from clickbridge import __version__
-from clickbridge.cli import (
-    bounds,
-    compare,
-    data,
-    demo,
-    export,
-    forget,
-    insight,
-    mcp,
-    models,
-    reproduce,
-    runs,
-    search,
-    serving,
-    trying,
-    update,
-)
-from clickbridge.cli.console import say
-from clickbridge.cli.stops import stops_heard
+from clickbridge.cli.stops import FAREWELL, INTERRUPTED, ctrl_c_ends, stops_heard
 from clickbridge.errors import ClickbridgeError
-
-app = typer.Typer(
-    name="clickbridge",
-    help="Learn from a search click log what people mean by the words they type.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-INTERRUPTED = 130
-"""The exit code after Ctrl-C, by which Typer ends the process itself."""
-
-
-@app.callback(invoke_without_command=True)
-def root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
-    if version:
-        typer.echo(__version__)
-        raise typer.Exit
-
-
-for verb in (
-    demo.demo,
-    data.ingest,
-    data.split,
-    data.stats,
-    insight.validate,
-    insight.insights,
-    models.models,
-    models.fit,
-    update.update,
-    search.search,
-    search.similar,
-    runs.rank,
-    runs.evaluate,
-    compare.compare,
-    export.export,
-    mcp.mcp,
-    data.simulate,
-    bounds.bounds,
-    forget.forget,
-    reproduce.reproduce,
-    serving.serve,
-):
-    app.command()(verb)
-app.command("try")(trying.try_log)
 
 
 def main() -> None:
     ClickbridgeError.on_command_line = True
     try:
         try:
+            with ctrl_c_ends():
+                from clickbridge.cli.app import app
+
             with stops_heard():
                 app()
         finally:
-            sys.stdout.flush()  # here, where a reader that has gone is no fault
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, where a reader that has gone is no fault
     except ClickbridgeError as error:
-        say(f"clickbridge: {error}")
+        _say(f"clickbridge: {error}")
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, SystemExit) as stop:
         if getattr(stop, "code", INTERRUPTED) != INTERRUPTED:
             raise
-        say("clickbridge: interrupted; nothing was left half-written")
+        # After an interrupt inside exec, which dataclasses use, Python would end by the signal; this takes that back.
+        eval("0")
+        _say(FAREWELL)
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # Python flushes once more at its end: into nothing.
@@ -97,10 +40,16 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        say(f"clickbridge: {where}{error.strerror or error}")
+        _say(f"clickbridge: {where}{error.strerror or error}")
         sys.exit(1)
     except MemoryError:
-        say("clickbridge: out of memory: use a smaller log, or a machine with more")
+        _say("clickbridge: out of memory: use a smaller log, or a machine with more")
         sys.exit(1)
     finally:
         ClickbridgeError.on_command_line = False
+
+
+def _say(line: str) -> None:
+    from clickbridge.cli.console import say
+
+    say(line)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import Json, Seed, print_json, print_table, progress_bar, say
+from clickbridge.cli.console import Json, Seed, print_json, print_page, print_table, progress_bar, say
 from clickbridge.cli.fitting import (
     Assignments,
     Dim,
@@ -58,11 +58,11 @@ def models(
     if json:
         print_json(rows)
     elif name is not None:
-        typer.echo(kind.__doc__)
+        print_page(kind.__doc__ or kind.about)
     else:
         table = [(row["name"], row["about"], ", ".join(row["can"]), row["paper"], row["settings"]) for row in rows]
         print_table("", ("name", "what it is", "what it can do", "paper", "settings"), table)
-        say("`clickbridge models NAME` explains a model and all its settings, the advanced ones too")
+        say("`clickbridge models NAME` explains a model and all its settings")
 
 
 def fit(

@@ -123,6 +123,8 @@ def similar(
         raise SettingError("similar needs either --query or --doc")
     if by not in ("latent", "clicks") or (by == "clicks" and doc is not None):
         raise SettingError(f"--by is latent, or clicks together with --query; got {by!r}")
+    if query is not None and not query.strip():
+        raise InputError("the query is empty")
     opened = load(model)
     if query is not None:
         asked = readable(query)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -9,6 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C, by which Typer ends the process itself."""
+FAREWELL = "clickbridge: interrupted; nothing was left half-written"
 SOON = 0.01
 """Seconds after which a stop that was lost comes again."""
 
@@ -27,6 +31,26 @@ def stops_heard() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = hook
+
+
+@contextmanager
+def ctrl_c_ends() -> Iterator[None]:
+    """Ctrl-C ends the process at once, as long as libraries load: an exception halfway through compiled ones can
+    crash Python."""
+    usual = threading.current_thread() is threading.main_thread()
+    if not usual or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        os.write(2, f"{FAREWELL}\n".encode())
+        os._exit(INTERRUPTED)
+
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _repeat(lost: sys.UnraisableHookArgs) -> bool:

@@ -1,6 +1,6 @@
 """Re-ranks judged lists with a fitted model and measures the result.
 
-    evaluate(model, lists, measures="nDCG@1,nDCG@3,nDCG@5,AP") -> Evaluation
+    evaluate(model, lists, measures="nDCG@1,nDCG@3,nDCG@5,AP", qrels=None) -> Evaluation
 
 The model does not see the labels. `compare` does the same for many models, with significance tests. The package has the
 same name as its main function, and can be called like it.
@@ -14,6 +14,9 @@ lists : sequence of ResultList, str, Path or data frame
     Lists with labels: objects, a LISTS file, or a frame (see `read_lists`).
 measures : str or sequence of str
     The measures, such as "nDCG@10, MAP, MRR, P_5, recall_10".
+qrels : mapping of str to mapping of str to float, str or Path, optional
+    Judgments, as `read_qrels` gives them, or their file, in place of the labels. A relevant document that is not in the
+    list counts as missed, as in `clickbridge evaluate`.
 
 Returns
 -------
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from clickbridge.evaluate.judged import Qrels
     from clickbridge.evaluate.own import Score, Scorer
     from clickbridge.evaluate.single import Evaluation
     from clickbridge.frames import Frame
@@ -56,11 +60,13 @@ class _Package(ModuleType):
         model: Model | Fitted | Scorer | Score,
         lists: Sequence[ResultList] | str | Path | Frame,
         measures: str | Sequence[str] = "nDCG@1,nDCG@3,nDCG@5,AP",
+        *,
+        qrels: Qrels | None = None,
     ) -> Evaluation:
         """Re-ranks judged lists with a fitted model and measures the result: `help(clickbridge.evaluate)` says how."""
         from clickbridge.evaluate.single import evaluate
 
-        return evaluate(model, lists, measures)
+        return evaluate(model, lists, measures, qrels=qrels)
 
 
 sys.modules[__name__].__class__ = _Package

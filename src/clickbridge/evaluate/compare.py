@@ -23,9 +23,10 @@ from clickbridge import __version__
 from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, SettingError
 from clickbridge.evaluate.entrants import Entrant, entrants, own_trial
+from clickbridge.evaluate.judged import Judged, Qrels, judged_lists
 from clickbridge.evaluate.results import Comparison, ModelResult
 from clickbridge.evaluate.significance import Paired, against
-from clickbridge.evaluate.single import MEASURES, as_lists, labelled_lists
+from clickbridge.evaluate.single import MEASURES, as_lists
 from clickbridge.evaluate.slices import Cell, cell, describe
 from clickbridge.evaluate.trial import (
     CANNOT,
@@ -83,6 +84,7 @@ def compare(
     settings: Mapping[str, object] | None = None,
     baseline: str = "given",
     measures: str | Sequence[str] = MEASURES,
+    qrels: Qrels | None = None,
     dims: Sequence[int] = (),
     save_dir: str | Path | None = None,
     engine: Engine | None = None,
@@ -109,6 +111,9 @@ def compare(
         The spec or name of the model that the others are compared with.
     measures : str or sequence of str
         Such as "nDCG@10, MAP".
+    qrels : mapping of str to mapping of str to float, str or Path, optional
+        Judgments, as `read_qrels` gives them, or their file, in place of the labels. A relevant document that is not in
+        the list counts as missed, as in `clickbridge evaluate`.
     dims : sequence of int
         Fit latent models at these dimensions as well.
     save_dir : str or Path, optional
@@ -138,7 +143,8 @@ def compare(
     specs = {name: model for name, model in everyone.items() if isinstance(model, str)}
     parsed = parse_measures(measures)
     wanted_dims = sorted({DIM.check(dim) for dim in dims})
-    labelled, notes = labelled_lists(as_lists(lists), "compare")
+    judged = judged_lists(as_lists(lists), "compare", qrels)
+    labelled, notes = judged.lists, judged.notes
     opened = graph if isinstance(graph, ClickGraph) else ClickGraph.open(graph)
     chosen, more = _settings(opened, specs, settings or {})
     least = COUNTING["min_users"].check({**opened.defaults, **(settings or {})}.get("min_users", 1))
@@ -162,8 +168,8 @@ def compare(
         curves = _curves(bench, learned, wanted_dims, progress)
     progress("measuring")
     main = main_measure(parsed)
-    found = _measured(trials, labelled, parsed, baseline)
-    by_dim = {spec: {dim: _mean(trial, labelled, main) for dim, trial in own.items()} for spec, own in curves.items()}
+    found = _measured(trials, judged, parsed, baseline)
+    by_dim = {spec: {dim: _mean(trial, judged, main) for dim, trial in own.items()} for spec, own in curves.items()}
     return Comparison(
         models=found,
         baseline=baseline,
@@ -248,25 +254,21 @@ def _run(trial: Trial, lists: Sequence[ResultList]) -> dict[str, list[str]]:
     return {r.query_id: [r.results[i] for i in places] for r, places in zip(lists, trial.ranked, strict=True)}
 
 
-def _grades(lists: Sequence[ResultList]) -> dict[str, dict[str, float]]:
-    return {r.query_id: dict(zip(r.results, r.labels or (), strict=True)) for r in lists}
-
-
 def _no_score(trial: Trial, lists: Sequence[ResultList], counted: Mapping[str, Any]) -> frozenset[str]:
     unscored = {r.query_id for r, scored in zip(lists, trial.scored, strict=True) if not scored}
     return frozenset(unscored & set(counted))
 
 
-def _mean(trial: Trial, lists: Sequence[ResultList], measure: Measure) -> Cell:
-    values = evaluate_run(_run(trial, lists), _grades(lists), [measure])[measure.name]
-    return cell(values, list(values), _no_score(trial, lists, values))
+def _mean(trial: Trial, judged: Judged, measure: Measure) -> Cell:
+    values = evaluate_run(_run(trial, judged.lists), judged.grades, [measure])[measure.name]
+    return cell(values, list(values), _no_score(trial, judged.lists, values))
 
 
 def _measured(
-    trials: Mapping[str, Trial], lists: Sequence[ResultList], measures: Sequence[Measure], baseline: str
+    trials: Mapping[str, Trial], judged: Judged, measures: Sequence[Measure], baseline: str
 ) -> list[ModelResult]:
-    grades = _grades(lists)
-    values = {spec: evaluate_run(_run(trial, lists), grades, measures) for spec, trial in trials.items()}
+    lists = judged.lists
+    values = {spec: evaluate_run(_run(trial, lists), judged.grades, measures) for spec, trial in trials.items()}
     for measure in measures:
         if not values[baseline][measure.name]:
             raise InputError(f"no list has a relevant document for {measure.name}: nothing to measure")

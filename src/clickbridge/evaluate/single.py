@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from clickbridge.errors import InputError
+from clickbridge.evaluate.judged import Judged, Qrels, judged_lists
 from clickbridge.evaluate.own import OwnModel, Score, Scorer, is_own, not_a_model
 from clickbridge.evaluate.slices import Cell, cell
 from clickbridge.evaluate.tables import html_of, text_table
@@ -115,16 +116,18 @@ def evaluate(
     model: Model | Fitted | Scorer | Score,
     lists: Sequence[ResultList] | str | Path | Frame,
     measures: str | Sequence[str] = MEASURES,
+    *,
+    qrels: Qrels | None = None,
 ) -> Evaluation:
     """The function behind `clickbridge.evaluate`, where it is documented."""
     fitted = fitted_of(model)
-    labelled, notes = labelled_lists(as_lists(lists), "evaluate")
-    ranked, scores = reranked(fitted, labelled)
-    values, no_score = measured(ranked, scores, labelled, parse_measures(measures))
+    judged = judged_lists(as_lists(lists), "evaluate", qrels)
+    ranked, scores = reranked(fitted, judged.lists)
+    values, no_score = measured(ranked, scores, judged, parse_measures(measures))
     for name, own in values.items():
         if not own:
             raise InputError(f"no list has a relevant document for {name}: nothing to measure")
-    return Evaluation(fitted.spec, values, no_score, {r.query_id: r.query for r in labelled}, tuple(notes))
+    return Evaluation(fitted.spec, values, no_score, {r.query_id: r.query for r in judged.lists}, tuple(judged.notes))
 
 
 def fitted_of(model: Any) -> Fitted | OwnModel:
@@ -149,15 +152,6 @@ def as_lists(lists: Any) -> list[ResultList]:
     return found
 
 
-def labelled_lists(lists: list[ResultList], who: str) -> tuple[list[ResultList], list[str]]:
-    """The lists with labels, and a line about those without."""
-    labelled = [result for result in lists if result.labels is not None]
-    if not any(max(result.labels or [0.0]) > 0 for result in labelled):
-        raise InputError(f"no list has a label above 0: {who} needs judged lists, with `labels`")
-    left_out = len(lists) - len(labelled)
-    return labelled, [f"left out: {count_of(left_out, 'list')} without labels"] if left_out else []
-
-
 def reranked(model: Fitted | Model | OwnModel, lists: Sequence[ResultList]) -> tuple[list[Array], list[Array]]:
     """Positions in each list, best first, and their scores. Labels are taken off first."""
     ranked: list[Array] = []
@@ -172,12 +166,12 @@ def reranked(model: Fitted | Model | OwnModel, lists: Sequence[ResultList]) -> t
 
 
 def measured(
-    ranked: Sequence[Array], scores: Sequence[Array], lists: Sequence[ResultList], measures: Sequence[Measure]
+    ranked: Sequence[Array], scores: Sequence[Array], judged: Judged, measures: Sequence[Measure]
 ) -> tuple[dict[str, dict[str, float]], frozenset[str]]:
     """The values by measure and query, and the counted queries without any score."""
+    lists = judged.lists
     run = {r.query_id: [r.results[i] for i in places] for r, places in zip(lists, ranked, strict=True)}
-    grades = {r.query_id: dict(zip(r.results, r.labels or (), strict=True)) for r in lists}
-    values = evaluate_run(run, grades, measures)
+    values = evaluate_run(run, judged.grades, measures)
     counted = {query_id for own in values.values() for query_id in own}
     silent = {r.query_id for r, own in zip(lists, scores, strict=True) if not np.isfinite(own).any()}
     return values, frozenset(silent & counted)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -75,5 +75,5 @@ class LinearSum(WeightedSum):
     paper = "11M, 13"
     fitted_type: ClassVar[type[Fitted]] = FittedLinearSum
 
-    def column(self, part: Any, candidates: Candidates) -> Array:
+    def column(self, part: Fitted, candidates: Candidates) -> Array:
         return candidates.lists.standardised(part.scores(candidates))

@@ -155,7 +155,7 @@ class ClickGraph:
     @classmethod
     def from_frame(
         cls,
-        log: Frame,
+        log: Frame | None = None,
         docs: Frame | None = None,
         *,
         columns: Mapping[str, str] | None = None,
@@ -179,9 +179,9 @@ class ClickGraph:
 
         Parameters
         ----------
-        log : frame
+        log : frame, optional
             One click per row: `query`, `doc_id` and, if they are known, `clicks`, `impressions`, `user`, `time`. Or one
-            result page per row, with lists in `results` and `clicks`.
+            result page per row, with lists in `results` and `clicks`. Text models need none.
         docs : frame, optional
             `doc_id` and columns of text.
         columns, doc_columns : mapping of str to str, optional
@@ -214,17 +214,34 @@ class ClickGraph:
         reading = {"time_unit": time_unit, "time_format": time_format, "dedupe": dedupe}
         records, documents = log_and_documents(log, docs, columns, doc_columns, max_rejects, **reading)
         return cls.build(
-            records, documents or (), out, vectors=vectors, defaults=defaults, progress=progress, memory_mb=memory_mb,
+            records, documents, out, vectors=vectors, defaults=defaults, progress=progress, memory_mb=memory_mb,
             secret=secret, redact=redact,
         )  # fmt: skip
 
     @classmethod
     def open(cls, path: str | Path) -> ClickGraph:
-        """Opens a GRAPH from its folder, memory-mapped."""
+        """Opens a GRAPH from its folder, memory-mapped.
+
+        Parameters
+        ----------
+        path : str or Path
+            A folder that `save`, `build` or `clickbridge ingest` has written.
+
+        Returns
+        -------
+        ClickGraph
+        """
         return cls(**read_graph(path))
 
     def save(self, path: str | Path) -> None:
-        """Writes the GRAPH as a folder."""
+        """Writes the GRAPH as a folder, which `open` opens.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder. If a GRAPH is there already, it is replaced in one step. A folder with anything else in it is
+            refused.
+        """
         write_graph(path, self)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -66,11 +66,25 @@ def _records(path: str) -> Iterator[tuple[int, Any]]:
             try:
                 yield number, parse_json(line)
             except orjson.JSONDecodeError as error:
-                raise InputError(f"{path}, line {number}: not JSON: {error.msg}") from None
+                raise InputError(f"{path}, line {number}: not JSON{_found(line) or f': {error.msg}'}") from None
+
+
+def _found(line: bytes) -> str:
+    """What the line is instead, where it is of a run, and what to do."""
+    words = line.split()
+    run = len(words) == 6 and words[3].isdigit()
+    return " but a line of a TREC run: give --queries TOPICS as well (in Python: lists_of_run)" if run else ""
 
 
 def write_lists(path: str | Path, lists: Iterable[ResultList]) -> None:
     """Writes lists as a LISTS file (JSONL), which `read_lists` reads.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write. If writing fails, no incomplete file is left.
+    lists : iterable of ResultList
+        The lists, one for each line.
 
     Examples
     --------

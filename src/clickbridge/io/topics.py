@@ -11,6 +11,7 @@ import orjson
 from clickbridge.errors import InputError, shown
 from clickbridge.io.json_text import parse_json
 from clickbridge.io.streams import lines, open_stream
+from clickbridge.io.trec import read_qrels, read_run
 from clickbridge.types import ResultList
 
 HEADERS = {"query_id", "qid", "id", "topic", "query-id", "_id", "num"}
@@ -83,21 +84,22 @@ def _json(path: str, number: int, line: str) -> tuple[str, str]:
 
 
 def lists_of_run(
-    run: Mapping[str, list[str]],
-    topics: Mapping[str, str] | None = None,
-    grades: Mapping[str, Mapping[str, float]] | None = None,
+    run: Mapping[str, list[str]] | str | Path,
+    topics: Mapping[str, str] | str | Path | None = None,
+    grades: Mapping[str, Mapping[str, float]] | str | Path | None = None,
     depth: int | None = None,
 ) -> list[ResultList]:
     """Turns a run into lists to re-rank, in the order of the run.
 
     Parameters
     ----------
-    run : mapping of str to list of str
-        Document ids by query id, from `read_run`.
-    topics : mapping of str to str, optional
-        The texts of the queries, from `read_topics`.
-    grades : mapping of str to mapping of str to float, optional
-        Judgments, from `read_qrels`. They become the labels of the results; an unjudged document gets 0.
+    run : mapping of str to list of str, str or Path
+        Document ids by query id, as `read_run` gives them, or the file of a run.
+    topics : mapping of str to str, str or Path, optional
+        The texts of the queries, as `read_topics` gives them, or their file.
+    grades : mapping of str to mapping of str to float, str or Path, optional
+        Judgments, as `read_qrels` gives them, or their file. They become the labels of the results; an unjudged
+        document gets 0.
     depth : int, optional
         Use only the first `depth` documents of each query.
 
@@ -110,6 +112,9 @@ def lists_of_run(
     >>> lists_of_run({"q1": ["d1", "d2"]}, {"q1": "ny pizza"}, {"q1": {"d2": 2.0}})[0].labels
     [0.0, 2.0]
     """
+    run = read_run(run) if isinstance(run, str | Path) else run
+    topics = read_topics(topics) if isinstance(topics, str | Path) else topics
+    grades = read_qrels(grades) if isinstance(grades, str | Path) else grades
     out = []
     for query_id, ranked in run.items():
         results = ranked[:depth]

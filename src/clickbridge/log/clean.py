@@ -28,6 +28,16 @@ def normalise_query(text: str) -> str:
 
     Two queries with the same normal form are the same query.
 
+    Parameters
+    ----------
+    text : str
+        What was typed.
+
+    Returns
+    -------
+    str
+        Empty if there is nothing but white space.
+
     Examples
     --------
     >>> normalise_query("  New\\tYORK  Pizza ")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, TypeVar
 
+from clickbridge.errors import InputError
 from clickbridge.frames import arrow_table, frame_rows
 from clickbridge.log.blocks import Block, in_blocks
 from clickbridge.log.clean import RecordError
@@ -104,17 +105,21 @@ def _cleaned(
 
 
 def log_and_documents(
-    log: Any,
+    log: Any | None,
     docs: Any | None,
     columns: Mapping[str, str] | None,
     doc_columns: Mapping[str, str] | None,
     max_rejects: str | float,
     **reading: Any,
-) -> tuple[LogFrame, DocumentFrame | None]:
+) -> tuple[LogFrame | tuple[()], DocumentFrame | tuple[()]]:
     """The readers of both frames. If the columns of the documents are not specified, their id may have the same name
     as in the log."""
+    if log is None and docs is None:
+        raise InputError("give a log, documents, or both")
+    own = Reading(columns=dict(doc_columns or {}))
+    if log is None:
+        return (), DocumentFrame(docs, own, RejectLog(max_rejects))
     records = LogFrame(log, Reading(columns=dict(columns or {}), **reading), RejectLog(max_rejects))
     if docs is None:
-        return records, None
-    own = Reading(columns=dict(doc_columns or {}))
+        return records, ()
     return records, DocumentFrame(docs, own, RejectLog(max_rejects), lambda: records.id_name)

@@ -113,7 +113,7 @@ def parse_measure(text: str) -> Measure:
     match = _NAME.fullmatch(_our_name(text))
     family = next((f for f in _FAMILIES if match and f.lower() == match["family"].lower()), None)
     if match is None or family is None:
-        known = "nDCG, AP (or MAP), RR (or MRR), P and R, such as nDCG@5, ndcg_cut_10 or AP(rel=2)"
+        known = "nDCG, AP (or MAP), RR (or MRR), P and R, such as nDCG@5, nDCG(gain=linear)@10 or AP(rel=2)"
         raise SettingError(f"no measure {text!r}; there are {known}")
     compute, needs_k, _ = _FAMILIES[family]
     if needs_k and not match["k"]:

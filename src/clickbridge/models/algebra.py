@@ -64,7 +64,7 @@ class WeightedSum(Composite):
 
     Settings = SumSettings
 
-    def column(self, part: Any, candidates: Candidates) -> Array:
+    def column(self, part: Fitted, candidates: Candidates) -> Array:
         """Scores of a part on a common scale, the lists one after the other; 0 for documents that it cannot score."""
         raise NotImplementedError
 
@@ -309,7 +309,8 @@ class Sum(WeightedSum):
     paper = "11R Lemma 2"
     fitted_type: ClassVar[type[Fitted]] = FittedSum
 
-    def column(self, part: FittedSFunction, candidates: Candidates) -> Array:
+    def column(self, part: Fitted, candidates: Candidates) -> Array:
+        assert isinstance(part, FittedSFunction)
         return normalised_scores(part, candidates)
 
     def learn(self, study: Study, choices: Choices) -> FittedSum:

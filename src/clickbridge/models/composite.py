@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self, cast
@@ -21,6 +22,8 @@ from clickbridge.models.registry import model_class
 from clickbridge.models.rmls_plan import Plan
 from clickbridge.models.study import Study
 
+FEW_HELD = re.compile(r"[\d,]+ \w+ can be held back, \d+ are needed[^;]*; ")
+"""How a note begins where there are too few clicks to tune with (`few_held`)."""
 COSTS = tuple(field.name for field in fields(Plan))
 
 
@@ -141,6 +144,16 @@ class Wrapper(Composite):
     separate: ClassVar[bool] = False
     """Whether each summand of the inner spec is a part by itself (`mart:a+b` has two)."""
 
+    def __init__(self, parts: Model | Sequence[Model], **params: object) -> None:
+        """A model is taken as a list of one; a sum without weights of its own as its summands, where each is a part."""
+        super().__init__(self._parts_of(parts) if isinstance(parts, Model) else parts, **params)
+
+    @classmethod
+    def _parts_of(cls, model: Model) -> Sequence[Model]:
+        if cls.separate and isinstance(model, Composite) and getattr(model, "weights", "") == "auto":
+            return model.parts
+        return [model]
+
     @property
     def spec(self) -> str:
         return f"{self.name}:{super().spec}"
@@ -170,5 +183,9 @@ def learn_once(model: Model, study: Study, choices: Choices) -> Fitted:
 
 
 def joined_notes(parts: Sequence[Fitted], *more: str) -> tuple[str, ...]:
-    """The notes of all parts, each line once, followed by `more`."""
-    return tuple(dict.fromkeys([*(note for part in parts for note in part.notes), *more]))
+    """The notes of all parts, each line once, followed by `more`. That too little can be held back is said once: each
+    counts its own lists, and the numbers differ a little."""
+    out: dict[str, None] = {}
+    for note in [*(note for part in parts for note in part.notes), *more]:
+        out[FEW_HELD.sub("", note) if any(map(FEW_HELD.search, out)) and note not in out else note] = None
+    return tuple(out)

@@ -16,26 +16,28 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from clickbridge.engines.base import Engine, default_engine
-from clickbridge.errors import InputError, NotFitted, NotSupported
+from clickbridge.errors import InputError, NotFitted, NotSupported, shown
+from clickbridge.frames import is_frame
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.checkpoint import Checkpoints
+from clickbridge.models.asking import Asking
 from clickbridge.models.change import Change
 from clickbridge.models.display import Display
 from clickbridge.models.fit_report import fit_report
-from clickbridge.models.fitted import Choices, Fitted, Mapped
+from clickbridge.models.fitted import Choices, Fitted
 from clickbridge.models.kept_log import KeptLog
 from clickbridge.models.learning_again import learned_again
 from clickbridge.models.parameters import Parameters
 from clickbridge.models.study import Study
 from clickbridge.progress import Progress, logged
 from clickbridge.settings import AUTO_LANGUAGE
-from clickbridge.types import Document, Explanation, LogRecord, Ranking, ResultList, SimilarQueries, as_id
+from clickbridge.types import Document, LogRecord
 from clickbridge.wording import count_of
 
 Array = np.ndarray[Any, Any]
 
 
-class Model(Parameters):
+class Model(Asking, Parameters):
     """The base class of all models: `PLS(dim=100).fit(graph).rank("ny pizza", k=10)`.
 
     The constructor takes settings as keyword arguments and only stores them. `fit` learns from a GRAPH and returns the
@@ -125,7 +127,7 @@ class Model(Parameters):
             The model itself.
         """
         if not isinstance(graph, ClickGraph):
-            raise InputError(f"fit needs a ClickGraph, such as ClickGraph.open('folder'); got {graph!r:.80}")
+            raise InputError(f"fit needs a ClickGraph, such as ClickGraph.open('folder'); got {_named(graph)}")
         sizes = f"{count_of(graph.n_queries, 'query')} and {count_of(graph.n_docs, 'document')}"
         progress(f"fitting {self.spec} on {sizes}")
         return self.fit_on(Study(graph, engine, progress, checkpoints=_checkpoints(checkpoint)))
@@ -155,7 +157,20 @@ class Model(Parameters):
         return out
 
     def keep_fields(self, graph: ClickGraph, names: Sequence[str]) -> Self:
-        """Stores these fields of the documents with the model, so that searches can be filtered by them."""
+        """Stores fields of the documents with the model, so that searches can be filtered by them.
+
+        Parameters
+        ----------
+        graph : ClickGraph
+            The GRAPH that the model was fitted on.
+        names : sequence of str
+            Names of fields, such as `["category", "stock"]`.
+
+        Returns
+        -------
+        Model
+            The model itself.
+        """
         self.fitted_ = self.fitted._with(display=self.fitted.display.with_fields(graph, names))
         return self
 
@@ -166,14 +181,41 @@ class Model(Parameters):
         return int(self.settings.min_users)
 
     def refit(self, graph: ClickGraph, *, engine: Engine | None = None) -> Self:
-        """Learns from a GRAPH again with the choices of the last fit, without tuning again."""
+        """Learns from a GRAPH again with the choices of the last fit, without tuning again.
+
+        Parameters
+        ----------
+        graph : ClickGraph
+            The clicks and documents to learn from.
+        engine : Engine, optional
+            As in `fit`.
+
+        Returns
+        -------
+        Model
+            The model itself.
+        """
         return self.fit_on(Study(graph, engine), self.fitted.choices)
 
     def plans(
         self, graph: ClickGraph, engine: Engine | None = None, checkpoint: str | Path | Checkpoints | None = None
     ) -> list[dict[str, object]]:
-        """Estimates the time and memory of a fit, for each way to compute it. Nothing is learned. With a `checkpoint`,
-        of a fit that keeps its steps."""
+        """Estimates the time and memory of a fit, for each way to compute it. Nothing is learned.
+
+        Parameters
+        ----------
+        graph : ClickGraph
+            What would be learned from.
+        engine : Engine, optional
+            As in `fit`.
+        checkpoint : str or Path, optional
+            As in `fit`: a fit that keeps its steps may be computed in another way.
+
+        Returns
+        -------
+        list of dict
+            One for each way; the first is the one that `fit` would take.
+        """
         study = Study(graph, engine, checkpoints=_checkpoints(checkpoint))
         return self.in_language_of(study).plans_on(study)
 
@@ -273,130 +315,13 @@ class Model(Parameters):
         model.fitted_ = fitted
         return model
 
-    # --- using -----------------------------------------------------------------------------------
-
-    def score(self, query: str, doc_ids: Sequence[str]) -> Array:
-        """Scores documents for a query.
-
-        Parameters
-        ----------
-        query : str
-            What was typed.
-        doc_ids : sequence of str
-            Ids of the documents. Integers are accepted, too.
-
-        Returns
-        -------
-        array of float
-            One score per document, in the same order; -inf for documents that the model cannot score.
-        """
-        return self.fitted.score(query, doc_ids)
-
-    def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
-        """Scores many lists at once: one array of scores for each."""
-        return self.fitted.score_lists(lists)
-
-    def rerank(self, query: str, doc_ids: Sequence[str], scores: Sequence[float] | None = None) -> Ranking:
-        """Sorts the given documents by their score for a query.
-
-        Parameters
-        ----------
-        query : str
-            What was typed.
-        doc_ids : sequence of str
-            Ids of the documents, in the order of your search engine.
-        scores : sequence of float, optional
-            The scores of your search engine, for models that use them.
-
-        Returns
-        -------
-        Ranking
-            Every given id exactly once, highest score first. Documents with equal scores keep their order. Those
-            without a score come last, also in the order given.
-        """
-        return self.fitted.rerank(query, doc_ids, scores)
-
-    def rerank_lists(self, lists: Sequence[ResultList], *, engine: Engine | None = None) -> list[Ranking]:
-        """Like `rerank`, for many lists at once, on an engine if one is given."""
-        return self.fitted.rerank_lists(lists, engine=engine)
-
-    def rank(self, query: str, k: int = 10) -> Ranking:
-        """Searches the whole collection.
-
-        Parameters
-        ----------
-        query : str
-            What was typed. It need not be in the log.
-        k : int
-            The largest number of documents to return.
-
-        Returns
-        -------
-        Ranking
-            The best documents, best first. Empty if the model has no score for this query.
-        """
-        return self.fitted.rank(query, k)
-
-    def rank_many(self, queries: Sequence[str], k: int = 10, *, engine: Engine | None = None) -> list[Ranking]:
-        """Like `rank`, for many queries at once, on an engine if one is given."""
-        return self.fitted.rank_many(queries, k, engine=engine)
-
-    def falls_back(self, query: str) -> bool:
-        """Whether the model knows nothing about this query and gives the answer of a simpler model."""
-        return self.fitted.falls_back(query)
-
-    def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """Finds the queries of the log that are most similar to this one. The query itself is left out.
-
-        Parameters
-        ----------
-        query : str
-            What was typed. It need not be in the log.
-        k : int
-            The largest number of queries to return.
-        min_clicks : int
-            Queries with fewer clicks are left out.
-
-        Returns
-        -------
-        list of (str, float)
-            Queries and their similarity, most similar first; a table in a notebook.
-        """
-        return SimilarQueries(self.fitted.similar_queries(query, k, min_clicks))
-
-    def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
-        """Finds the k documents that are most similar to this one. The document itself is left out."""
-        return self.fitted.similar_documents(as_id(doc_id), k)
-
-    def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
-        """Explains a score: which words or other features it comes from, and which clicks they were learned from.
-
-        `k` is the number of pairs of features to list. Models that are not S-functions raise `NotSupported`.
-        """
-        return self.fitted.explain(query, as_id(doc_id), k)
-
-    def map_queries(self, queries: Sequence[str]) -> Mapped:
-        """Maps queries into the space of the S-function: one row per query, dense or sparse."""
-        return self.fitted.map_queries(queries)
-
-    def map_documents(self, documents: Sequence[Document | str]) -> Mapped:
-        """Maps documents into the space of the S-function: one row per document.
-
-        Each is the id of a known document, or a new `Document` with text."""
-        return self.fitted.map_documents(documents)
-
-    def title(self, doc_id: str) -> str:
-        """The title to show next to a document's id; empty if the model has none."""
-        return self.fitted.title(doc_id)
-
-    def save(self, path: str | Path) -> None:
-        """Writes the fitted model to a folder, which `load` opens.
-
-        If a MODEL is there already, it is replaced in one step. A folder with anything else in it is refused."""
-        from clickbridge.models.model_folder import save
-
-        save(self.fitted, path)
-
 
 def _checkpoints(given: str | Path | Checkpoints | None) -> Checkpoints | None:
     return Checkpoints(Path(given)) if isinstance(given, str | Path) else given
+
+
+def _named(given: object) -> str:
+    """What was given in place of a GRAPH. A frame is named by its type: its text is a table."""
+    if is_frame(given):
+        return f"a {type(given).__name__}: ClickGraph.from_frame makes one of it"
+    return shown(given)

@@ -6,7 +6,7 @@ import inspect
 from typing import Any, ClassVar, Self
 
 from clickbridge.errors import SettingError
-from clickbridge.settings import Setting, Settings, declared_in, grouped
+from clickbridge.settings import Setting, Settings, declared_in, grouped, own_first
 
 
 class Parameters:
@@ -35,6 +35,17 @@ class Parameters:
     def _more_parameters(cls) -> list[inspect.Parameter]:
         """Parameters of the constructor beside the settings."""
         return []
+
+    def __new__(cls, *values: object, **params: object) -> Self:
+        """Refuses a setting without its name, and says how it is written."""
+        kinds = [p.kind for p in inspect.signature(cls.__init__).parameters.values()]
+        by_place = (
+            sum(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in kinds)
+            - 1
+        )
+        if len(values) > by_place and inspect.Parameter.VAR_POSITIONAL not in kinds:
+            raise TypeError(_by_name(cls, values[by_place]))
+        return super().__new__(cls)
 
     def __init__(self, **params: object) -> None:
         declared = self.declared()
@@ -95,3 +106,16 @@ class Parameters:
             name: value for name, value in given if name not in declared or value != self._unless_given(declared[name])
         }
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+
+def _by_name(kind: type[Parameters], value: object) -> str:
+    """What is said of a value without its name: `PLS(600)` and `Mart(BM25(), PLS())`."""
+    name = kind.__name__
+    if isinstance(value, Parameters):
+        return f"{name} takes its models as one list: {name}([…, {type(value).__name__}()])"
+    own = own_first(kind.declared().values())
+    if not own:
+        return f"{name} has no settings; got {value!r:.80}"
+    like = [s for s in own if type(s.default) is type(value)]
+    shown = f"{like[0].name}={value!r:.40}" if like else f"{own[0].name}={own[0].default!r}"
+    return f"{name} takes settings by name: {name}({shown})"

@@ -44,7 +44,18 @@ from clickbridge.models.study import Known, Study
 from clickbridge.models.svd_plan import CARD, Factors, checked, svd_plan
 from clickbridge.numerics.svd import MatrixOperator, Operator, ProductOperator, randomised_svd
 from clickbridge.search import ann
-from clickbridge.settings import ADVANCED, Comparing, Counting, Fields, Printed, Searching, Seeded, setting, settings
+from clickbridge.settings import (
+    ADVANCED,
+    Comparing,
+    Counting,
+    Fields,
+    Printed,
+    Searching,
+    Seeded,
+    declared_in,
+    setting,
+    settings,
+)
 from clickbridge.views.fields import HEADINGS
 from clickbridge.wording import count_of
 
@@ -333,7 +344,8 @@ def scaled_space(space: Space, sv_power: float, weight: float = 1.0, in_place: b
 
 
 def dim_note(space: Space, asked: int) -> str:
-    clipped = f", the most this data allows ({asked} was the setting)" if space.dim < asked else ""
+    said = f"default {asked}" if asked == declared_in(PLSSettings)["dim"].default else f"{asked} was the setting"
+    clipped = f", the most this data allows ({said})" if space.dim < asked else ""
     return f"dim {space.dim}{clipped}, residual {space.residual:.1e}"
 
 

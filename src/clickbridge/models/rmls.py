@@ -193,9 +193,9 @@ class RMLS(LatentModel):
         if cosine < COLLAPSED:
             return ()
         return (
-            f"{self.name}: the maps have collapsed: rows point one way (cosine {cosine:.2f}, effective rank "
-            f"{rank:.0f} of {last.space.dim}), and scores are little more than feature mass; use fewer iterations, "
-            "or decorrelate",
+            f"{self.name}: the maps have collapsed: all features are mapped to nearly the same place (mean cosine "
+            f"{cosine:.2f}, effective rank {rank:.0f} of {last.space.dim}), so documents with many features score high "
+            "whatever the query is; set fewer iterations, or a larger decorrelate",
         )
 
     def plans_on(self, study: Study) -> list[dict[str, object]]:

@@ -173,7 +173,7 @@ class Pass:
         now = self.report
         return (
             f"rmls iteration {now['iteration']}: effective rank {now['effective_rank']:.0f} in {len(self.alignment)} "
-            f"dimensions, density {now['density']:.4f}, cosine to constant {now['cosine_to_constant']:.2f}"
+            f"dimensions, density {now['density']:.4f}, likeness of the maps' rows {now['cosine_to_constant']:.2f}"
         )
 
 

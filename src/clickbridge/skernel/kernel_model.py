@@ -286,20 +286,20 @@ class KernelModel(Model):
         check_clicks(study.graph)
         return self.assembled(study, choices, self.learned_parts(study, choices))
 
-    def learned_parts(self, study: Study, choices: KernelChoices) -> tuple[Any, ...]:
+    def learned_parts(self, study: Study, choices: KernelChoices) -> tuple[Fitted, ...]:
         """The fitted models inside this one, if it has any."""
         return ()
 
-    def material(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> KernelData:
+    def material(self, study: Study, choice: Choice, parts: tuple[Fitted, ...]) -> KernelData:
         s: KernelSettings = self.settings
         base = parts[0] if parts else None
         return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed, base, s.min_clicks)
 
-    def query_kernel_of(self, study: Study, choice: Choice, parts: tuple[Any, ...]) -> QueryKernel:
+    def query_kernel_of(self, study: Study, choice: Choice, parts: tuple[Fitted, ...]) -> QueryKernel:
         features = self.material(study, choice, parts).features
         return QueryKernel(features, choice.query_weights, self.settings.click_kernel)
 
-    def assembled(self, study: Study, choices: KernelChoices, parts: tuple[Any, ...]) -> FittedKernel:
+    def assembled(self, study: Study, choices: KernelChoices, parts: tuple[Fitted, ...]) -> FittedKernel:
         """The fitted value, from the study's data and the fitted parts."""
         choice = choices.choice
         material = self.material(study, choice, parts)
@@ -313,6 +313,6 @@ class KernelModel(Model):
         )  # fmt: skip
         return fitted
 
-    def more_fields(self, parts: tuple[Any, ...], material: KernelData) -> dict[str, Any]:
+    def more_fields(self, parts: tuple[Fitted, ...], material: KernelData) -> dict[str, object]:
         """Fields of the fitted value that only this kind of kernel model has."""
         return {}

@@ -177,9 +177,9 @@ class Robust(KernelModel, Wrapper):
     Settings: ClassVar[type[KernelSettings]] = RobustSettings
     fitted_type: ClassVar[type[Fitted]] = FittedRobust
 
-    def __init__(self, parts: Sequence[Model], **params: object) -> None:
+    def __init__(self, parts: Model | Sequence[Model], **params: object) -> None:
         super().__init__(parts, **params)
-        for part in parts:
+        for part in self.parts:
             if "maps" not in part.abilities():
                 raise SettingError(f"robust:{part.spec} is not possible: {part.spec} is not an S-function; try bm25")
 
@@ -192,11 +192,13 @@ class Robust(KernelModel, Wrapper):
     def choices(self, study: Study, choice: Choice, *notes: str) -> RobustChoices:
         return RobustChoices(choice=choice, parts=self.choose_parts(study), notes=notes)
 
-    def learned_parts(self, study: Study, choices: KernelChoices) -> tuple[Any, ...]:
+    def learned_parts(self, study: Study, choices: KernelChoices) -> tuple[Fitted, ...]:
         assert isinstance(choices, RobustChoices)
         return self.learn_parts(study, choices.parts)
 
-    def more_fields(self, parts: tuple[Any, ...], material: KernelData) -> dict[str, Any]:
+    def more_fields(self, parts: tuple[Fitted, ...], material: KernelData) -> dict[str, object]:
         scaled = self.settings.base_scale == "mean"
-        scores = score_points(parts[0], material.queries.keys, material.training, scaled)
+        (base,) = parts
+        assert isinstance(base, FittedSFunction)
+        scores = score_points(base, material.queries.keys, material.training, scaled)
         return {"parts": parts, "base_scores": scores}
