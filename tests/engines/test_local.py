@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
+from clickbridge.engines import local
 from clickbridge.engines.base import default_engine
 from clickbridge.engines.local import Local
 from clickbridge.errors import SettingError
@@ -139,7 +140,8 @@ def test_top_k_keeps_to_its_memory(tiles: int) -> None:
 
 
 def threads_of_blas() -> set[int]:
-    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+    """Of the BLAS that NumPy and SciPy use: another package's, loaded by some other test, is not the engine's."""
+    return {library["num_threads"] for library in local._BLAS._libraries().info()}
 
 
 def test_blas_has_one_thread_until_the_last_caller_is_done() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from clickbridge.evaluate.compare import _measured
+from clickbridge.evaluate.judged import judged_lists
 from clickbridge.evaluate.results import Comparison
 from clickbridge.evaluate.slices import Cell, QueryFacts
 from clickbridge.evaluate.trial import Trial
@@ -51,7 +52,7 @@ def made() -> Comparison:
     }
     measures = parse_measures("nDCG@1,nDCG@5,AP(rel=2)")
     return Comparison(
-        models=_measured(trials, lists, measures, "given"),
+        models=_measured(trials, judged_lists(lists, "compare"), measures, "given"),
         baseline="given",
         measures=[m.name for m in measures],
         main="nDCG@5",
