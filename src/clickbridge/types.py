@@ -153,6 +153,13 @@ class Reject:
 class Hit(NamedTuple):
     """A document and its score, as a pair.
 
+    Parameters
+    ----------
+    doc_id : str
+        The id of the document.
+    score : float
+        Its score; -inf if it has none.
+
     Examples
     --------
     >>> doc_id, score = Hit("d2", 3.5)
@@ -299,8 +306,18 @@ class FeaturePair:
 class Explanation:
     """Why a document has its score: a sum over pairs of a word of the query and a word of the document.
 
-    `pairs` are the strongest pairs, `rest` is the sum of all others. `pairs[i].taught_by` names the clicks that a pair
-    was learned from. It prints as a table.
+    It prints as a table.
+
+    Parameters
+    ----------
+    query, doc_id : str
+        The query as typed, and the id of the document.
+    score : float
+        The score that is explained.
+    pairs : tuple of FeaturePair
+        The strongest pairs. `pairs[i].taught_by` names the clicks that a pair was learned from.
+    rest : float
+        The sum of all other pairs.
 
     Examples
     --------

@@ -58,8 +58,35 @@ class Pair:
 class Comparison:
     """The result of `compare`: the models in the order given, with their means, tests and costs.
 
-    It prints as a table, also in a notebook. `to_frame`, `write_csv` and `write_report` give more. `main` is the
-    measure used for tests, groups and examples. See `compare` for an example.
+    It prints as a table, also in a notebook. `to_frame`, `write_csv` and `write_report` give more. `found["bm25"]` is
+    the result of one model. See `compare` for an example.
+
+    Parameters
+    ----------
+    models : list of ModelResult
+        The result of each model: its `spec`, and its `values` by measure and query id.
+    baseline : str
+        The model that the others are compared with.
+    measures : list of str
+        The names of the measures.
+    main : str
+        The measure used for tests, groups and examples.
+    refused : dict of str to str
+        Models that could not be measured, each with the reason.
+    by_dim : dict of str to dict
+        For models that were also learned with other numbers of dimensions: the mean of `main` for each number.
+    queries : dict of str to QueryFacts
+        What is known about each judged query, by its id: its text, clicks and number of words.
+    lists : list of ResultList
+        The judged lists.
+    titles : mapping of str to str
+        The titles of documents by id.
+    notes : list of str
+        Lines for the user, such as what was left out.
+    made : dict of str to str
+        What is needed to repeat the comparison: the command, the data, the versions, the machine, the date.
+    pages : Impressions, optional
+        The result pages that the models learned from.
     """
 
     models: list[ModelResult]
@@ -119,7 +146,13 @@ class Comparison:
     # --- out -------------------------------------------------------------------------------------
 
     def rows(self) -> list[dict[str, Value]]:
-        """One dict per model, with unrounded numbers."""
+        """The results as rows of a table, one per model, with unrounded numbers.
+
+        Returns
+        -------
+        list of dict
+            One per model: its means, its comparison with the baseline, its time and its memory.
+        """
         return [
             {
                 "model": m.spec,
@@ -135,8 +168,18 @@ class Comparison:
         ]
 
     def to_frame(self, kind: str | None = None) -> Table:
-        """A data frame with one row per model: pandas if it is installed, else Polars, else Arrow. `kind` chooses
-        "pandas", "polars" or "arrow"."""
+        """A data frame with one row per model.
+
+        Parameters
+        ----------
+        kind : str, optional
+            "pandas", "polars" or "arrow". By default pandas if it is installed, else Polars, else Arrow.
+
+        Returns
+        -------
+        data frame
+            With the columns of `rows`.
+        """
         return frame_of_rows(self.rows(), kind)
 
     def _shown(self) -> list[dict[str, Any]]:
@@ -164,7 +207,13 @@ class Comparison:
         return html_of(self._title, self._shown(), self.notes)
 
     def as_dict(self) -> dict[str, object]:
-        """All results as a dict that can be written as JSON."""
+        """All results as a dict that can be written as JSON.
+
+        Returns
+        -------
+        dict
+            The rows, and the tests, groups, settings and notes.
+        """
         marks = {m.spec: {name: p.mark for name, p in m.paired.items()} for m in self.models}
         return {
             "main": self.main,
@@ -181,7 +230,13 @@ class Comparison:
         }
 
     def write_csv(self, path: str | Path) -> None:
-        """Writes one row for each query and model, with every measure."""
+        """Writes a CSV file with one row for each query and model, with every measure.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+        """
         text = io.StringIO(newline="")
         out = csv.writer(text)
         out.writerow(["query_id", "query", "clicks", "words", "model", "no_score", *self.measures])
@@ -196,7 +251,15 @@ class Comparison:
             file.write(text.getvalue().encode())
 
     def write_report(self, path: str | Path, similar: Sequence[PairedPreference] = ()) -> None:
-        """Writes one self-contained HTML file; `similar` are PairedPreference results to show as bars."""
+        """Writes one self-contained HTML file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+        similar : sequence of PairedPreference
+            Comparisons of similar queries, to show as bars.
+        """
         from clickbridge.evaluate.report import render
 
         with written_aside(path) as file:

@@ -30,9 +30,22 @@ CHUNK = 4096
 class Evaluation:
     """The result of `evaluate`: how well one model ranks judged lists.
 
-    It prints as a table of means, also in a notebook. `to_frame` gives the values of every query. `values` holds them
-    by measure and query id. Queries without a relevant document have no value. A list for which the model has no score
-    is measured in its incoming order. See `evaluate` for an example.
+    It prints as a table of means, also in a notebook. `to_frame` gives the values of every query, and
+    `found["nDCG@5"]` the mean of one measure. See `evaluate` for an example.
+
+    Parameters
+    ----------
+    model : str
+        The model as the command line writes it.
+    values : dict of str to dict
+        The values by measure and query id. Queries without a relevant document have no value. A list for which the
+        model has no score is measured in its incoming order.
+    no_score : frozenset of str
+        Ids of the queries for which the model has no score.
+    queries : mapping of str to str
+        The text of each query by its id.
+    notes : tuple of str
+        Lines for the user, such as what was left out.
     """
 
     model: str
@@ -75,11 +88,29 @@ class Evaluation:
         return f"{self.model}: answers {count_of(self.answered, 'judged query', of=self.counted)}"
 
     def over(self, measure: str) -> Cell:
-        """The mean of a measure and its 95% interval."""
+        """The mean of a measure and its 95% interval.
+
+        Parameters
+        ----------
+        measure : str
+            One of `measures`.
+
+        Returns
+        -------
+        Cell
+            With `mean`, `low`, `high` and `n`, the number of queries.
+        """
         return cell(self.values[measure], list(self.values[measure]), frozenset())
 
     def rows(self) -> list[dict[str, Value]]:
-        """One dict per measure: mean, 95% interval, number of queries."""
+        """The means as rows of a table, one per measure.
+
+        Returns
+        -------
+        list of dict
+            One per measure, with `measure`, `mean`, the 95% interval from `low` to `high`, and the number of
+            `queries`.
+        """
         found = {name: self.over(name) for name in self.measures}
         return [
             {"measure": name, "mean": own.mean, "low": own.low, "high": own.high, "queries": own.n}
@@ -87,8 +118,18 @@ class Evaluation:
         ]
 
     def to_frame(self, kind: str | None = None) -> Table:
-        """A data frame with one row per query and one column per measure: pandas if it is installed, else Polars, else
-        Arrow. `kind` chooses "pandas", "polars" or "arrow"."""
+        """A data frame with one row per query and one column per measure.
+
+        Parameters
+        ----------
+        kind : str, optional
+            "pandas", "polars" or "arrow". By default pandas if it is installed, else Polars, else Arrow.
+
+        Returns
+        -------
+        data frame
+            With columns `query_id`, `query`, `answered` (whether the model has a score) and one for each measure.
+        """
         ids = list(dict.fromkeys(query_id for own in self.values.values() for query_id in own))
         return frame_of_rows(
             [

@@ -206,15 +206,40 @@ class Mart(Wrapper):
         return found
 
     def importance(self) -> dict[str, float]:
-        """Each feature's share of what the trees' splits gained, largest first."""
+        """Each feature's share of what the trees' splits gained.
+
+        Returns
+        -------
+        dict of str to float
+            Shares by the name of the feature, largest first. Empty if there are no trees.
+        """
         return self.fitted.importance()
 
     def columns(self, lists: Sequence[ResultList]) -> tuple[list[str], Array]:
-        """Names of the features and their values, one row for each document of each list."""
+        """The features that the trees see.
+
+        Parameters
+        ----------
+        lists : sequence of ResultList
+            Queries with their documents.
+
+        Returns
+        -------
+        (list of str, array)
+            Names of the features, and their values: one row for each document of each list.
+        """
         return self.fitted.columns(lists)
 
     def write_letor(self, path: str | Path, lists: Sequence[ResultList]) -> None:
-        """The features of labelled lists as a LETOR file, for other learners."""
+        """Writes the features of labelled lists as a LETOR file, for other learners.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+        lists : sequence of ResultList
+            Queries with their documents and labels.
+        """
         self.fitted.write_letor(path, lists)
 
     # --- trees -----------------------------------------------------------------------------------

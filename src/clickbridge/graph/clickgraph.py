@@ -398,7 +398,17 @@ class ClickGraph:
         return found if rows is None else {name: values[rows] for name, values in found.items()}
 
     def merge(self, other: ClickGraph) -> ClickGraph:
-        """Joins this log and another one. A document that is in both gets the text of `other`."""
+        """Joins this log and another one. A document that is in both gets the text of `other`.
+
+        Parameters
+        ----------
+        other : ClickGraph
+            The other log. If both have users, it must be built with `secret=graph.secret` of this one.
+
+        Returns
+        -------
+        ClickGraph
+        """
         from clickbridge.graph.merge import merge_graphs
 
         return merge_graphs(self, other)

@@ -23,8 +23,18 @@ Ranker = Callable[[list[str], int], list[list[str]]]
 class HoldBack:
     """The result of `graph.hold_back`: the clicks that were held back, and the rest as a GRAPH.
 
-    `graph` is the rest, to learn from. `shown` are the held-back result pages, `clicked` the held-back clicks without a
-    page. `lists()` turns them into labelled lists, to measure on.
+    `lists` turns what was held back into labelled lists, to measure on.
+
+    Parameters
+    ----------
+    graph : ClickGraph
+        The rest, to learn from.
+    by : str
+        How the clicks were chosen: "time", "query" or "click".
+    shown : Impressions, optional
+        The held-back result pages. None if the log has no pages.
+    clicked : Pairs, optional
+        The held-back clicks without a page, counted for each query and document. None if the log has none.
 
     Examples
     --------
@@ -67,7 +77,9 @@ class HoldBack:
         missed : bool
             Add clicked documents that no ranker found.
         at_most : int, optional
-            If there are more pages or queries than this, draw a random sample with `seed`.
+            If there are more pages or queries than this, draw a random sample.
+        seed : int
+            The random seed of the sample.
 
         Returns
         -------
@@ -94,9 +106,21 @@ class HoldBack:
         ]
 
     def searches(self, at_most: int | None = None, seed: int = 0) -> list[ResultList]:
-        """What a search of the whole collection should find: one list for each held-back query, with only its clicked
-        documents. Labels are clicks, divided by those of the most clicked document. If there are more than `at_most`
-        queries, a random sample is drawn."""
+        """What a search of the whole collection should find: one list for each held-back query.
+
+        Parameters
+        ----------
+        at_most : int, optional
+            If there are more queries than this, draw a random sample.
+        seed : int
+            The random seed of the sample.
+
+        Returns
+        -------
+        list of ResultList
+            One list for each held-back query, with only its clicked documents. Labels are clicks, divided by those
+            of the most clicked document.
+        """
         held = self.clicked if self.shown is None else sum_pairs(self.shown, None)
         if held is None:
             return []
@@ -131,9 +155,19 @@ class HoldBack:
                 yield ResultList(search.query_id, search.query, results, labels, vectors=search.vectors)
 
     def times_asked(self, lists: Sequence[ResultList]) -> Array:
-        """How often each of `lists` was searched for: once for a page, and for a pooled list as often as its query has
-        held-back clicks. If only counts are known, one search may have led to clicks on several documents, so only the
-        clicks on the most clicked document are counted."""
+        """How often each list was searched for.
+
+        Parameters
+        ----------
+        lists : sequence of ResultList
+            Lists that the method `lists` gave.
+
+        Returns
+        -------
+        array of float
+            1 for a page; for a pooled list, the held-back clicks of its query. If only counts are known, one search may
+            have led to clicks on several documents, so only the clicks on the most clicked document are counted.
+        """
         if self.shown is not None or self.clicked is None:
             return np.ones(len(lists))
         held, count = self.clicked, np.zeros(self.graph.n_queries)

@@ -174,7 +174,9 @@ class Auto(Model):
         return fitted.noted(auto=record)
 
     def refit(self, graph: ClickGraph, *, engine: Engine | None = None) -> Self:
-        """Fits the model chosen before on a GRAPH, without trying the others again."""
+        """Fits the model chosen before on a GRAPH, without trying the others again.
+
+        Takes and gives the same as `Model.refit`."""
         again = self.chosen_model.refit(graph, engine=engine).fitted
         self.fitted_ = again.noted(auto=self.fitted.report.get("auto"))
         return self

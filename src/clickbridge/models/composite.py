@@ -65,6 +65,8 @@ class FittedComposite(Fitted):
 class Composite(Model):
     """A model that consists of other models. These stay unfitted; their fitted values are in `fitted.parts`."""
 
+    _more_help = "Parameters\n----------\nparts : sequence of Model\n    The models inside, such as `[BM25(), PLS()]`."
+
     def __init__(self, parts: Sequence[Model], **params: object) -> None:
         super().__init__(**params)
         self.parts = parts
@@ -74,7 +76,18 @@ class Composite(Model):
         return [inspect.Parameter("parts", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """With `deep`, also those of the parts, such as `bm25__k1`."""
+        """The settings by name, as in scikit-learn.
+
+        Parameters
+        ----------
+        deep : bool
+            Also give those of the parts, such as `bm25__k1`.
+
+        Returns
+        -------
+        dict
+            The value of each setting, and `parts`.
+        """
         nested = {f"{part.name}__{name}": value for part in self.parts for name, value in part.get_params().items()}
         return {"parts": self.parts, **super().get_params(deep), **(nested if deep else {})}
 

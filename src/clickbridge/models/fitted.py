@@ -59,9 +59,30 @@ class Fitted:
     """What a model learned, as an object that never changes: `model.fitted`.
 
     It has the methods of the model that need no learning: `rank`, `rerank`, `score`, `similar_queries`, `explain`. Any
-    number of threads may use it at once, and it can be pickled. `model` is the name of the model that was fitted,
-    `settings` are its settings, and `choices` what was chosen on held-back clicks. `notes` are lines for the user.
-    `report` says how long the fit took and how much memory it used.
+    number of threads may use it at once, and it can be pickled. `fit` makes it.
+
+    Parameters
+    ----------
+    model : str
+        The name of the model that was fitted, such as "pls".
+    settings : Settings
+        The settings of the fit.
+    catalogue : Catalogue
+        The ids and titles of the documents.
+    choices : Choices
+        What was chosen on held-back clicks.
+    queries : KnownQueries
+        The queries of the log that the model learned from.
+    notes : tuple of str
+        Lines for the user about the fit.
+    report : dict
+        How long the fit took, how much memory it used, and more.
+    display : Display
+        Snippets and fields for showing results.
+    applied : tuple of str
+        SHA-256 checksums of the logs that were added by `update`.
+    log : KeptLog, optional
+        The log of the fit, kept if `update` has to learn again from it.
 
     Examples
     --------
@@ -174,7 +195,9 @@ class Fitted:
         return [found for part in engine.by_rows(_searched, len(queries), self, queries, k) for found in part]
 
     def falls_back(self, query: str) -> bool:
-        """Whether the model knows nothing about this query and gives the answer of a simpler model."""
+        """Whether the model knows nothing about this query and gives the answer of a simpler model.
+
+        Takes and gives the same as `Model.falls_back`."""
         return False
 
     def contributions(self, query: str, doc_id: str, k: int) -> Contributions:
@@ -196,14 +219,26 @@ class Fitted:
         return self.catalogue.items(as_ids(doc_ids))
 
     def score(self, query: str, doc_ids: Sequence[str]) -> Array:
-        """Scores documents for a query, in the order given; -inf for documents without a score."""
+        """Scores documents for a query, in the order given; -inf for documents without a score.
+
+        Takes and gives the same as `Model.score`."""
         return self.score_items(self.query(query), self.items(doc_ids))
 
     def score_documents(self, query: str, documents: Sequence[Document | str]) -> Array:
-        """Scores documents, given as ids or as `Document` objects, in the order given.
+        """Scores documents, given as ids or as `Document` objects.
 
-        A known document is scored as the model knows it, a new one by its text, if the model can do that. Documents
-        without a score get -inf."""
+        Parameters
+        ----------
+        query : str
+            What was typed.
+        documents : sequence of str or Document
+            A known document is scored as the model knows it, a new one by its text, if the model can do that.
+
+        Returns
+        -------
+        array of float
+            One score per document, in the same order; -inf for documents without a score.
+        """
         asked, items = self.query(query), self.items([d if isinstance(d, str) else d.doc_id for d in documents])
         return self._score_mixed(asked, items, documents)
 
@@ -220,19 +255,25 @@ class Fitted:
         return frozenset()
 
     def score_lists(self, lists: Sequence[ResultList]) -> list[Array]:
-        """Scores many lists at once: one array of scores for each."""
+        """Scores many lists at once: one array of scores for each.
+
+        Takes and gives the same as `Model.score_lists`."""
         candidates = Candidates.of(lists, self.catalogue, self.queries)
         return candidates.split(self.scores(candidates))
 
     def rerank(self, query: str, doc_ids: Sequence[str], scores: Sequence[float] | None = None) -> Ranking:
-        """Sorts the given documents by their score. Equal scores keep their order; documents without one come last."""
+        """Sorts the given documents by their score. Equal scores keep their order; documents without one come last.
+
+        Takes and gives the same as `Model.rerank`."""
         ids = as_ids(doc_ids)
         if scores is not None and len(scores) != len(ids):
             raise InputError(f"a list has one score for each result; got {len(scores)} for {len(ids)}")
         return order(ids, self.score_items(self.query(query), self.items(ids), scores), self.title)
 
     def rerank_lists(self, lists: Sequence[ResultList], *, engine: Engine | None = None) -> list[Ranking]:
-        """Like `rerank`, for many lists at once. Each worker of an engine has the whole model and some of the lists."""
+        """Like `rerank`, for many lists at once. Each worker of an engine has the whole model and some of the lists.
+
+        Takes and gives the same as `Model.rerank_lists`."""
         if engine is None:
             found = self.score_lists(lists)
         else:
@@ -240,12 +281,16 @@ class Fitted:
         return [order(result.results, scores, self.title) for result, scores in zip(lists, found, strict=True)]
 
     def rank(self, query: str, k: int = 10) -> Ranking:
-        """Searches the whole collection: the k best documents; empty if the model has no score for this query."""
+        """Searches the whole collection: the k best documents; empty if the model has no score for this query.
+
+        Takes and gives the same as `Model.rank`."""
         check_k(k)
         return self.ranking(self.search(self.query(query), k))
 
     def rank_many(self, queries: Sequence[str], k: int = 10, *, engine: Engine | None = None) -> list[Ranking]:
-        """Like `rank`, for many queries at once, on an engine if one is given."""
+        """Like `rank`, for many queries at once, on an engine if one is given.
+
+        Takes and gives the same as `Model.rank_many`."""
         if isinstance(queries, str):
             raise InputError(f"queries must be a list of texts, such as [{queries!r}]; got the text {queries!r}")
         check_k(k)
@@ -258,31 +303,41 @@ class Fitted:
         return Ranking(hits, self.title)
 
     def similar_queries(self, query: str, k: int = 3, min_clicks: int = 1) -> list[tuple[str, float]]:
-        """Finds the queries of the log that are most similar to this one, with their similarity."""
+        """Finds the queries of the log that are most similar to this one, with their similarity.
+
+        Takes the same as `Model.similar_queries`, and gives a plain list of (query, similarity)."""
         raise NotSupported(f"{self.spec} has no similarity of queries")
 
     def similar_documents(self, doc_id: str, k: int = 3) -> Ranking:
-        """Finds the documents that are most similar to this one."""
+        """Finds the documents that are most similar to this one.
+
+        Takes and gives the same as `Model.similar_documents`."""
         raise NotSupported(f"{self.spec} has no similarity of documents")
 
     def explain(self, query: str, doc_id: str, k: int = 10) -> Explanation:
-        """Explains a score: which words or other features it comes from, and which clicks they were learned from."""
+        """Explains a score: which words or other features it comes from, and which clicks they were learned from.
+
+        Takes and gives the same as `Model.explain`."""
         from clickbridge.models.explained_words import explained
 
         return explained(self, query, doc_id, self.contributions(query, doc_id, k))
 
     def map_queries(self, queries: Sequence[str]) -> Mapped:
-        """Maps queries into the space of the S-function: one row per query."""
+        """Maps queries into the space of the S-function: one row per query.
+
+        Takes and gives the same as `Model.map_queries`."""
         raise NotSupported(f"{self.spec} is not an S-function: it has no maps")
 
     def map_documents(self, documents: Sequence[Document | str]) -> Mapped:
         """Maps documents into the space of the S-function: one row per document.
 
-        Each is the id of a known document, or a new `Document` with text."""
+        Takes and gives the same as `Model.map_documents`."""
         raise NotSupported(f"{self.spec} is not an S-function: it has no maps")
 
     def title(self, doc_id: str) -> str:
-        """The title to show next to a document's id; empty if the model has none."""
+        """The title to show next to a document's id; empty if the model has none.
+
+        Takes and gives the same as `Model.title`."""
         return self.catalogue.title(doc_id)
 
 

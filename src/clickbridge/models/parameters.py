@@ -15,6 +15,8 @@ class Parameters:
     name: ClassVar[str]
     about: ClassVar[str]
     Settings: ClassVar[type[Settings]] = Settings
+    _more_help: ClassVar[str] = ""
+    """What `help` says of the parameters in `_more_parameters`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -26,10 +28,11 @@ class Parameters:
 
     @classmethod
     def _help(cls) -> str:
-        """The docstring that `help` shows: the class's own text, its name in a spec, and all settings by group."""
+        """The docstring that `help` shows: the class's own text, its name in a spec, what the constructor takes beside
+        settings, and all settings by group."""
         own = inspect.cleandoc(str(cls.__dict__.get("__doc__") or getattr(cls, "about", "")))
         named = f"In a spec: `{cls.name}`, {cls.about}." if hasattr(cls, "about") else ""
-        return "\n\n".join(part for part in (own, named, *grouped(cls.declared().values())) if part)
+        return "\n\n".join(part for part in (own, named, cls._more_help, *grouped(cls.declared().values())) if part)
 
     @classmethod
     def _more_parameters(cls) -> list[inspect.Parameter]:
@@ -79,11 +82,33 @@ class Parameters:
         return list(cls.declared())
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """The settings by name, as in scikit-learn."""
+        """The settings by name, as in scikit-learn.
+
+        Parameters
+        ----------
+        deep : bool
+            Also give the settings of the models inside, if there are any.
+
+        Returns
+        -------
+        dict
+            The value of each setting.
+        """
         return {name: getattr(self, name) for name in self.declared()}
 
     def set_params(self, **params: object) -> Self:
-        """Checks and stores settings. They apply to the next fit; what is fitted already stays as it is."""
+        """Checks and stores settings. They apply to the next fit; what is fitted already stays as it is.
+
+        Parameters
+        ----------
+        **params
+            Settings as keyword arguments.
+
+        Returns
+        -------
+        Model
+            The model itself.
+        """
         declared = self.declared()
         for name, value in params.items():
             if name not in declared:

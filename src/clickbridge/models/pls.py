@@ -130,6 +130,12 @@ class FittedPLS(FittedLatent):
 class LatentModel(Model):
     """Base of models with views on both sides. `encode` has functions from texts to vectors, for `dense:NAME` views."""
 
+    _more_help = (
+        "Parameters\n----------\nencode : mapping of str to function, optional\n"
+        "    Functions from a list of texts to vectors, by the NAME of their `dense:NAME` view. They are not saved\n"
+        "    with the model, so give them to `load` again."
+    )
+
     def __init__(self, *, encode: Mapping[str, Encoder] | None = None, **params: object) -> None:
         super().__init__(**params)
         self.encode = encode

@@ -152,19 +152,60 @@ class Journal:
     def learn(self, page: Page, amount: float = 1.0) -> int:
         """Writes a result page to disk, then learns from it. Returns the event's number, which `undo` takes.
 
-        Any number of threads may call this at once. Their events are written with one fsync."""
+        Any number of threads may call this at once. Their events are written with one fsync.
+
+        Parameters
+        ----------
+        page : Impression or dict
+            The result page and its clicks. A dict has the same keys as an `Impression`.
+        amount : float
+            How often the page counts.
+
+        Returns
+        -------
+        int
+            The number of the event.
+        """
         return self.learner.learn(page, amount)
 
     def learn_many(self, pages: Iterable[Page]) -> list[int]:
-        """Learns several pages, with one fsync. If one of them is refused, none is learned."""
+        """Learns several pages, with one fsync. If one of them is refused, none is learned.
+
+        Parameters
+        ----------
+        pages : iterable of Impression or dict
+            The result pages and their clicks.
+
+        Returns
+        -------
+        list of int
+            The number of each event, in the same order.
+        """
         return self.learner.learn_many(pages)
 
     def undo(self, number: int) -> int:
-        """Undoes an event. The undo is an event, too; its number is returned."""
+        """Undoes an event.
+
+        Parameters
+        ----------
+        number : int
+            The number of the event, as `learn` returned it. An event before the last `compact` is refused.
+
+        Returns
+        -------
+        int
+            The number of the undo, which is an event, too.
+        """
         return self.learner.undo(number)
 
     def kept(self) -> Iterator[tuple[int, Entry]]:
-        """The events since the last compaction, with their numbers."""
+        """The events since the last compaction, with their numbers.
+
+        Returns
+        -------
+        iterator of (int, Entry)
+            Each event with its number, oldest first.
+        """
         return iter(()) if self._file is None else self._file.kept()
 
     # --- compaction ------------------------------------------------------------------------------

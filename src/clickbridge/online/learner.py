@@ -110,38 +110,118 @@ class Learner:
     def learn(self, page: Page, amount: float = 1.0) -> int:
         """Learns from one result page and its clicks. Returns the event's number, which `undo` takes.
 
-        The page is an `Impression`, or a dict with the same keys. `amount` is how often it counts."""
+        Parameters
+        ----------
+        page : Impression or dict
+            The result page and its clicks. A dict has the same keys as an `Impression`.
+        amount : float
+            How often the page counts.
+
+        Returns
+        -------
+        int
+            The number of the event.
+        """
         return self._bring([self._published.entry(page, amount)])[0]
 
     def learn_many(self, pages: Iterable[Page]) -> list[int]:
-        """Learns from several pages. If one of them is refused, none is learned."""
+        """Learns from several pages. If one of them is refused, none is learned.
+
+        Parameters
+        ----------
+        pages : iterable of Impression or dict
+            The result pages and their clicks.
+
+        Returns
+        -------
+        list of int
+            The number of each event, in the same order.
+        """
         return self._bring([self._published.entry(page) for page in pages])
 
     def take(self, entries: Sequence[Entry]) -> list[int]:
-        """Learns events made by `FittedOnline.entries`, in this or another process. If one is refused, none is
-        learned."""
+        """Learns events made by `FittedOnline.entries`, in this or another process. If one is refused, none is learned.
+
+        Parameters
+        ----------
+        entries : sequence of Entry
+            The events.
+
+        Returns
+        -------
+        list of int
+            The number of each event, in the same order.
+        """
         return self._bring(entries)
 
     def undo(self, number: int) -> int:
-        """Undoes an event: subtracts what is left of it. The undo is an event, too; its number is returned."""
+        """Undoes an event: subtracts what is left of it.
+
+        Parameters
+        ----------
+        number : int
+            The number of the event, as `learn` returned it. An event that is no longer kept is refused.
+
+        Returns
+        -------
+        int
+            The number of the undo, which is an event, too.
+        """
         if isinstance(number, bool) or not isinstance(number, int):
             raise _cannot_undo(number)
         return self._bring([number])[0]
 
     def unlearn(self, page: Page, number: int | None = None, amount: float = 1.0) -> int:
-        """Undoes a page that you pass again, even if its event is no longer kept. With decay (`kappa` below 1), give
-        the number of its event, too: it tells how much of the event is left."""
+        """Undoes a page that you pass again, even if its event is no longer kept.
+
+        Parameters
+        ----------
+        page : Impression or dict
+            The page, as it was learned.
+        number : int, optional
+            The number of the page's event. It is needed with decay (`kappa` below 1): it tells how much of the
+            event is left.
+        amount : float
+            The amount with which the page was learned.
+
+        Returns
+        -------
+        int
+            The number of the undo, which is an event, too.
+        """
         return self._bring([self._taken_out(page, number, amount)])[0]
 
     def undo_click(self, page: Page, doc_id: str, number: int | None = None) -> int:
-        """Undoes one click of a page, as if the page had never had it."""
+        """Undoes one click of a page, as if the page had never had it.
+
+        Parameters
+        ----------
+        page : Impression or dict
+            The page, as it was learned.
+        doc_id : str
+            The id of the clicked document. The page's other clicks stay.
+        number : int, optional
+            The number of the page's event. It is needed with decay (`kappa` below 1): it tells how much of the
+            event is left.
+
+        Returns
+        -------
+        int
+            The number of the last event: the page is undone, and learned again without this click.
+        """
         kept = None if number is None else self._store.entry(number)
         out = self._taken_out(page, number, 1.0 if kept is None else kept.amount)
         rest = tuple(d for d in out.clicks if d != doc_id)
         return self._bring([out, replace(out, kind=PAGE, clicks=rest, of=None)])[-1]
 
     def forget_clicks(self) -> int:
-        """Forgets every click. Projection and blend stay, and the numbers of events continue."""
+        """Forgets every click. Projection and blend stay, and the numbers of events continue.
+
+        Returns
+        -------
+        int
+            The number of this event.
+        """
         return self._bring([Entry(kind=FORGET)])[0]
 
     def _taken_out(self, page: Page, number: int | None, amount: float) -> Entry:
@@ -275,7 +355,18 @@ class Learner:
                 self._end_turn()
 
     def can_undo(self, number: int) -> bool:
-        """Whether an event is kept and has not been undone."""
+        """Whether an event is kept and has not been undone.
+
+        Parameters
+        ----------
+        number : int
+            The number of the event, as `learn` returned it.
+
+        Returns
+        -------
+        bool
+            True if `undo` would take this number.
+        """
         try:
             self._resolved(number, set())
         except InputError:
@@ -283,7 +374,18 @@ class Learner:
         return True
 
     def drop_user(self, user: int) -> int:
-        """Removes the weights of one user, given as a hash. Returns how many there were."""
+        """Removes the weights of one user (setting `per_user`).
+
+        Parameters
+        ----------
+        user : int
+            The hash of the user.
+
+        Returns
+        -------
+        int
+            How many weight vectors there were.
+        """
         with self.paused(), self._lock:
             mine = [key for key in self._working.users if key[0] == user]
             for key in mine:
@@ -292,7 +394,13 @@ class Learner:
         return len(mine)
 
     def restart(self, fitted: FittedOnline) -> None:
-        """Continues from another fitted value, after a fit or an update."""
+        """Continues from another fitted value, after a fit or an update.
+
+        Parameters
+        ----------
+        fitted : FittedOnline
+            The value to continue from. Events that were kept can no longer be undone.
+        """
         if self.durable:
             raise ArtifactError("the model's journal is open: close it before the model is fitted or updated")
         with self.paused(), self._lock:

@@ -191,8 +191,20 @@ class Online(Wrapper):
     def learn(self, page: Study | Page, amount: OnlineChoices | float = 1.0) -> FittedOnline | int:
         """Learns from one result page and its clicks. Returns the event's number, which `undo` takes.
 
-        The page is an `Impression`, or a dict with the same keys. `amount` is how often it counts. (`fit` calls this
-        method, too, with a study and choices.)"""
+        `fit` calls this method, too, with a study and choices.
+
+        Parameters
+        ----------
+        page : Impression or dict
+            The result page and its clicks. A dict has the same keys as an `Impression`.
+        amount : float
+            How often the page counts.
+
+        Returns
+        -------
+        int
+            The number of the event.
+        """
         if isinstance(page, Study):
             assert isinstance(amount, OnlineChoices)
             return self._learn_log(page, amount)
@@ -200,25 +212,100 @@ class Online(Wrapper):
         return self.learner.learn(page, amount)
 
     def learn_many(self, pages: Iterable[Page]) -> list[int]:
-        """Learns from several pages. If one of them is refused, none is learned."""
+        """Learns from several pages. If one of them is refused, none is learned.
+
+        Parameters
+        ----------
+        pages : iterable of Impression or dict
+            The result pages and their clicks.
+
+        Returns
+        -------
+        list of int
+            The number of each event, in the same order.
+        """
         return self.learner.learn_many(pages)
 
     def undo(self, number: int) -> int:
-        """Undoes one of the last events."""
+        """Undoes one of the last events.
+
+        Parameters
+        ----------
+        number : int
+            The number of the event, as `learn` returned it.
+
+        Returns
+        -------
+        int
+            The number of the undo, which is an event, too.
+        """
         return self.learner.undo(number)
 
     def unlearn(self, page: Page, number: int | None = None, amount: float = 1.0) -> int:
-        """Undoes a page that you pass again. With decay (`kappa` below 1), give the number of its event, too."""
+        """Undoes a page that you pass again, even if its event is no longer kept.
+
+        Parameters
+        ----------
+        page : Impression or dict
+            The page, as it was learned.
+        number : int, optional
+            The number of the page's event. It is needed with decay (`kappa` below 1): it tells how much of the
+            event is left.
+        amount : float
+            The amount with which the page was learned.
+
+        Returns
+        -------
+        int
+            The number of the undo, which is an event, too.
+        """
         return self.learner.unlearn(page, number, amount)
 
     def undo_click(self, page: Page, doc_id: str, number: int | None = None) -> int:
-        """Undoes one click of a page; its other clicks stay."""
+        """Undoes one click of a page; its other clicks stay.
+
+        Parameters
+        ----------
+        page : Impression or dict
+            The page, as it was learned.
+        doc_id : str
+            The id of the clicked document.
+        number : int, optional
+            The number of the page's event. It is needed with decay (`kappa` below 1): it tells how much of the
+            event is left.
+
+        Returns
+        -------
+        int
+            The number of the last event: the page is undone, and learned again without this click.
+        """
         return self.learner.undo_click(page, doc_id, number)
 
     def forget_clicks(self) -> int:
-        """Forgets every click; projection and blend stay."""
+        """Forgets every click; projection and blend stay.
+
+        Returns
+        -------
+        int
+            The number of this event.
+        """
         return self.learner.forget_clicks()
 
     def rerank_for(self, user: str, query: str, doc_ids: Sequence[str]) -> Ranking:
-        """Like `rerank`, with the weights that this user's own clicks have taught (setting `per_user`)."""
+        """Like `rerank`, with the weights that this user's own clicks have taught (setting `per_user`).
+
+        Parameters
+        ----------
+        user : str
+            The id of the user, as in the log.
+        query : str
+            What was typed.
+        doc_ids : sequence of str
+            Ids of the documents, in the order of your search engine.
+
+        Returns
+        -------
+        Ranking
+            Every given id exactly once, highest score first.
+        """
         return self.fitted.rerank_for(user, query, doc_ids)

@@ -27,7 +27,19 @@ LONGEST_PAUSE = 10.0
 
 
 class ServiceError(ClickbridgeError):
-    """The service refused a request. The message gives the reason; `status` is 0 if the service did not answer."""
+    """The service refused a request, or did not answer.
+
+    Parameters
+    ----------
+    message : str
+        The reason.
+    status : int
+        The HTTP status of the answer; 0 if the service did not answer.
+    code : str
+        The kind of error, as the service names it, such as `invalid`.
+    field : str, optional
+        The field of the request that was refused.
+    """
 
     def __init__(self, message: str, status: int = 0, code: str = "", field: str | None = None) -> None:
         super().__init__(message)
@@ -47,7 +59,21 @@ class ServedHit:
 
 @dataclass(frozen=True, slots=True)
 class ServedRanking(Sequence[ServedHit]):
-    """An answer of the service. Its `query_id` is needed to report clicks; `Client.click` does that."""
+    """An answer of the service: a list of results, best first.
+
+    Parameters
+    ----------
+    query_id : str
+        The id of this answer. It is needed to report clicks; `Client.click` does that.
+    model : str
+        The name of the model that answered.
+    version : str
+        The version of that model.
+    took_ms : float
+        How long the service worked, in milliseconds.
+    hits : tuple of ServedHit
+        The results. Each has `doc_id`, `score`, `rank`, `title` and `snippet`.
+    """
 
     query_id: str
     model: str
@@ -109,7 +135,29 @@ class Client:
         filter: str | None = None,
         model: str | None = None,
     ) -> ServedRanking:
-        """Re-ranks documents. A document that the model does not know is scored by its text."""
+        """Re-ranks documents. A document that the model does not know is scored by its text.
+
+        Parameters
+        ----------
+        query : str
+            What was typed.
+        documents : sequence of str or Document
+            Ids of documents, in the order of your search engine. A `Document` that the model does not know is
+            scored by its text.
+        k : int, optional
+            The largest number of results; by default all documents are returned.
+        user : str, optional
+            The id of the user, for models with weights for each user.
+        filter : str, optional
+            Which documents may be returned, such as `category:games|toys,groups:staff`.
+        model : str, optional
+            The name of the model, if the service has several.
+
+        Returns
+        -------
+        ServedRanking
+            The documents, best first, with the `query_id` that `click` needs.
+        """
         given = [d if isinstance(d, str) else {**d.fields, "doc_id": d.doc_id} for d in documents]
         body = {"query": query, "documents": given, "k": k, "user": user, "filter": filter, "model": model}
         return _ranking(self._call("POST", "/rank", {name: v for name, v in body.items() if v is not None}))
@@ -123,34 +171,106 @@ class Client:
         filter: str | None = None,
         model: str | None = None,
     ) -> ServedRanking:
-        """Searches the whole collection for the k best documents."""
+        """Searches the whole collection for the k best documents.
+
+        Parameters
+        ----------
+        query : str
+            What was typed.
+        k : int
+            The largest number of results.
+        user : str, optional
+            The id of the user, for models with weights for each user.
+        filter : str, optional
+            Which documents may be returned, such as `category:games|toys,groups:staff`.
+        model : str, optional
+            The name of the model, if the service has several.
+
+        Returns
+        -------
+        ServedRanking
+            The documents, best first, with the `query_id` that `click` needs.
+        """
         asked = {"q": query, "k": k, "user": user, "filter": filter, "model": model}
         return _ranking(self._call("GET", "/search", asked))
 
     def suggest(self, typed: str, k: int = 10, *, model: str | None = None) -> list[str]:
-        """Completes a query: known queries that begin with what was typed."""
+        """Completes a query: known queries that begin with what was typed.
+
+        Parameters
+        ----------
+        typed : str
+            The beginning of a query.
+        k : int
+            The largest number of queries.
+        model : str, optional
+            The name of the model, if the service has several.
+
+        Returns
+        -------
+        list of str
+            The queries. It may be empty.
+        """
         answer = self._call("GET", "/suggest", {"q": typed, "k": k, "model": model})
         return [row["query"] for row in answer["results"]]
 
     def feedback(self, events: Sequence[Mapping[str, object]]) -> tuple[int, int]:
         """Reports result pages and clicks. Returns how many events were new and how many were already known.
 
-        An event without an `event_id` gets one, so that it can be sent again without being counted twice."""
+        Parameters
+        ----------
+        events : sequence of mapping
+            Each has `clicks`, a list of ids, and either the `query_id` of an answer or its own `query` and
+            `results`. `user`, `time` and `event_id` are optional. An event without an `event_id` gets one, so that
+            it can be sent again without being counted twice.
+
+        Returns
+        -------
+        (int, int)
+            How many events were new, and how many were already known.
+        """
         named = [{"event_id": uuid.uuid4().hex, **event} for event in events]
         answer = self._call("POST", "/feedback", {"events": named})
         return int(answer["accepted"]), int(answer["duplicates"])
 
     def click(self, ranking: ServedRanking, *doc_ids: str, user: str | None = None) -> None:
-        """Reports clicks on the results of an answer."""
+        """Reports clicks on the results of an answer.
+
+        Parameters
+        ----------
+        ranking : ServedRanking
+            The answer of `rank` or `search`.
+        *doc_ids : str
+            Ids of the documents that were clicked.
+        user : str, optional
+            The id of the user.
+        """
         event = {"query_id": ranking.query_id, "clicks": list(doc_ids)}
         self.feedback([event if user is None else {**event, "user": user}])
 
     def undo(self, event_id: str) -> bool:
-        """Undoes an event. Returns False if it was undone before."""
+        """Undoes an event. Returns False if it was undone before.
+
+        Parameters
+        ----------
+        event_id : str
+            The id that was given to the event in `feedback`.
+
+        Returns
+        -------
+        bool
+            False if it was undone before.
+        """
         return bool(self._call("POST", "/feedback/undo", {"event_id": event_id})["accepted"])
 
     def health(self) -> dict[str, object]:
-        """The state of the service and its models."""
+        """The state of the service and its models.
+
+        Returns
+        -------
+        dict
+            `status`, and for each of its `models` the name, spec, version and number of events.
+        """
         return self._call("GET", "/health", {})
 
     # --- the wire --------------------------------------------------------------------------------
