@@ -63,6 +63,7 @@ def test_the_script_for_a_shell_names_the_command(shell: str) -> None:
 def test_ctrl_c_while_the_libraries_load_ends_as_at_any_other_time(where: str, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background job ignores it
         "class Stop:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         f"        if name == {where!r}:\n"
