@@ -31,6 +31,15 @@ MEMORY = {"bm25": "1GiB", "rmls": "9GiB", "pls": "14GiB"}
 PAPER = ("--set", "views=word,click")
 TOPICS = 1000
 SAMPLE = 0.1
+THRESHOLD = ("--min-clicks", "4")
+LEARNED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "bm25": ("bm25", (), ("all", "tenth")),
+    "pls": ("pls", (), ("all", "tenth")),
+    "rmls": ("rmls", (), ("all", "tenth")),
+    "pls-4-clicks": ("pls", THRESHOLD, ("all",)),
+    "rmls-4-clicks": ("rmls", THRESHOLD, ("all",)),
+}
+"""For each row of the truth: the model, its options, and from which shares of the searches it is learned."""
 
 
 @dataclass(frozen=True)
@@ -106,13 +115,16 @@ def truth_steps(folder: Path, fraction: float, memory: str | None) -> Iterator[S
         graph = folder / f"truth-{share[-5:]}"
         ingest = ("ingest", str(log), "--docs", str(data / "docs.jsonl.gz"), "--out", str(graph))
         yield Step(f"ingest, {share}", ingest)
-        for spec in ("bm25", "rmls", "pls"):
-            name = f"{graph.name}-{spec}"
-            yield Step(f"fit {spec}, {share}", fitting(folder, graph, spec, name, "title", memory))
+        for label, (spec, more, shares) in LEARNED.items():
+            if share[-5:] not in shares:
+                continue
+            name = f"{graph.name}-{label}"
+            words = (*fitting(folder, graph, spec, name, "title", memory), *more)
+            yield Step(f"fit {label}, {share}", words)
             for queries in ("seen", "unseen"):
                 lists, out = data / f"{queries}.lists.jsonl", folder / f"{name}-{queries}.run"
                 words = ("rank", str(folder / name), "--lists", str(lists), "--out", str(out))
-                yield Step(f"rank {spec}, {share}, {queries}", words)
+                yield Step(f"rank {label}, {share}, {queries}", words)
 
 
 def write_sample(log: Path, out: Path) -> Path:
@@ -126,18 +138,16 @@ def write_sample(log: Path, out: Path) -> Path:
 
 
 def print_truth(folder: Path) -> None:
-    print(f"\nnDCG@5 by the truth\n{'':<8}{'seen, all':>12}{'a tenth':>10}{'unseen, all':>14}{'a tenth':>10}")
-    found = {
-        (spec, share, queries): ndcg(
-            folder / f"truth-{share}-{spec}-{queries}.run", folder / f"truth/{queries}.lists.jsonl"
-        )
-        for spec in ("bm25", "rmls", "pls")
-        for share in ("all", "tenth")
-        for queries in ("seen", "unseen")
-    }
-    for spec in ("bm25", "rmls", "pls"):
-        cells = [found[spec, share, queries] for queries in ("seen", "unseen") for share in ("all", "tenth")]
-        print(f"{spec:<8}{cells[0]:>12.3f}{cells[1]:>10.3f}{cells[2]:>14.3f}{cells[3]:>10.3f}")
+    print(f"\nnDCG@5 by the truth\n{'':<18}{'seen, all':>12}{'a tenth':>10}{'unseen, all':>14}{'a tenth':>10}")
+    for label, (_, _, shares) in LEARNED.items():
+        cells = [
+            f"{ndcg(folder / f'truth-{share}-{label}-{queries}.run', folder / f'truth/{queries}.lists.jsonl'):.3f}"
+            if share in shares
+            else ""
+            for queries in ("seen", "unseen")
+            for share in ("all", "tenth")
+        ]
+        print(f"{label:<18}{cells[0]:>12}{cells[1]:>10}{cells[2]:>14}{cells[3]:>10}")
 
 
 def ndcg(run: Path, lists: Path) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import clickbridge
+from clickbridge.graph.contents import Contents
 from clickbridge.models.asking import Asking
 from clickbridge.models.registry import MODELS, SUMS, WRAPPERS, model_class
 
@@ -47,6 +48,10 @@ def _models() -> str:
     )
 
 
+ABOVE: dict[type[Any], type[Any]] = {clickbridge.Model: Asking, clickbridge.ClickGraph: Contents}
+"""What users ask of a model, or read in a GRAPH, has a class of its own, above theirs."""
+
+
 def _entry(name: str) -> str:
     found = getattr(clickbridge, name)
     if inspect.ismodule(found):  # its text shows how it is called
@@ -58,8 +63,7 @@ def _entry(name: str) -> str:
 
 
 def _members(kind: type[Any]) -> list[str]:
-    # What users ask of a model has a file of its own, above the model's.
-    own = {**vars(kind), **(vars(Asking) if kind is clickbridge.Model else {})}
+    own = {**vars(kind), **vars(ABOVE.get(kind, object))}
     return [name for name in own if not name.startswith("_")]
 
 

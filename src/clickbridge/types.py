@@ -228,7 +228,13 @@ class Ranking(Sequence[Hit]):
         return ["" if self.title is None else self.title(hit.doc_id) or "" for hit in self.hits]
 
     def rows(self) -> list[dict[str, Value]]:
-        """One dict per document, with `rank`, `doc_id`, `score` and `title`."""
+        """The ranking as rows of a table.
+
+        Returns
+        -------
+        list of dict
+            One per document, with `rank`, `doc_id`, `score` and `title`.
+        """
         shown = zip(self.hits, self.titles, strict=True)
         return [{"rank": i, "doc_id": h.doc_id, "score": h.score, "title": t} for i, (h, t) in enumerate(shown, 1)]
 

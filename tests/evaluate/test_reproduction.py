@@ -457,7 +457,7 @@ def test_verdicts() -> None:
     assert verdicts.all_of([few, verdicts.Verdict("holds", "a"), verdicts.Verdict("fails", "b")]) == ("fails", "a; b")
     assert verdicts.within(49.1, 40, 60, "49.1%").word == "holds"
     seldom = np.array([1.0, 1.0, 1.0, -9.0])
-    assert verdicts.by_mean(seldom, 0.01, "").word == "fails"
+    assert verdicts.by_mean(float(seldom.mean()), 0.01, "").word == "fails"
     apart = verdicts.by_sign(seldom, 0.01, "p .010", sign_on("AP"))
     assert apart == ("not significant", "p .010, but 3 up, 1 down and -1.5000 on average")
     assert verdicts.by_sign(np.array([1.0, 1.0, 1.0, -0.5]), 0.01, "", sign_on("AP")).word == "holds"

@@ -18,6 +18,8 @@ import numpy as np
 from scipy import sparse
 
 Array = np.ndarray[Any, Any]
+Block = TypeVar("Block")
+"""A block, a map or sparse rows: what an engine can hold."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -100,14 +102,18 @@ class Engine(Protocol):
         Takes `Rows`, `Maps` and a `Shrinkage`, and returns a `Half`, all of numerics/rmls.py."""
         ...
 
-    def by_rows(self, work: Callable[..., Any], n_rows: int, *shared: Any) -> list[Any]:
+    def by_rows(self, work: Callable[..., Result], n_rows: int, *shared: object) -> list[Result]:
         """Calls `work(engine, start, stop, *shared)` for each part of the rows, wherever the engine works. Returns the
         results in order. `work` must be a function of a module, and depend only on its arguments."""
         ...
 
     def exchange(
-        self, split: Callable[[Any, int], tuple[Any, ...]], items: list[Any], merge: Callable[..., Any], *shared: Any
-    ) -> tuple[list[Any], list[Any]]:
+        self,
+        split: Callable[[Item, int], tuple[object, ...]],
+        items: list[Item],
+        merge: Callable[..., Result],
+        *shared: object,
+    ) -> tuple[list[Any], list[Result]]:
         """A shuffle. `split(item, n)` turns an item into a report and n pieces. `merge(number, *shared, *pieces)`
         combines the pieces with the same number, of all items. Returns the reports and the results of `merge`, each in
         order. Pieces go directly from worker to worker."""

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
-from clickbridge.engines.base import Array, Item, Result
+from clickbridge.engines.base import Array, Block, Item, Result
 from clickbridge.errors import SettingError
 from clickbridge.numerics import qr
 from clickbridge.numerics.csr import product
@@ -127,10 +127,10 @@ class Local:
     def orthonormal(self, block: Array) -> tuple[Array, Array]:
         return qr.orthonormal(block, self)
 
-    def hold(self, array: Any) -> Any:
+    def hold(self, array: Block) -> Block:
         return array
 
-    def fetch(self, held: Any) -> Any:
+    def fetch(self, held: Block) -> Block:
         return held
 
     def combined(self, block: Array, matrix: Array) -> Array:
@@ -145,7 +145,7 @@ class Local:
     def mixed(self, blocks: Sequence[Array], matrices: Sequence[Array]) -> Array:
         return qr.mixed(blocks, matrices, self)
 
-    def scaled(self, block: Any, factors: Array | float) -> Any:
+    def scaled(self, block: Maps, factors: Array | float) -> Maps:
         return scaled_block(block, factors)
 
     def lengths(self, block: Array, minus: Array | None = None, factors: Array | float = 1.0) -> Array:
@@ -160,14 +160,18 @@ class Local:
     def half(self, rows: ProductRows, maps: Maps, how: Shrinkage, keep_dense: bool) -> Half:
         return half_by_blocks(rows, maps, how, keep_dense, self)
 
-    def by_rows(self, work: Callable[..., Any], n_rows: int, *shared: Any) -> list[Any]:
+    def by_rows(self, work: Callable[..., Result], n_rows: int, *shared: object) -> list[Result]:
         parts = max(min(self.threads, n_rows // FEWEST), 1)
         bounds = [n_rows * i // parts for i in range(parts + 1)]
         return list(self.map(lambda ends: work(self, *ends, *shared), list(pairwise(bounds))))
 
     def exchange(
-        self, split: Callable[[Any, int], tuple[Any, ...]], items: list[Any], merge: Callable[..., Any], *shared: Any
-    ) -> tuple[list[Any], list[Any]]:
+        self,
+        split: Callable[[Item, int], tuple[object, ...]],
+        items: list[Item],
+        merge: Callable[..., Result],
+        *shared: object,
+    ) -> tuple[list[object], list[Result]]:
         made = list(self.map(lambda item: split(item, self.threads), items))
         pieces = [[one[1 + number] for one in made] for number in range(self.threads)]
         merged = self.map(lambda pair: merge(pair[0], *shared, *pair[1]), list(enumerate(pieces)))

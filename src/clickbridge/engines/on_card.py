@@ -20,8 +20,8 @@ from scipy import sparse
 from clickbridge.engines.base import Array, Item, Result
 from clickbridge.errors import SettingError
 from clickbridge.numerics import qr
-from clickbridge.numerics.rmls import Half, Shrinkage, decorrelation
-from clickbridge.numerics.rows import SparseRows, Survey, sparse_rows
+from clickbridge.numerics.rmls import Half, ProductRows, Shrinkage, decorrelation
+from clickbridge.numerics.rows import Maps, SparseRows, Survey, sparse_rows
 
 STORES = {"float32": np.float32, "bfloat16": np.uint16}
 CHUNK_BYTES = 1 << 30
@@ -39,6 +39,10 @@ class Held:
     @property
     def shape(self) -> tuple[int, int]:
         return int(self.array.shape[0]), int(self.array.shape[1])
+
+
+Block = Held | Array
+"""Wherever it is: held, or an array of this process."""
 
 
 class OnCard:
@@ -79,19 +83,24 @@ class OnCard:
             self._local = Local(self.threads, self.memory)
         return self._local
 
-    def at_work(self) -> AbstractContextManager[Any]:
+    def at_work(self) -> AbstractContextManager[object]:
         return nullcontext()  # little is left for BLAS on the processor, which may use all of its threads
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         return self._here().map(work, items)
 
-    def by_rows(self, work: Callable[..., Any], n_rows: int, *shared: Any) -> list[Any]:
-        return self._here().by_rows(work, n_rows, *shared)
+    def by_rows(self, work: Callable[..., Result], n_rows: int, *shared: object) -> list[Result]:
+        found: list[Result] = self._here().by_rows(work, n_rows, *shared)
+        return found
 
     def exchange(
-        self, split: Callable[[Any, int], tuple[Any, ...]], items: list[Any], merge: Callable[..., Any], *shared: Any
-    ) -> tuple[list[Any], list[Any]]:
-        found: tuple[list[Any], list[Any]] = self._here().exchange(split, items, merge, *shared)
+        self,
+        split: Callable[[Item, int], tuple[object, ...]],
+        items: list[Item],
+        merge: Callable[..., Result],
+        *shared: object,
+    ) -> tuple[list[object], list[Result]]:
+        found: tuple[list[object], list[Result]] = self._here().exchange(split, items, merge, *shared)
         return found
 
     def close(self) -> None:
@@ -108,15 +117,16 @@ class OnCard:
 
     # --- what is held ----------------------------------------------------------------------------
 
-    def hold(self, array: Any) -> Held:
+    def hold(self, array: Held | Maps) -> Held:
         if isinstance(array, Held):
             return array
         dense = array.dense() if isinstance(array, SparseRows) else array
         return Held(self._card.put(dense) if self._free() >= dense.nbytes else dense)
 
-    def fetch(self, held: Any) -> Any:
-        if not isinstance(held, Held):
-            return held
+    def fetch(self, held: Held | Maps) -> Maps:
+        return self._fetched(held) if isinstance(held, Held) else held
+
+    def _fetched(self, held: Held) -> Array:
         array = self._card.get(held.array)
         return unpacked(np, array) if array.dtype == np.uint16 else array
 
@@ -151,7 +161,7 @@ class OnCard:
 
     # --- blocks ----------------------------------------------------------------------------------
 
-    def times(self, a: sparse.csr_array, block: Any) -> Any:
+    def times(self, a: sparse.csr_array, block: Block) -> Block:
         if a.shape[1] != block.shape[0]:
             raise ValueError(f"shapes {a.shape} and {block.shape} do not fit")
         array = block.array if isinstance(block, Held) else block
@@ -181,7 +191,7 @@ class OnCard:
             block = self._card.gather(self._matrix(a, numbers), block, out) if out.size else out
         return block
 
-    def gram(self, block: Any) -> Array:
+    def gram(self, block: Block) -> Array:
         return self._card.get(self._gram(self.hold(block).array, np.float64))
 
     def _gram(self, array: Any, dtype: Any) -> Any:
@@ -192,7 +202,7 @@ class OnCard:
             total += part.T @ part
         return total
 
-    def orthonormal(self, block: Any) -> tuple[Any, Array]:
+    def orthonormal(self, block: Block) -> tuple[Block, Array]:
         """Cholesky QR with the Gram matrix in double precision. A block in double precision gets two passes."""
         held = self.hold(block)
         dtype = held.array.dtype
@@ -200,10 +210,10 @@ class OnCard:
         for _ in range(1 if dtype == np.float32 else 2):
             r = self._root(self._gram(held.array, np.float64), SMALLEST[dtype])
             if r is None:
-                q, small = qr.orthonormal(self.fetch(held).copy())
+                q, small = qr.orthonormal(self._fetched(held).copy())
                 return (self.hold(q) if isinstance(block, Held) else q), (small @ self._card.get(total)).astype(dtype)
             held, total = self._times_small(held, self._xp.linalg.inv(r), dtype), r @ total
-        return (held if isinstance(block, Held) else self.fetch(held)), self._card.get(total).astype(dtype)
+        return (held if isinstance(block, Held) else self._fetched(held)), self._card.get(total).astype(dtype)
 
     def _root(self, square: Any, least: float) -> Any:
         """The upper triangular r of a Gram matrix r'r; None if the matrix is nearly singular."""
@@ -223,11 +233,11 @@ class OnCard:
             self._store(out, rows, made.astype(dtype, copy=False))
         return Held(out)
 
-    def combined(self, block: Any, matrix: Array) -> Held:
+    def combined(self, block: Block, matrix: Array) -> Held:
         held = self.hold(block)
         return self._times_small(held, self._card.put(np.ascontiguousarray(matrix)), held.array.dtype)
 
-    def cross(self, blocks: Sequence[Any], block: Any) -> Array:
+    def cross(self, blocks: Sequence[Block], block: Block) -> Array:
         array, others = self.hold(block).array, [self.hold(one).array for one in blocks]
         total = np.zeros((sum(other.shape[1] for other in others), array.shape[1]))
         for rows in self._chunks(len(array), 8 * (array.shape[1] + max((o.shape[1] for o in others), default=0))):
@@ -236,7 +246,7 @@ class OnCard:
             total += np.concatenate([self._card.get(one) for one in found])
         return total
 
-    def joined(self, blocks: Sequence[Any]) -> Held:
+    def joined(self, blocks: Sequence[Block]) -> Held:
         arrays = [self.hold(one).array for one in blocks]
         ends = np.cumsum([0, *(array.shape[1] for array in arrays)])
         out = self._empty((len(arrays[0]), int(ends[-1])), arrays[0].dtype, *arrays)
@@ -245,7 +255,7 @@ class OnCard:
             out[:, own] = array if self._card.holds(out) else self._card.get(array)
         return Held(out)
 
-    def mixed(self, blocks: Sequence[Any], matrices: Sequence[Array]) -> Held:
+    def mixed(self, blocks: Sequence[Block], matrices: Sequence[Array]) -> Held:
         arrays, small = [self.hold(one).array for one in blocks], [self._card.put(matrix) for matrix in matrices]
         out = self._empty((len(arrays[0]), matrices[0].shape[1]), arrays[0].dtype, *arrays)
         for rows in self._chunks(len(out), 8 * max(out.shape[1], *(array.shape[1] for array in arrays))):
@@ -255,7 +265,7 @@ class OnCard:
             self._store(out, rows, total)
         return Held(out)
 
-    def scaled(self, block: Any, factors: Array | float) -> Held:
+    def scaled(self, block: Held | Maps, factors: Array | float) -> Held:
         array = self.hold(block).array
         xp = self._xp if self._card.holds(array) else np
         if array.dtype == np.uint16:
@@ -265,7 +275,7 @@ class OnCard:
         array *= xp.asarray(factors, dtype=array.dtype)
         return Held(array)
 
-    def lengths(self, block: Any, minus: Any = None, factors: Array | float = 1.0) -> Array:
+    def lengths(self, block: Block, minus: Block | None = None, factors: Array | float = 1.0) -> Array:
         array, total = self.hold(block).array, np.zeros(block.shape[1])
         other = None if minus is None else self.hold(minus).array
         for rows in self._chunks(len(array), 8 * array.shape[1]):
@@ -275,7 +285,7 @@ class OnCard:
             total += self._card.get((part * part).sum(axis=0))
         return np.sqrt(total)
 
-    def extremes(self, block: Any) -> tuple[Array, Array]:
+    def extremes(self, block: Block) -> tuple[Array, Array]:
         array = self.hold(block).array
         high, low = np.full(array.shape[1], -np.inf), np.full(array.shape[1], np.inf)
         for rows in self._chunks(len(array), 8 * array.shape[1]):
@@ -284,7 +294,7 @@ class OnCard:
             low = np.minimum(low, self._card.get(part.min(axis=0)))
         return high, low
 
-    def survey(self, maps: Any, gram: bool) -> Survey:
+    def survey(self, maps: Held | Maps, gram: bool) -> Survey:
         array, xp = self.hold(maps).array, self._xp
         width = array.shape[1]
         nnz, size, longest, lengths, total = 0, 0.0, 0.0, 0.0, np.zeros(width)
@@ -302,7 +312,7 @@ class OnCard:
 
     # --- RMLS ------------------------------------------------------------------------------------
 
-    def half(self, rows: Any, maps: Any, how: Shrinkage, keep_dense: bool) -> Half:
+    def half(self, rows: ProductRows, maps: Held | Maps, how: Shrinkage, keep_dense: bool) -> Half:
         chain, width = rows.chain, maps.shape[1]
         store = np.dtype(STORES[self.store])
         array = self.hold(maps).array
@@ -315,7 +325,7 @@ class OnCard:
         made, alignment = (self._on_card if fits else self._by_tiles)(chain, array, how, store)
         if isinstance(maps, Held):
             return Half(Held(made), alignment)  # type: ignore[arg-type]
-        fetched = self.fetch(Held(made))
+        fetched = self._fetched(Held(made))
         return Half(fetched if keep_dense else sparse_rows(fetched), alignment)
 
     def _there(self, chain: list[sparse.csr_array], maps: Any, store: Any) -> int:
@@ -379,7 +389,7 @@ class OnCard:
 
     # --- search ----------------------------------------------------------------------------------
 
-    def top_k(self, queries: Any, images: Any, k: int, hidden: Array | None = None) -> tuple[Array, Array]:
+    def top_k(self, queries: Block, images: Block, k: int, hidden: Array | None = None) -> tuple[Array, Array]:
         """The best images of each tile, then the best of all tiles. The images may be held."""
         queries, images = (side.array if isinstance(side, Held) else side for side in (queries, images))
         k = min(k, len(images))

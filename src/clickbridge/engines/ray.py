@@ -30,7 +30,7 @@ from clickbridge.errors import ClickbridgeError, EngineError
 from clickbridge.numerics import qr
 from clickbridge.numerics.nearest import ROWS, SCORES
 from clickbridge.numerics.rmls import FactoredRows, FormedRows, Half, Shrinkage, added, decorrelation
-from clickbridge.numerics.rows import Survey
+from clickbridge.numerics.rows import Maps, Survey
 
 LEAST_STORE, STORE_SHARE = 80 << 20, 0.3
 RETRIES = 8
@@ -48,6 +48,9 @@ class Sharded:
     @property
     def shape(self) -> tuple[int, int]:
         return self.bounds[-1], self.width
+
+
+Rows = Sharded | Array
 
 
 class Ray:
@@ -161,7 +164,7 @@ class Ray:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def at_work(self) -> AbstractContextManager[Any]:
+    def at_work(self) -> AbstractContextManager[object]:
         return self._here.at_work()
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -169,7 +172,7 @@ class Ray:
 
     # --- what is held ----------------------------------------------------------------------------
 
-    def hold(self, array: Any) -> Sharded:
+    def hold(self, array: Sharded | Maps | sparse.csr_array) -> Sharded:
         if isinstance(array, Sharded):
             return array
         bounds = shards.even_bounds(len(array) if isinstance(array, np.ndarray) else array.shape[0], self.workers)
@@ -177,9 +180,10 @@ class Ray:
         put = self._cluster().put
         return Sharded([put(part) for part in shards.split(array, bounds)], bounds, array.shape[1])
 
-    def fetch(self, held: Any) -> Any:
-        if not isinstance(held, Sharded):
-            return held
+    def fetch(self, held: Sharded | Maps | sparse.csr_array) -> Maps | sparse.csr_array:
+        return self._fetched(held) if isinstance(held, Sharded) else held
+
+    def _fetched(self, held: Sharded) -> Any:
         found = shards.whole(tuple(self._get(held.parts)))
         # Even a single shard belongs to Ray and is read-only.
         return found.copy() if isinstance(found, np.ndarray) and not found.flags.writeable else found
@@ -210,19 +214,22 @@ class Ray:
 
     # --- blocks ----------------------------------------------------------------------------------
 
-    def times(self, a: sparse.csr_array, block: Any) -> Any:
+    def times(self, a: sparse.csr_array, block: Rows) -> Rows:
         if a.shape[1] != block.shape[0]:
             raise ValueError(f"shapes {a.shape} and {block.shape} do not fit")
         if not isinstance(block, Sharded):
-            return self.fetch(self.times(a, self.hold(block)))
+            return self._fetched(self._times(a, self.hold(block)))
+        return self._times(a, block)
+
+    def _times(self, a: sparse.csr_array, block: Sharded) -> Sharded:
         parts, _, bounds = self._matrix(a)
         made = [self._run(shards.times, i, part, *block.parts) for i, part in enumerate(parts)]
         return Sharded(made, bounds, block.width)
 
-    def gram(self, block: Any) -> Array:
+    def gram(self, block: Rows) -> Array:
         return reduce(add, self._get(self._each(shards.gram, self.hold(block))))
 
-    def orthonormal(self, block: Any) -> tuple[Any, Array]:
+    def orthonormal(self, block: Rows) -> tuple[Rows, Array]:
         # Tall-skinny QR: factor each shard, then the stacked triangular factors here, and multiply the shards by it.
         held = self.hold(block)
         made = [self._run(shards.factored, i, part, returns=2) for i, part in enumerate(held.parts)]
@@ -231,25 +238,25 @@ class Ray:
         turns = np.split(q, np.cumsum([len(t) for t in triangles])[:-1])
         parts = [self._run(shards.combined, i, own, turns[i]) for i, (own, _) in enumerate(made)]
         out = Sharded(parts, held.bounds, q.shape[1])
-        return out if isinstance(block, Sharded) else self.fetch(out), r
+        return out if isinstance(block, Sharded) else self._fetched(out), r
 
-    def combined(self, block: Any, matrix: Array) -> Sharded:
+    def combined(self, block: Rows, matrix: Array) -> Sharded:
         held = self.hold(block)
         return Sharded(self._each(shards.combined, held, self._cluster().put(matrix)), held.bounds, matrix.shape[1])
 
-    def cross(self, blocks: Sequence[Any], block: Any) -> Array:
+    def cross(self, blocks: Sequence[Rows], block: Rows) -> Array:
         _, parts = self._beside(shards.cross, [block, *blocks])
         return reduce(add, self._get(parts))
 
-    def joined(self, blocks: Sequence[Any]) -> Sharded:
+    def joined(self, blocks: Sequence[Rows]) -> Sharded:
         bounds, parts = self._beside(shards.side_by_side, blocks)
         return Sharded(parts, bounds, sum(block.shape[1] for block in blocks))
 
-    def mixed(self, blocks: Sequence[Any], matrices: Sequence[Array]) -> Sharded:
+    def mixed(self, blocks: Sequence[Rows], matrices: Sequence[Array]) -> Sharded:
         bounds, parts = self._beside(shards.mixed, blocks, self._cluster().put(list(matrices)))
         return Sharded(parts, bounds, matrices[0].shape[1])
 
-    def _beside(self, work: Callable[..., Any], blocks: Sequence[Any], *given: Any) -> tuple[list[int], list[Any]]:
+    def _beside(self, work: Callable[..., Any], blocks: Sequence[Rows], *given: Any) -> tuple[list[int], list[Any]]:
         """Runs `work` on the same rows of several blocks."""
         first, *others = [self.hold(block) for block in blocks]
         held = [first, *(self._cut_as(first, other) for other in others)]
@@ -268,11 +275,11 @@ class Ray:
             parts.append(self._run(shards.between, i, start - first, stop - first, *(block.parts[n] for n in own)))
         return Sharded(parts, pattern.bounds, block.width)
 
-    def scaled(self, block: Any, factors: Array | float) -> Sharded:
+    def scaled(self, block: Sharded | Maps, factors: Array | float) -> Sharded:
         held = self.hold(block)
         return Sharded(self._each(shards.scaled, held, factors), held.bounds, held.width)
 
-    def lengths(self, block: Any, minus: Any = None, factors: Array | float = 1.0) -> Array:
+    def lengths(self, block: Rows, minus: Rows | None = None, factors: Array | float = 1.0) -> Array:
         held = self.hold(block)
         others: list[tuple[Any, ...]] = [()] * len(held.parts)
         if minus is not None:
@@ -283,22 +290,22 @@ class Ray:
         ]
         return np.sqrt(reduce(add, self._get(sums)))
 
-    def extremes(self, block: Any) -> tuple[Array, Array]:
+    def extremes(self, block: Rows) -> tuple[Array, Array]:
         found = self._get(self._each(shards.extremes, self.hold(block)))
         return np.max([high for high, _ in found], axis=0), np.min([low for _, low in found], axis=0)
 
-    def survey(self, maps: Any, gram: bool) -> Survey:
+    def survey(self, maps: Sharded | Maps, gram: bool) -> Survey:
         return reduce(add, self._get(self._each(shards.survey, self.hold(maps), gram)))
 
     # --- RMLS ------------------------------------------------------------------------------------
 
-    def half(self, rows: Any, maps: Any, how: Shrinkage, keep_dense: bool) -> Half:
+    def half(self, rows: FormedRows | FactoredRows, maps: Sharded | Maps, how: Shrinkage, keep_dense: bool) -> Half:
         held, width = self.hold(maps), maps.shape[1]
         if not rows.blocks:
             nothing = np.zeros((0, width), np.float32)
             return Half(nothing, np.zeros(width))
-        split = self._factored if isinstance(rows, FactoredRows) else self._formed
-        shares, bounds, given = split(rows, held)
+        found = self._factored(rows, held) if isinstance(rows, FactoredRows) else self._formed(rows, held)
+        shares, bounds, given = found
         turn = None
         if how.decorrelate:
             grams = [self._run(shards.omega_gram, i, s, width, *given(i)) for i, s in enumerate(shares)]
@@ -309,7 +316,7 @@ class Ray:
         ]
         alignments = [a for part in self._get([sums for _, sums in made]) for a in part]
         out = Sharded([part for part, _ in made], bounds, width)
-        return Half(out if isinstance(maps, Sharded) else self.fetch(out), added(alignments, width))  # type: ignore[arg-type]
+        return Half(out if isinstance(maps, Sharded) else self._fetched(out), added(alignments, width))  # type: ignore[arg-type]
 
     def _formed(self, rows: FormedRows, held: Sharded) -> Any:
         """The rows of W of each worker, and the whole map for all."""
@@ -355,15 +362,19 @@ class Ray:
         ]
         return shards.best_of([tuple(self._get(list(pair))) for pair in found], k)
 
-    def by_rows(self, work: Callable[..., Any], n_rows: int, *shared: Any) -> list[Any]:
+    def by_rows(self, work: Callable[..., Result], n_rows: int, *shared: object) -> list[Result]:
         bounds = shards.even_bounds(n_rows, self.workers, 1)
         put = [self._sent(value) for value in shared]
         tasks = [self._run(shards.rows_done, i, work, *ends, *put) for i, ends in enumerate(pairwise(bounds))]
         return self._get(tasks)
 
     def exchange(
-        self, split: Callable[[Any, int], tuple[Any, ...]], items: list[Any], merge: Callable[..., Any], *shared: Any
-    ) -> tuple[list[Any], list[Any]]:
+        self,
+        split: Callable[[Item, int], tuple[object, ...]],
+        items: list[Item],
+        merge: Callable[..., Result],
+        *shared: object,
+    ) -> tuple[list[object], list[Result]]:
         n = self.workers
         made = [self._run(shards.pieces, i, split, item, n, returns=n + 1) for i, item in enumerate(items)]
         merged = [

@@ -6,43 +6,54 @@ Rows are queries and columns are documents, always: there is no matrix without a
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from clickbridge.engines.base import Engine
-from clickbridge.errors import MissingPart
 from clickbridge.frames import Frame
-from clickbridge.graph.dense import Encoder, Vectors, document_texts, fill_vectors
+from clickbridge.graph.contents import Contents
+from clickbridge.graph.dense import Encoder, filled
 from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs, columns
 from clickbridge.graph.storage import KIND as KIND
-from clickbridge.graph.storage import parts_present, read_graph, write_graph
+from clickbridge.graph.storage import read_graph, write_graph
 from clickbridge.graph.sums import sum_pairs as sum_pairs
 from clickbridge.io.secret import Secret
-from clickbridge.log.clean import find_query
 from clickbridge.progress import Progress, logged
-from clickbridge.types import OPAQUE, Document, LogRecord, edge_name, text_of_key
-from clickbridge.wording import count_of
+from clickbridge.types import Document, LogRecord
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from clickbridge.graph.hold_back import HoldBack
 
 MEMORY_MB = 1024
-NO_SECRET = Secret()
 
 
-class ClickGraph:
+class ClickGraph(Contents):
     """A click log and its documents: the training data of every model.
 
     Create it with `build` from records, with `from_frame` from data frames, or with `open` from a folder. It keeps
     every click; thresholds are settings of the models. Its arrays may be memory-mapped, so do not write to them.
+
+    Parameters
+    ----------
+    queries : sequence of str
+        The key of every query: its text, or its id with a mark.
+    docs : Arrow table
+        A row for each document: `doc_id`, then columns of text.
+    pairs : Pairs
+        The clicks of each query-document pair.
+    impressions, clicks : Impressions, Clicks, optional
+        The events: result pages, and clicks without a page.
+    defaults, summary : mapping, optional
+        Settings that `fit` uses by default, and counts of what was read.
+    vectors : mapping, optional
+        Dense vectors by name, then by side (`query`, `doc`): one row for each item.
+    secret : Secret, optional
+        By which users were hashed; None where only the owner of the GRAPH may read it.
+    redact : str
+        As in `build`.
 
     Examples
     --------
@@ -54,35 +65,6 @@ class ClickGraph:
     >>> graph.field("title")
     ['New York', 'Pizza']
     """
-
-    def __init__(
-        self,
-        queries: Sequence[str],
-        docs: pa.Table,
-        pairs: Pairs,
-        impressions: Impressions | None = None,
-        clicks: Clicks | None = None,
-        defaults: Mapping[str, object] | None = None,
-        summary: Mapping[str, object] | None = None,
-        vectors: Vectors | None = None,
-        secret: Secret | None = NO_SECRET,
-        redact: str = "shown",
-    ) -> None:
-        self.query_keys = queries
-        self.docs = docs
-        self.pairs = pairs
-        self.impressions = impressions
-        self.clicks = clicks
-        self.defaults: dict[str, Any] = dict(defaults or {})
-        self.summary: dict[str, Any] = dict(summary or {})
-        self.vectors = dict(vectors or {})
-        self.secret = secret
-        """By which users were hashed; None where only the owner of the GRAPH may read it."""
-        self.redact = redact
-
-    def __repr__(self) -> str:
-        counts = {"query": self.n_queries, "document": self.n_docs, "pair": len(self.pairs)}
-        return f"ClickGraph({', '.join(count_of(n, noun) for noun, n in counts.items())})"
 
     # --- made from -------------------------------------------------------------------------------
 
@@ -195,7 +177,8 @@ class ClickGraph:
         max_rejects : str or float
             Rows that cannot be used are left out. If their share is larger than this, the frame is refused.
 
-        The other parameters are those of `build`.
+        out, vectors, defaults, progress, memory_mb, secret, redact : optional
+            As in `build`.
 
         Returns
         -------
@@ -252,150 +235,80 @@ class ClickGraph:
         same = {name: getattr(self, name) for name in ("docs", "defaults", "summary", "secret", "redact")}
         return {"query_keys": list(self.query_keys), **same, **plain, "vectors": vectors}
 
-    # --- who is who ------------------------------------------------------------------------------
-
-    @property
-    def n_queries(self) -> int:
-        """The number of queries."""
-        return len(self.query_keys)
-
-    @property
-    def n_docs(self) -> int:
-        """The number of documents."""
-        return int(self.docs.num_rows)
-
-    @property
-    def parts(self) -> list[str]:
-        """The names of the parts that the GRAPH has, as in its manifest."""
-
-        def has(part: str, column: str) -> bool:
-            return getattr(getattr(self, part), column, None) is not None
-
-        return parts_present(has, bool(self.field_names))
-
-    @property
-    def has_times(self) -> bool:
-        """Whether at least one event of the log has a time."""
-        return any(part is not None and part.time is not None for part in (self.impressions, self.clicks))
-
-    @property
-    def field_names(self) -> list[str]:
-        """The names of the documents' text fields."""
-        return [name for name in self.docs.column_names if name != "doc_id"]
-
-    @cached_property
-    def doc_ids(self) -> list[str]:
-        """The ids of all documents. A document's position in this list is its number."""
-        ids: list[str] = self.docs["doc_id"].to_pylist()
-        return ids
-
-    @cached_property
-    def _doc_numbers(self) -> dict[str, int]:
-        return {doc_id: number for number, doc_id in enumerate(self.doc_ids)}
-
-    @cached_property
-    def _query_numbers(self) -> dict[str, int]:
-        return {key: number for number, key in enumerate(self.query_keys)}
-
-    def doc_idx(self, doc_id: str) -> int | None:
-        """The number of a document; None if it is unknown."""
-        return self._doc_numbers.get(doc_id)
-
-    def query_idx(self, query: str, query_id: str | None = None) -> int | None:
-        """The number of a query; None if it is unknown.
-
-        A query is found by its text, which is normalised first. If no query has that text, it is found by its id,
-        exactly as written. `query_id` is for a query without text."""
-        return find_query(self._query_numbers, query if query.strip() else OPAQUE + (query_id or ""))
-
-    @cached_property
-    def query_texts(self) -> list[str]:
-        """The text of every query; empty for a query that has only an id."""
-        return [text_of_key(key) for key in self.query_keys]
-
-    @cached_property
-    def query_names(self) -> list[str]:
-        """The name of every query: its text, or its id if it has no text. In `query_keys` such ids are marked."""
-        return [edge_name(key) for key in self.query_keys]
-
-    def field(self, name: str) -> list[str]:
-        """The text of one field for every document; empty for documents without it."""
-        if name not in self.field_names:
-            raise MissingPart(f"the GRAPH's documents have no field {name!r}; they have {self._fields_in_words()}")
-        return [text or "" for text in self.docs[name].to_pylist()]
-
-    def _fields_in_words(self) -> str:
-        return ", ".join(self.field_names) or "none: ingest with --docs"
-
-    def matrix(self, *, rows: Literal["queries", "documents"], values: Array | None = None) -> sparse.csr_array:
-        """The query-document pairs as a sparse matrix. Its rows are "queries" or "documents", as `rows` says. The
-        values are clicks, unless others are given."""
-        data = (self.pairs.clicks if values is None else values).astype(np.float64)
-        shape = (self.n_queries, self.n_docs)
-        out = sparse.coo_array((data, (self.pairs.query, self.pairs.doc)), shape=shape).tocsr()
-        out.eliminate_zeros()
-        if rows == "queries":
-            return out
-        if rows == "documents":
-            return sparse.csr_array(out.T)
-        raise ValueError(f"rows must be 'queries' or 'documents', got {rows!r}")
-
     # --- made into -------------------------------------------------------------------------------
 
     def with_events(self, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
-        """A copy with the same queries and documents and only these events. Pairs are summed from them."""
-        pairs = sum_pairs(impressions, clicks)
-        return self._with(pairs, impressions, clicks)
+        """A copy with the same queries and documents and only these events.
+
+        Parameters
+        ----------
+        impressions, clicks : Impressions, Clicks, optional
+            The events. Pairs are summed from them.
+
+        Returns
+        -------
+        ClickGraph
+        """
+        return self.like(pairs=sum_pairs(impressions, clicks), impressions=impressions, clicks=clicks)
 
     def with_pairs(self, pairs: Pairs) -> ClickGraph:
-        """A copy with the same queries and documents, only these pairs and no events."""
-        return self._with(pairs, None, None)
+        """A copy with the same queries and documents, only these pairs and no events.
 
-    def _with(self, pairs: Pairs, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
-        return self.like(pairs=pairs, impressions=impressions, clicks=clicks)
+        Parameters
+        ----------
+        pairs : Pairs
+            The pairs.
+
+        Returns
+        -------
+        ClickGraph
+        """
+        return self.like(pairs=pairs, impressions=None, clicks=None)
 
     def like(self, **other: object) -> ClickGraph:
-        """A copy of the GRAPH with some parts replaced."""
+        """A copy of the GRAPH with some parts replaced.
+
+        Parameters
+        ----------
+        other : object
+            The new parts by the names of the constructor's parameters, such as `defaults={"min_clicks": 2}`.
+
+        Returns
+        -------
+        ClickGraph
+        """
         same = ("docs", "pairs", "impressions", "clicks", "defaults", "summary", "vectors", "secret", "redact")
         return ClickGraph(**{"queries": self.query_keys, **{name: getattr(self, name) for name in same}, **other})
 
-    def of_queries(self, keep: Array, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
-        """A copy with only the queries in `keep`, with new numbers, and these events."""
-        number = np.cumsum(keep) - 1
-        if impressions is not None:
-            impressions = replace(impressions, query=number[impressions.query].astype(np.int32))
-        if clicks is not None:
-            clicks = replace(clicks, query=number[clicks.query].astype(np.int32))
-        keys = [key for key, kept in zip(self.query_keys, keep.tolist(), strict=True) if kept]
-        vectors = {
-            name: {side: values[keep] if side == "query" else values for side, values in sides.items()}
-            for name, sides in self.vectors.items()
-        }
-        pairs = sum_pairs(impressions, clicks)
-        return self.like(queries=keys, pairs=pairs, impressions=impressions, clicks=clicks, vectors=vectors)
-
     def of_several(self, min_users: int) -> ClickGraph:
-        """A copy with only the queries and pairs of at least this many users: see `clickbridge.graph.several`."""
+        """A copy with only what at least this many people did.
+
+        Parameters
+        ----------
+        min_users : int
+            Pairs with fewer different users are left out, and so are queries without any pair left.
+
+        Returns
+        -------
+        ClickGraph
+        """
         from clickbridge.graph.several import of_several
 
         return of_several(self, min_users)
 
     def encoded(self, encode: Mapping[str, Encoder]) -> ClickGraph:
-        """A copy in which queries and documents that have text but no vector get one. `encode` maps the name of a
-        vector to a function from a list of texts to vectors."""
-        vectors = {name: dict(sides) for name, sides in self.vectors.items()}
-        for name, function in encode.items():
-            sides = vectors.setdefault(name, {})
-            for side, texts in (("query", self.query_texts), ("doc", list(document_texts(self.docs)))):
-                made = fill_vectors(name, function, texts, sides.get(side))
-                if made is not None:
-                    sides[side] = made
-        return self.like(vectors=vectors)
+        """A copy in which queries and documents that have text but no vector get one.
 
-    def vectors_of(self, side: Literal["query", "doc"], rows: Array | None) -> dict[str, Array]:
-        """The dense vectors of one side by name, for some rows or all; NaN for an item without a vector."""
-        found = {name: sides[side] for name, sides in self.vectors.items() if side in sides}
-        return found if rows is None else {name: values[rows] for name, values in found.items()}
+        Parameters
+        ----------
+        encode : mapping of str to function
+            For each name of vectors, a function from a list of texts to their vectors.
+
+        Returns
+        -------
+        ClickGraph
+        """
+        return self.like(vectors=filled(self.vectors, encode, self.query_texts, self.docs))
 
     def merge(self, other: ClickGraph) -> ClickGraph:
         """Joins this log and another one. A document that is in both gets the text of `other`.

@@ -147,6 +147,18 @@ def document_texts(docs: pa.Table) -> Iterator[str]:
             yield document_text({name: text or "" for name, text in zip(names, row, strict=True)})
 
 
+def filled(vectors: Vectors, encode: Mapping[str, Encoder], query_texts: list[str], docs: pa.Table) -> Vectors:
+    """The vectors of a GRAPH, with new ones for queries and documents that have text but no vector."""
+    out = {name: dict(sides) for name, sides in vectors.items()}
+    for name, function in encode.items():
+        sides = out.setdefault(name, {})
+        for side, texts in (("query", query_texts), ("doc", list(document_texts(docs)))):
+            made = fill_vectors(name, function, texts, sides.get(side))
+            if made is not None:
+                sides[side] = made
+    return out
+
+
 def fill_vectors(name: str, encode: Encoder, texts: Sequence[str], have: Array | None = None) -> Array | None:
     """Computes vectors for items that have text but no vector. Existing vectors stay. None if there are no vectors at
     all."""

@@ -10,6 +10,7 @@ import numpy as np
 from clickbridge.errors import ArtifactError, MissingPart
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.parts import Array, Clicks, Impressions
+from clickbridge.graph.several import of_queries
 from clickbridge.graph.storage import KIND
 from clickbridge.wording import agree, count_of
 
@@ -75,7 +76,7 @@ def without_user(graph: ClickGraph, user: int) -> ClickGraph:
         if part is not None:
             asked[part.query] = False
     # Queries that are still marked were typed by nobody else.
-    rest = graph.of_queries(~asked, pages, clicks)
+    rest = of_queries(graph, ~asked, pages, clicks)
     if not rest.pairs.clicks.any():
         raise ArtifactError("nobody else clicked anything: remove the whole GRAPH instead")
     return rest.like(summary=_counted(rest))

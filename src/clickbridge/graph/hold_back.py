@@ -10,7 +10,7 @@ the same queries and documents. The held-back part becomes lists with labels (`h
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Literal
 
@@ -27,6 +27,7 @@ from clickbridge.wording import count_of
 
 MIN_USABLE = 50
 """Lists with a click that a choice takes; with fewer the defaults stay."""
+_TOO_FEW = f" can be held back, {MIN_USABLE} are needed"
 NEW_QUERIES = 0.5
 """Of what is held back by click, the share that are whole queries; measured in docs/hold_back.md."""
 SURELY_REPEATED = 5
@@ -37,7 +38,19 @@ FORWARD_FROM = 0.25
 
 def few_held(n: int, noun: str = "query") -> str:
     """The note of a tuner that has too few lists, such as "1 query can be held back, 50 are needed"."""
-    return f"{count_of(n, noun)} can be held back, {MIN_USABLE} are needed"
+    return f"{count_of(n, noun)}{_TOO_FEW}"
+
+
+def said_once(notes: Iterable[str]) -> tuple[str, ...]:
+    """Notes, each line once. That too little can be held back is said once, too: each tuner counts its own lists, and
+    the numbers differ a little. Of a later note only what follows from it is left."""
+    out: dict[str, None] = {}
+    for note in notes:
+        head, few, follows = note.partition(_TOO_FEW)
+        told = few and any(_TOO_FEW in other for other in out) and note not in out
+        who, colon, _ = head.rpartition(": ")
+        out[f"{who}{colon}{follows.partition('; ')[2]}" if told and "; " in follows else note] = None
+    return tuple(out)
 
 
 def hold_back(

@@ -1,13 +1,16 @@
-"""Keeps only what at least n people did, so that one person's searches are neither learned nor shown."""
+"""Keeps some queries of a GRAPH, or what at least n people did, so that one person's searches are neither learned nor
+shown."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.parts import Array, Clicks, Impressions
 from clickbridge.graph.responses import kept_pairs
-from clickbridge.graph.sums import pair_keys
+from clickbridge.graph.sums import pair_keys, sum_pairs
 from clickbridge.numerics.ragged import Ragged
 
 
@@ -25,7 +28,23 @@ def of_several(graph: ClickGraph, min_users: int) -> ClickGraph:
     known[graph.pairs.query[keep]] = True
     pages = None if graph.impressions is None else _pages(graph.impressions, known, common)
     clicks = None if graph.clicks is None else _clicks(graph.clicks, common)
-    return graph.of_queries(known, pages, clicks)
+    return of_queries(graph, known, pages, clicks)
+
+
+def of_queries(graph: ClickGraph, keep: Array, impressions: Impressions | None, clicks: Clicks | None) -> ClickGraph:
+    """A copy with only the queries in `keep`, with new numbers, and these events."""
+    number = np.cumsum(keep) - 1
+    if impressions is not None:
+        impressions = replace(impressions, query=number[impressions.query].astype(np.int32))
+    if clicks is not None:
+        clicks = replace(clicks, query=number[clicks.query].astype(np.int32))
+    keys = [key for key, kept in zip(graph.query_keys, keep.tolist(), strict=True) if kept]
+    vectors = {
+        name: {side: values[keep] if side == "query" else values for side, values in sides.items()}
+        for name, sides in graph.vectors.items()
+    }
+    pairs = sum_pairs(impressions, clicks)
+    return graph.like(queries=keys, pairs=pairs, impressions=impressions, clicks=clicks, vectors=vectors)
 
 
 def _pages(pages: Impressions, known: Array, common: Array) -> Impressions:

@@ -99,11 +99,6 @@ def page_row(row: dict[str, Any], lists_as_text: bool) -> dict[str, Any]:
     return out
 
 
-def is_among(one: Any, results: Any) -> bool:
-    """Whether a value is one of the results, and not a count or a position that only looks alike."""
-    return type(results) is list and any(type(other) is type(one) and other == one for other in results)
-
-
 def _are_objects(items: Any) -> TypeGuard[list[dict[str, Any]]]:
     return is_marked(items) and all(type(item) is dict for item in items)
 

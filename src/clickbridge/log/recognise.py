@@ -18,7 +18,7 @@ from clickbridge.io.encodings import check_encoding
 from clickbridge.log.clean import RecordError, time_scale
 from clickbridge.log.column_names import folded, nested_value, usual_columns, usual_names
 from clickbridge.log.event_formats import event_format
-from clickbridge.log.page_rows import is_among, is_flag, is_id, is_id_list, is_marked, is_number, page_row
+from clickbridge.log.page_rows import is_flag, is_id, is_id_list, is_marked, is_number, page_row
 from clickbridge.log.searches import event_kind
 from clickbridge.log.source import Source
 from clickbridge.log.tables import DELIMITERS, check_delimiter
@@ -167,7 +167,7 @@ class _Values:
             shown = [page_row({"results": others}, not self._nested).get("results") for _, others in rows]
         except RecordError:
             return False  # results without ids, which reading the log will say
-        return sum(is_among(value, ids) for (value, _), ids in zip(rows, shown, strict=True)) >= 0.9 * len(rows)
+        return sum(_is_among(value, ids) for (value, _), ids in zip(rows, shown, strict=True)) >= 0.9 * len(rows)
 
     def can_be(self, ours: str, theirs: str) -> bool:
         """Whether the values of a column fit a field. A column without values fits any."""
@@ -355,3 +355,8 @@ def said_for_all(layouts: Iterable[Layout]) -> set[str]:
         "--delimiter": [layout for layout in every if layout.container == "table"],
     }
     return {option for option, own in concerned.items() if len({layout.guessed.get(option) for layout in own}) == 1}
+
+
+def _is_among(one: Any, results: Any) -> bool:
+    """Whether a value is one of the results, and not a count or a position that only looks alike."""
+    return type(results) is list and any(type(other) is type(one) and other == one for other in results)

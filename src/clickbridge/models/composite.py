@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import copy
 import inspect
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self, cast
 
 from clickbridge.engines.base import Engine
+from clickbridge.graph.hold_back import said_once
 from clickbridge.io.values import stored
 from clickbridge.models.change import Change
 from clickbridge.models.fitted import Choices, Fitted
@@ -22,8 +22,6 @@ from clickbridge.models.registry import model_class
 from clickbridge.models.rmls_plan import Plan
 from clickbridge.models.study import Study
 
-FEW_HELD = re.compile(r"[\d,]+ \w+ can be held back, \d+ are needed[^;]*; ")
-"""How a note begins where there are too few clicks to tune with (`few_held`)."""
 COSTS = tuple(field.name for field in fields(Plan))
 
 
@@ -196,9 +194,5 @@ def learn_once(model: Model, study: Study, choices: Choices) -> Fitted:
 
 
 def joined_notes(parts: Sequence[Fitted], *more: str) -> tuple[str, ...]:
-    """The notes of all parts, each line once, followed by `more`. That too little can be held back is said once: each
-    counts its own lists, and the numbers differ a little."""
-    out: dict[str, None] = {}
-    for note in [*(note for part in parts for note in part.notes), *more]:
-        out[FEW_HELD.sub("", note) if any(map(FEW_HELD.search, out)) and note not in out else note] = None
-    return tuple(out)
+    """The notes of all parts, each line once, followed by `more`."""
+    return said_once([*(note for part in parts for note in part.notes), *more])

@@ -345,7 +345,13 @@ class Learner:
 
     @contextmanager
     def paused(self) -> Iterator[FittedOnline]:
-        """A context manager during which new events wait. It gives the current model."""
+        """A context manager during which new events wait.
+
+        Returns
+        -------
+        context manager
+            It gives the current model.
+        """
         inner = self._writer == threading.get_ident()
         try:
             self._take_turn()
@@ -408,7 +414,15 @@ class Learner:
             self._start(fitted)
 
     def replay(self, number: int, entry: Entry) -> None:
-        """Learns an event that was written before. An event that the state already contains is skipped."""
+        """Learns an event that was written before. An event that the state already contains is skipped.
+
+        Parameters
+        ----------
+        number : int
+            Its number when it was written.
+        entry : Entry
+            What was written.
+        """
         if number > self.events:
             self._add(Steps(self._working).step(entry))
             self._changed = True

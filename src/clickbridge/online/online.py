@@ -180,7 +180,13 @@ class Online(Wrapper):
         return super().__getattr__(name)
 
     def adopt(self, learner: Learner | FittedOnline) -> None:
-        """Uses the learner of a journal, or goes back to a fitted value without a learner."""
+        """Uses the learner of a journal, or goes back to a fitted value without a learner.
+
+        Parameters
+        ----------
+        learner : Learner or FittedOnline
+            What the model uses from now on.
+        """
         with _CREATING:
             self.__dict__["_source"] = learner
 

@@ -168,7 +168,7 @@ def _above_jaccard(found: Mapping[str, Array]) -> Verdict:
         apart = found[name] - found["Jaccard"]
         p = t_test(apart)
         figures = f"P@3 of {name} {found[name].mean():.3f}, of Jaccard {found['Jaccard'].mean():.3f}, t-test p"
-        parts.append(by_mean(apart, p, f"{figures} {p_in_words(p)}"))
+        parts.append(by_mean(float(apart.mean()), p, f"{figures} {p_in_words(p)}"))
     return all_of(parts)
 
 
@@ -216,7 +216,7 @@ def _above_middle(condition: paper09.Condition, order: str, low: int, high: int)
     middle = (length + 1) / 2
     p = t_test(middle - after)
     figures = f"{(before - after).mean():+.2f} places, at random {(before - middle).mean():+.2f}, t-test p"
-    return by_mean(middle - after, p, f"{figures} {p_in_words(p)}")
+    return by_mean(float((middle - after).mean()), p, f"{figures} {p_in_words(p)}")
 
 
 WEB, ENTERPRISE = paper11m.WEB, paper11m.ENTERPRISE

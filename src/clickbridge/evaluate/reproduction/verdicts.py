@@ -12,12 +12,10 @@ import numpy as np
 from scipy.stats import kendalltau, ttest_ind
 
 from clickbridge.evaluate.reproduction.bench import Data
-from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, direction, gains, t_on, without_scores
+from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, direction, gains, without_scores
 from clickbridge.evaluate.significance import LEVELS, Array, p_in_words
 
 HOLDS, FAILS, UNSURE, ABSENT = "holds", "fails", "not significant", "not tested"
-
-
 LEAST_ORDERED = 3
 
 
@@ -32,17 +30,18 @@ NOT_TESTED = Verdict(ABSENT, "")
 def by_sign(found: Array, p: float, figures: str, test: OwnTest) -> Verdict:
     """The verdict for a difference that should be above 0. If the number of gains and their mean disagree, there is
     none, and the figures tell both."""
-    if p >= LEVELS[0]:
-        return Verdict(UNSURE, figures)
     way = direction(found, test)
-    if not way:
+    if p < LEVELS[0] and not way:
         better, worse = int((found > 0).sum()), int((found < 0).sum())
         return Verdict(UNSURE, f"{figures}, but {better:,} up, {worse:,} down and {found.mean():+.4f} on average")
-    return Verdict(HOLDS if way > 0 else FAILS, figures)
+    return by_mean(way, p, figures)
 
 
-def by_mean(found: Array, p: float, figures: str) -> Verdict:
-    return by_sign(found, p, figures, t_on(""))
+def by_mean(mean: float, p: float, figures: str) -> Verdict:
+    """The verdict for a mean that should be above 0."""
+    if p >= LEVELS[0]:
+        return Verdict(UNSURE, figures)
+    return Verdict(HOLDS if mean > 0 else FAILS, figures)
 
 
 def beats(data: Data, one: Line, two: Line, test: OwnTest, only: set[str] | None = None) -> Verdict:
@@ -92,7 +91,7 @@ def higher(these: Array, those: Array, words: str) -> Verdict:
     p = float(ttest_ind(these, those, equal_var=False).pvalue)
     a, b = float(these.mean()), float(those.mean())
     figures = f"{_short(a)} {words} {_short(b)}, Welch's t-test p {p_in_words(p)}"
-    return by_mean(np.array([a - b]), p, figures)
+    return by_mean(a - b, p, figures)
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
@@ -118,7 +117,7 @@ def same_order(data: Data, lines: Sequence[Line], measure: str, at: int) -> Verd
     found = kendalltau(*zip(*pairs, strict=True))
     tau, p = float(found.statistic), float(found.pvalue)
     figures = f"Kendall's tau {tau:.2f} over {len(pairs)} models, p {p_in_words(p)}"
-    return by_mean(np.array([tau]), p, figures)
+    return by_mean(tau, p, figures)
 
 
 def within(value: float, low: float, high: float, figures: str) -> Verdict:
