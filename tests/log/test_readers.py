@@ -340,23 +340,18 @@ def test_a_gzip_file_cut_short_always_stops(tmp_path: Path, name: str, share: fl
         list(lenient(written(tmp_path / name, packed[: max(3, int(len(packed) * share))])))
 
 
-def test_a_damaged_gzip_file_stops(tmp_path: Path) -> None:
-    packed = bytearray(gzip.compress(JSONL * 100))
-    for data in (packed[:-8] + b"\0" * 8, packed + b"junk", packed[:20] + b"\xff" * 30 + packed[50:]):
-        with pytest.raises(InputError, match="damaged or cut short"):
-            list(lenient(written(tmp_path / "log.jsonl.gz", bytes(data))))
-
-
 @pytest.mark.parametrize("kept", [5, 10, 40, -1])
 def test_a_zstd_file_cut_short_always_stops(tmp_path: Path, kept: int) -> None:
     with pytest.raises(InputError, match="damaged or cut short"):
         list(lenient(written(tmp_path / "log.jsonl.zst", zstd(JSONL * 100)[:kept])))
 
 
-def test_a_damaged_zstd_file_stops(tmp_path: Path) -> None:
-    for data in (zstd(JSONL) + b"junk", zstd(JSONL)[:4] + b"\xff" * 50):
+def test_a_damaged_packed_file_stops(tmp_path: Path) -> None:
+    one, two = gzip.compress(JSONL * 100), zstd(JSONL)
+    damaged = [("gz", data) for data in (one[:-8] + b"\0" * 8, one + b"junk", one[:20] + b"\xff" * 30 + one[50:])]
+    for name, data in [*damaged, ("zst", two + b"junk"), ("zst", two[:4] + b"\xff" * 50)]:
         with pytest.raises(InputError, match="damaged or cut short"):
-            list(lenient(written(tmp_path / "log.jsonl.zst", data)))
+            list(lenient(written(tmp_path / f"log.jsonl.{name}", data)))
 
 
 def test_a_damaged_parquet_file_stops(tmp_path: Path) -> None:

@@ -1,0 +1,144 @@
+"""When a claim of a paper holds: verdicts by tests, and what they leave out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from clickbridge import ClickGraph
+from clickbridge.evaluate.reproduction import claims_of_11, paper09, rmls_runs, verdicts
+from clickbridge.evaluate.reproduction.bench import NDCG, NO_SCORE, Data, Trial
+from clickbridge.evaluate.reproduction.claims import CLAIMS
+from clickbridge.evaluate.reproduction.relevance_rows import (
+    Line,
+    own_tests,
+    relevance_table,
+    sign_on,
+    t_on,
+    without_scores,
+)
+from clickbridge.evaluate.reproduction.run import TABLES
+from clickbridge.online.groups import Move
+from clickbridge.types import Impression, ResultList
+
+
+def a_week(values: dict[str, list[float]]) -> Data:
+    """Judged queries whose nDCG under each model is given."""
+    lists = [ResultList(str(n), str(n), ["a"], [1.0]) for n in range(max(map(len, values.values())))]
+    data = Data("made up", "", ClickGraph.build([Impression("q", ["a", "b"], ["a"])]), {"seen": lists, "unseen": lists})
+    for spec, own in values.items():
+        data._trials[spec, "[]"] = Trial(0.0, {"seen": {key: {str(n): v for n, v in enumerate(own)} for key in NDCG}})
+    return data
+
+
+def test_verdicts() -> None:
+    rng = np.random.default_rng(0)
+    low = rng.random(60) / 2
+    high = low + 0.2 + rng.random(60) / 10
+    data = a_week({"bm25": low.tolist(), "pls": high.tolist(), "walk": (low + rng.normal(0, 0.1, 60)).tolist()})
+    bm25, pls, walk = (Line(spec.upper(), spec, ()) for spec in ("bm25", "pls", "walk"))
+    test = t_on("nDCG@5")
+    assert verdicts.beats(data, pls, bm25, test).word == "holds"
+    assert verdicts.beats(data, bm25, pls, test).word == "fails"
+    assert verdicts.beats(data, walk, bm25, test).word == "not significant"
+    assert verdicts.level(data, walk, bm25, test).word == "holds"
+    assert verdicts.level(data, pls, bm25, test).word == "fails"
+    assert verdicts.not_below(data, pls, bm25, test).word == "holds"
+    both = verdicts.beats_all(data, walk, [bm25, pls], test)
+    assert both.word == "fails"
+    assert "below PLS; level with BM25 (t-test)" in both.figures
+    absent = verdicts.beats_all(data, pls, [bm25, Line("RW", "rmls", ())], test)
+    assert absent.word == "holds"
+    assert "above BM25; no figures of RW (t-test)" in absent.figures
+    assert verdicts.higher(high, low, "against").word == "holds"
+    assert verdicts.higher(low, high, "against").word == "fails"
+    assert verdicts.higher(low, low, "against").word == "not significant"
+    assert verdicts.higher(low[:1], high, "against") == verdicts.NOT_TESTED
+    few = verdicts.beats(data, pls, bm25, test, only={"0"})
+    assert few == verdicts.NOT_TESTED
+    assert verdicts.beats(data, pls, bm25, sign_on("nDCG@5")).figures.endswith("sign test p <.001")
+    assert verdicts.all_of([few, verdicts.Verdict("holds", "a"), verdicts.Verdict("fails", "b")]) == ("fails", "a; b")
+    assert verdicts.within(49.1, 40, 60, "49.1%").word == "holds"
+    seldom = np.array([1.0, 1.0, 1.0, -9.0])
+    assert verdicts.by_mean(float(seldom.mean()), 0.01, "").word == "fails"
+    apart = verdicts.by_sign(seldom, 0.01, "p .010", sign_on("AP"))
+    assert apart == ("not significant", "p .010, but 3 up, 1 down and -1.5000 on average")
+    assert verdicts.by_sign(np.array([1.0, 1.0, 1.0, -0.5]), 0.01, "", sign_on("AP")).word == "holds"
+
+
+def test_gains_that_are_many_and_small_are_not_marked() -> None:
+    """The sign test is sure of 60 small losses; on average the row has gained."""
+    low = np.full(80, 0.5)
+    mixed = low + np.where(np.arange(80) < 60, -0.001, 0.1)
+    data = a_week({"bm25": low.tolist(), "pls": mixed.tolist()})
+    pls, bm25 = Line("PLS", "pls", ()), Line("BM25", "bm25", ())
+    table = own_tests("12-2", data, [pls, bm25], ["PLS"], sign_on("nDCG@5"))
+    assert table.rows[1].ours == ("+0.024, p <.001",)
+    assert own_tests("12-2", data, [pls, bm25], ["PLS"], t_on("nDCG@5")).rows[1].ours == ("+0.024, p <.001 ▲▲",)
+
+
+def test_a_sum_with_a_model_without_scores_is_no_model_of_its_own() -> None:
+    """Where the walk has no score, walk+bm25 is bm25 once more: it neither counts in an order nor as a baseline."""
+    rng = np.random.default_rng(0)
+    low = rng.random(40)
+    data = a_week(
+        {"bm25": low.tolist(), "walk+bm25": low.tolist(), "pls": (low + 0.1).tolist(), "lsi-dt": low.tolist()}
+    )
+    data._trials["walk", "[]"] = Trial(0.0, {"seen": NO_SCORE})
+    lines = [Line(spec, spec, (n,)) for n, spec in enumerate(("pls", "bm25", "walk+bm25", "walk", "lsi-dt"))]
+    assert without_scores(data, lines) == {"walk", "walk+bm25"}
+    table = relevance_table("13-2", "", data, lines, with_map=False)
+    assert "over 3 models" in table.notes[0]
+    assert "over 3 models" in verdicts.same_order(data, lines, "nDCG@5", 0).figures
+    found = verdicts.beats_all(data, lines[0], lines[1:], t_on("nDCG@5"))
+    assert "above bm25, lsi-dt; no figures of walk+bm25, walk" in found.figures
+
+
+def test_a_rise_that_chance_would_give_too() -> None:
+    """Results of rank 6 to 10 of 10 go to rank 5 or 6: they rise, and a random order lifts them as far."""
+    rng = np.random.default_rng(0)
+    found = [Move(int(before), int(rng.integers(5, 7)), 10) for before in rng.integers(6, 11, 400)]
+    data = a_week({"bm25": [0.5]})
+    condition = paper09.Condition(data, [], (), (), "")
+    data.once(("moves", paper09.PRINTED), lambda: found)
+    assert claims_of_11._moved(condition, paper09.PRINTED, 6, 20, 1.0).word == "holds"
+    assert claims_of_11._above_middle(condition, paper09.PRINTED, 6, 20).word == "not significant"
+    better = [m._replace(after=2) for m in found]
+    data = a_week({"bm25": [0.5]})
+    data.once(("moves", paper09.PRINTED), lambda: better)
+    assert claims_of_11._above_middle(condition._replace(data=data), paper09.PRINTED, 6, 20).word == "holds"
+
+
+def test_every_claim_names_a_table_that_there_is() -> None:
+    assert {claim.table for claim in CLAIMS} <= set(TABLES)
+    assert {claim.where.split()[0] for claim in CLAIMS} == {"13", "12", "11M", "11R", "09"}
+
+
+def test_similarities_on_clicks_are_tested_query_by_query() -> None:
+    """A mean that is higher by one query in a hundred decides nothing."""
+    low, high = np.zeros(100), np.tile([0.0, 1.0], 50)
+    found = claims_of_11._above_jaccard({"Jaccard": low, "Pearson": high, "Jensen-Shannon": high})
+    assert found.word == "holds"
+    hardly = low.copy()
+    hardly[0] = 1.0
+    found = claims_of_11._above_jaccard({"Jaccard": low, "Pearson": hardly, "Jensen-Shannon": high})
+    assert found.word == "not significant"
+    assert "P@3 of Pearson 0.010, of Jaccard 0.000, t-test p .320" in found.figures
+    assert claims_of_11._above_jaccard({}).word == "not tested"
+
+
+def test_what_11m_says_of_both_tables_is_tested_on_both() -> None:
+    said = [{claim.words.split(",")[0] for claim in CLAIMS if claim.table == key} for key in ("11M-3", "11M-4")]
+    assert said[0] == said[1]
+
+
+def test_pairs_that_judgments_do_not_bear_out() -> None:
+    """d2 was clicked below d1 and is worse, d4 below d3 and is as good, d6 below d5 and is better."""
+    log = [Impression("q", [f"d{n}", f"d{n + 1}"], [f"d{n + 1}"]) for n in (1, 3, 5)]
+    judged = [ResultList("1", "q", [f"d{n}" for n in range(1, 7)], [2.0, 1.0, 1.0, 1.0, 0.0, 3.0])]
+    data = Data("pairs", "", ClickGraph.build(log), {"seen": judged, "unseen": judged})
+    found = rmls_runs.judged_pairs(data)
+    assert found is not None
+    assert (found["judged"], found["agree"], found["tie"], found["contradict"]) == (3, 1, 1, 1)
+    assert rmls_runs.judged_pairs(replace(data, graph=ClickGraph.build([Impression("r", ["x"], ["x"])]))) is None
