@@ -11,6 +11,7 @@ import clickbridge
 from clickbridge.graph.contents import Contents
 from clickbridge.models.asking import Asking
 from clickbridge.models.registry import MODELS, SUMS, WRAPPERS, model_class
+from clickbridge.online.takes_clicks import TakesClicks
 
 PAGE = Path(__file__).with_name("api.md")
 SECTIONS = {
@@ -48,8 +49,13 @@ def _models() -> str:
     )
 
 
-ABOVE: dict[type[Any], type[Any]] = {clickbridge.Model: Asking, clickbridge.ClickGraph: Contents}
-"""What users ask of a model, or read in a GRAPH, has a class of its own, above theirs."""
+ABOVE: dict[type[Any], type[Any]] = {
+    clickbridge.Model: Asking,
+    clickbridge.ClickGraph: Contents,
+    clickbridge.Learner: TakesClicks,
+    clickbridge.Journal: TakesClicks,
+}
+"""What users ask of a model, read in a GRAPH or teach has a class of its own, above theirs."""
 
 
 def _entry(name: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -27,14 +27,15 @@ from clickbridge.io.values import read_value, write_value
 from clickbridge.online.entry import Entry
 from clickbridge.online.entry_file import EntryFile
 from clickbridge.online.fitted_online import FittedOnline
-from clickbridge.online.learner import Learner, Page
+from clickbridge.online.learner import Learner
 from clickbridge.online.online import Online
 from clickbridge.online.state import State
+from clickbridge.online.takes_clicks import TakesClicks
 
 KIND = "online-state"
 
 
-class Journal:
+class Journal(TakesClicks):
     """Keeps what an online model learns on disk: `with Journal("state/", model) as journal: journal.learn(page)`.
 
     A new journal starts from the state of the model. When an existing journal is opened, its state replaces that of the
@@ -148,55 +149,6 @@ class Journal:
         if self._learner is None:
             raise ArtifactError(f"the journal of {self.folder} is closed: open it with `with`")
         return self._learner
-
-    def learn(self, page: Page, amount: float = 1.0) -> int:
-        """Writes a result page to disk, then learns from it. Returns the event's number, which `undo` takes.
-
-        Any number of threads may call this at once. Their events are written with one fsync.
-
-        Parameters
-        ----------
-        page : Impression or dict
-            The result page and its clicks. A dict has the same keys as an `Impression`.
-        amount : float
-            How often the page counts.
-
-        Returns
-        -------
-        int
-            The number of the event.
-        """
-        return self.learner.learn(page, amount)
-
-    def learn_many(self, pages: Iterable[Page]) -> list[int]:
-        """Learns several pages, with one fsync. If one of them is refused, none is learned.
-
-        Parameters
-        ----------
-        pages : iterable of Impression or dict
-            The result pages and their clicks.
-
-        Returns
-        -------
-        list of int
-            The number of each event, in the same order.
-        """
-        return self.learner.learn_many(pages)
-
-    def undo(self, number: int) -> int:
-        """Undoes an event.
-
-        Parameters
-        ----------
-        number : int
-            The number of the event, as `learn` returned it. An event before the last `compact` is refused.
-
-        Returns
-        -------
-        int
-            The number of the undo, which is an event, too.
-        """
-        return self.learner.undo(number)
 
     def kept(self) -> Iterator[tuple[int, Entry]]:
         """The events since the last compaction, with their numbers.

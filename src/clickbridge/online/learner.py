@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -21,9 +21,8 @@ from clickbridge.online.entry import FORGET, PAGE, UNDO, Entry, check_number
 from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.online.steps import Step, Steps
 from clickbridge.online.store import Recent, Store
-from clickbridge.types import Impression
+from clickbridge.online.takes_clicks import Page, TakesClicks
 
-Page = Impression | Mapping[str, object]
 MOST_UNDONE = 100_000
 """Undone events that are remembered as such, the last ones."""
 
@@ -41,7 +40,7 @@ class _Request:
         return self.numbers is not None or self.error is not None
 
 
-class Learner:
+class Learner(TakesClicks):
     """Learns from one result page after the other: `learner = Learner(model.fitted)`, `learner.learn(page)`.
 
     `fitted` is the model with everything learned so far. Any number of threads may learn and read at once. A `Learner`
@@ -107,124 +106,17 @@ class Learner:
 
     # --- events ----------------------------------------------------------------------------------
 
-    def learn(self, page: Page, amount: float = 1.0) -> int:
-        """Learns from one result page and its clicks. Returns the event's number, which `undo` takes.
+    @property
+    def learner(self) -> Learner:
+        """The learner itself."""
+        return self
 
-        Parameters
-        ----------
-        page : Impression or dict
-            The result page and its clicks. A dict has the same keys as an `Impression`.
-        amount : float
-            How often the page counts.
+    def entry(self, page: Page, amount: float = 1.0) -> Entry:
+        """A page as an event, normalised and checked."""
+        return self._published.entry(page, amount)
 
-        Returns
-        -------
-        int
-            The number of the event.
-        """
-        return self._bring([self._published.entry(page, amount)])[0]
-
-    def learn_many(self, pages: Iterable[Page]) -> list[int]:
-        """Learns from several pages. If one of them is refused, none is learned.
-
-        Parameters
-        ----------
-        pages : iterable of Impression or dict
-            The result pages and their clicks.
-
-        Returns
-        -------
-        list of int
-            The number of each event, in the same order.
-        """
-        return self._bring([self._published.entry(page) for page in pages])
-
-    def take(self, entries: Sequence[Entry]) -> list[int]:
-        """Learns events made by `FittedOnline.entries`, in this or another process. If one is refused, none is learned.
-
-        Parameters
-        ----------
-        entries : sequence of Entry
-            The events.
-
-        Returns
-        -------
-        list of int
-            The number of each event, in the same order.
-        """
-        return self._bring(entries)
-
-    def undo(self, number: int) -> int:
-        """Undoes an event: subtracts what is left of it.
-
-        Parameters
-        ----------
-        number : int
-            The number of the event, as `learn` returned it. An event that is no longer kept is refused.
-
-        Returns
-        -------
-        int
-            The number of the undo, which is an event, too.
-        """
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise _cannot_undo(number)
-        return self._bring([number])[0]
-
-    def unlearn(self, page: Page, number: int | None = None, amount: float = 1.0) -> int:
-        """Undoes a page that you pass again, even if its event is no longer kept.
-
-        Parameters
-        ----------
-        page : Impression or dict
-            The page, as it was learned.
-        number : int, optional
-            The number of the page's event. It is needed with decay (`kappa` below 1): it tells how much of the
-            event is left.
-        amount : float
-            The amount with which the page was learned.
-
-        Returns
-        -------
-        int
-            The number of the undo, which is an event, too.
-        """
-        return self._bring([self._taken_out(page, number, amount)])[0]
-
-    def undo_click(self, page: Page, doc_id: str, number: int | None = None) -> int:
-        """Undoes one click of a page, as if the page had never had it.
-
-        Parameters
-        ----------
-        page : Impression or dict
-            The page, as it was learned.
-        doc_id : str
-            The id of the clicked document. The page's other clicks stay.
-        number : int, optional
-            The number of the page's event. It is needed with decay (`kappa` below 1): it tells how much of the
-            event is left.
-
-        Returns
-        -------
-        int
-            The number of the last event: the page is undone, and learned again without this click.
-        """
-        kept = None if number is None else self._store.entry(number)
-        out = self._taken_out(page, number, 1.0 if kept is None else kept.amount)
-        rest = tuple(d for d in out.clicks if d != doc_id)
-        return self._bring([out, replace(out, kind=PAGE, clicks=rest, of=None)])[-1]
-
-    def forget_clicks(self) -> int:
-        """Forgets every click. Projection and blend stay, and the numbers of events continue.
-
-        Returns
-        -------
-        int
-            The number of this event.
-        """
-        return self._bring([Entry(kind=FORGET)])[0]
-
-    def _taken_out(self, page: Page, number: int | None, amount: float) -> Entry:
+    def undo_of(self, page: Page, number: int | None = None, amount: float = 1.0) -> Entry:
+        """The event that undoes a page."""
         since = number
         if number is not None:
             kept = self._store.entry(check_number(number, self.events))
@@ -233,8 +125,31 @@ class Learner:
             raise SettingError("with kappa below 1 an event's weight depends on its number: give unlearn that number")
         return self._published.entry(page, amount, kind=UNDO, of=number, since=since)
 
-    def _bring(self, entries: Sequence[Entry | int]) -> list[int]:
-        """Waits until the events are written and learned. Returns their numbers."""
+    def undo_of_click(self, page: Page, doc_id: str, number: int | None = None) -> list[Entry]:
+        """The events that undo one click: the page is undone, and learned again without it."""
+        kept = None if number is None else self._store.entry(number)
+        out = self.undo_of(page, number, 1.0 if kept is None else kept.amount)
+        rest = tuple(d for d in out.clicks if d != doc_id)
+        return [out, replace(out, kind=PAGE, clicks=rest, of=None)]
+
+    def take(self, entries: Sequence[Entry | int]) -> list[int]:
+        """Learns events made by `FittedOnline.entries`, in this or another process. If one is refused, none is learned.
+
+        Returns when the events are written and learned.
+
+        Parameters
+        ----------
+        entries : sequence of Entry or int
+            The events. A number means: undo that event.
+
+        Returns
+        -------
+        list of int
+            The number of each event, in the same order.
+        """
+        for number in entries:
+            if not isinstance(number, Entry) and (isinstance(number, bool) or not isinstance(number, int)):
+                raise _cannot_undo(number)
         if not entries:
             return []
         request = _Request(entries)

@@ -8,7 +8,7 @@ rank (`blend`), so without clicks the incoming order stays.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, ClassVar, Self, overload
 
@@ -24,14 +24,14 @@ from clickbridge.online.blend import Blend
 from clickbridge.online.choices import CAUTIOUS_PAIRS, HELD_BACK, Lessons, OnlineChoices, OnlineSettings, choose_blend
 from clickbridge.online.fitted_online import FittedOnline
 from clickbridge.online.learner import Learner
-from clickbridge.types import Document, Impression, LogRecord, Ranking
+from clickbridge.online.takes_clicks import Page, TakesClicks
+from clickbridge.types import Document, LogRecord, Ranking
 from clickbridge.wording import count_of
 
-Page = Impression | Mapping[str, object]
 _CREATING = threading.Lock()
 
 
-class Online(Wrapper):
+class Online(Wrapper, TakesClicks):
     """Re-ranks the lists of a model, or of your own engine, and learns from every click at once: `Online([BM25()])`.
 
     `learn(page)` learns from a result page and its clicks, and returns a number; `undo(number)` undoes it. A click also
@@ -215,87 +215,7 @@ class Online(Wrapper):
             assert isinstance(amount, OnlineChoices)
             return self._learn_log(page, amount)
         assert not isinstance(amount, OnlineChoices)
-        return self.learner.learn(page, amount)
-
-    def learn_many(self, pages: Iterable[Page]) -> list[int]:
-        """Learns from several pages. If one of them is refused, none is learned.
-
-        Parameters
-        ----------
-        pages : iterable of Impression or dict
-            The result pages and their clicks.
-
-        Returns
-        -------
-        list of int
-            The number of each event, in the same order.
-        """
-        return self.learner.learn_many(pages)
-
-    def undo(self, number: int) -> int:
-        """Undoes one of the last events.
-
-        Parameters
-        ----------
-        number : int
-            The number of the event, as `learn` returned it.
-
-        Returns
-        -------
-        int
-            The number of the undo, which is an event, too.
-        """
-        return self.learner.undo(number)
-
-    def unlearn(self, page: Page, number: int | None = None, amount: float = 1.0) -> int:
-        """Undoes a page that you pass again, even if its event is no longer kept.
-
-        Parameters
-        ----------
-        page : Impression or dict
-            The page, as it was learned.
-        number : int, optional
-            The number of the page's event. It is needed with decay (`kappa` below 1): it tells how much of the
-            event is left.
-        amount : float
-            The amount with which the page was learned.
-
-        Returns
-        -------
-        int
-            The number of the undo, which is an event, too.
-        """
-        return self.learner.unlearn(page, number, amount)
-
-    def undo_click(self, page: Page, doc_id: str, number: int | None = None) -> int:
-        """Undoes one click of a page; its other clicks stay.
-
-        Parameters
-        ----------
-        page : Impression or dict
-            The page, as it was learned.
-        doc_id : str
-            The id of the clicked document.
-        number : int, optional
-            The number of the page's event. It is needed with decay (`kappa` below 1): it tells how much of the
-            event is left.
-
-        Returns
-        -------
-        int
-            The number of the last event: the page is undone, and learned again without this click.
-        """
-        return self.learner.undo_click(page, doc_id, number)
-
-    def forget_clicks(self) -> int:
-        """Forgets every click; projection and blend stay.
-
-        Returns
-        -------
-        int
-            The number of this event.
-        """
-        return self.learner.forget_clicks()
+        return TakesClicks.learn(self, page, amount)
 
     def rerank_for(self, user: str, query: str, doc_ids: Sequence[str]) -> Ranking:
         """Like `rerank`, with the weights that this user's own clicks have taught (setting `per_user`).
