@@ -9,6 +9,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,47 @@ def pls(engine: Any, dim: int = 1000) -> None:
         )
 
 
+def planned(engine: Any) -> None:
+    """What `fit --plan` says of decompositions of several sizes, and what they take; needs the whole package."""
+    from clickbridge.models.rmls_plan import CARD
+    from clickbridge.models.svd_plan import Factors, svd_plan
+
+    for size, scale in (("one-week", 0.1), ("one-week", 1.0), ("half-year", 0.1), ("half-year", 0.4)):
+        x, r, y = matrices(size, scale)
+        operator = ProductOperator(x, r, y, np.float32, engine)
+        for dim in (100, 300, 1000):
+            plan = svd_plan([Factors.of(x, r, y, dim)], 4, engine.card_memory, CARD, basis=False)
+            work = partial(randomised_svd, operator, dim)
+            taken = [timed(engine._xp, work)[0] for _ in range(3)]
+            print(
+                f"plan {size} {scale:g}, d = {dim}: {plan.seconds:.2f} s by the plan, {min(taken):.2f} to "
+                f"{max(taken):.2f} s ({plan.operations:.2e} operations, {plan.bytes:.2e} bytes)",
+                flush=True,
+            )
+        engine.close()
+
+
+def tiled(scale: float, gib: float) -> None:
+    """RMLS and PLS with so much of the card that their blocks go through it by tiles."""
+    engine = Gpu()
+    engine._card.memory = int(gib * (1 << 30))
+    x, r, y = matrices("one-week", scale)
+    operator = ProductOperator(x, r, y, np.float32, engine)
+    seconds, found = timed(engine._xp, lambda: randomised_svd(operator, 1000))
+    print(
+        f"pls by tiles, one-week {scale:g} on {gib:g} GiB: {seconds:.2f} s, residual {found.residual:.1e}", flush=True
+    )
+    x, r, y = matrices("half-year", 0.1 * scale)
+    rows = FactoredRows(sparse.csr_array(x.T), r, y, 1000)
+    start = engine.hold(np.random.default_rng(0).standard_normal((y.shape[1], 1000)).astype(np.float32))
+    for how, name in ((PRINTED, "printed"), (DEFAULT, "default")):
+        seconds, _ = timed(engine._xp, partial(engine.half, rows, start, how, True))
+        print(
+            f"rmls by tiles, half-year {0.1 * scale:g} on {gib:g} GiB, {name}: half a pass {seconds:.2f} s", flush=True
+        )
+    engine.close()
+
+
 def top(engine: Any, n_images: int, dim: int = 1000, n_queries: int = 10_000, k: int = 10) -> None:
     cupy = engine._xp
     rng = cupy.random.default_rng(0)
@@ -210,6 +252,8 @@ def main() -> None:
         "rmls": lambda: rmls(engine, bandwidth, wanted.scale, PRINTED),
         "rmls-default": lambda: rmls(engine, bandwidth, wanted.scale, DEFAULT),
         "rmls-bf16": lambda: rmls(Gpu(store="bfloat16"), bandwidth, wanted.scale, PRINTED),
+        "plan": lambda: planned(engine),
+        "tiles": lambda: tiled(wanted.scale, 1.0),
     }
     for part in wanted.parts:
         work[part]()

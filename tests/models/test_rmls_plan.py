@@ -14,7 +14,7 @@ from clickbridge.errors import EngineError, NoRoom, NotSupported, SettingError
 from clickbridge.models.lexical import BM25
 from clickbridge.models.rmls import RMLS
 from clickbridge.models.rmls_passes import Problem, _in_ball
-from clickbridge.models.rmls_plan import PLANS, Plan, Rates, Sizes, choose, plans
+from clickbridge.models.rmls_plan import CARD, PLANS, Plan, Rates, Sizes, choose, plans
 from clickbridge.models.study import Study
 from clickbridge.numerics.qr import ROWS
 from oracles.latent import random_clicks
@@ -184,3 +184,21 @@ def test_the_plan_follows_from_sizes_and_memory_alone(monkeypatch: pytest.Monkey
     graph = random_clicks(2)
     found = [RMLS(dim=4).plans(graph, engine=Local(threads, 8 << 30)) for threads in (1, 2)]
     assert found[0] == found[1]
+
+
+def test_a_card_works_on_dense_rows_and_waits_for_maps() -> None:
+    made = {plan.name: plan for plan in plans(sizes(), 1e12, "gpu")}
+    assert {*made} == {"w-sparse", "w-dense", "factors"}
+    assert replace(made["w-dense"], name="w-sparse") == made["w-sparse"]
+    at_least = 4.0 * (95_000 + 112_000) * 1000 / CARD.host  # both maps come to this machine once
+    assert all(plan.seconds > at_least for plan in made.values())
+    large = sizes(nnz_w=400_000_000, products=5e9)
+    assert choose(large, 1e12, home="gpu").name == "factors"
+    # Half a year, ten printed passes: 2.1 s were measured on a card, without what goes to and from it.
+    half_year = sizes(
+        n_queries=6_372_254, n_docs=4_599_849, n_x=4_871_410, n_y=6_643_815, nnz_x=35_041_516, nnz_r=18_605_239,
+        nnz_y=39_586_860, nnz_w=10**9, products=10**9,
+    )  # fmt: skip
+    factors = next(plan for plan in plans(half_year, 1e12, "gpu") if plan.name == "factors")
+    transfers = 4.0 * (4_871_410 + 6_643_815) * 1000 / CARD.host
+    assert 1.8 < factors.seconds - transfers - CARD.start < 3.2

@@ -39,9 +39,9 @@ from clickbridge.models.latent import (
 )
 from clickbridge.models.latent_features import check_updatable, learn_features, reads_text, updated_features
 from clickbridge.models.model import Model
-from clickbridge.models.rmls_plan import NOMINAL, Plan
+from clickbridge.models.rmls_plan import CARD, NOMINAL, Plan
 from clickbridge.models.study import Known, Study
-from clickbridge.models.svd_plan import CARD, Factors, checked, svd_plan
+from clickbridge.models.svd_plan import Factors, checked, svd_plan
 from clickbridge.numerics.svd import MatrixOperator, Operator, ProductOperator, randomised_svd
 from clickbridge.search import ann
 from clickbridge.settings import (

@@ -6,14 +6,17 @@
                is a sum of some of them; on this machine only
     factors    X'(R(Y L)): W is never formed; dense products, as many columns at a time as memory allows
 
+A card multiplies dense rows whatever is zero in them: there the first two are the same work.
+
 The plan depends only on sizes, settings and the engine's memory. Nothing is timed: plans differ in the last bits of a
-model, and the same seed must give the same model no matter how busy the machine was. Seconds are estimates from two
-nominal rates. On another machine they are off by about the same factor for all plans.
+model, and the same seed must give the same model no matter how busy the machine was. Seconds are estimates from nominal
+rates. On another machine they are off by about the same factor for all plans.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from scipy import sparse
@@ -80,17 +83,32 @@ class Plan:
 
 @dataclass(frozen=True)
 class Rates:
-    """Bytes and float32 operations per second, and rows that are fetched from anywhere in memory."""
+    """Bytes and float32 operations per second, and rows that are fetched from anywhere in memory. For a card also the
+    bytes per second between its memory and this machine's, the operations per second on small square matrices, which
+    the processor decomposes, and the seconds before anything runs."""
 
     bandwidth: float
     arithmetic: float
     fetches: float
+    host: float = inf
+    small: float = 0.0
+    start: float = 0.0
+
+    def seconds(
+        self, operations: float, moved: float, fetched: float = 0.0, small: float = 0.0, host: float = 0.0
+    ) -> float:
+        cubes = small / (self.small or self.arithmetic)
+        work = operations / self.arithmetic + moved / self.bandwidth + fetched / self.fetches
+        return self.start + work + cubes + host / self.host
 
 
 NOMINAL = Rates(bandwidth=3e10, arithmetic=2e11, fetches=2e7)
 """Two cores of a server of 2024, in round numbers: long arrays added, large matrices multiplied, short rows gathered
 (measured there: 34 GB/s, 104 Gflop/s a core, 80 ns a row of 640 bytes). Only their ratios decide between plans, and
 they change little from machine to machine."""
+CARD = Rates(bandwidth=4e12, arithmetic=2e13, fetches=1e9, host=3e9, small=5e10, start=0.2)
+"""A data-centre card of 2024, in round numbers. Random starts and maps go through this machine's memory, which takes
+longer than the work on the card (measured on an H200, docs/benchmarks.md)."""
 
 
 def sizes_of(
@@ -112,11 +130,14 @@ def sizes_of(
 
 def plans(sizes: Sizes, budget: float, home: str = "local", rates: Rates = NOMINAL) -> list[Plan]:
     """All plans with their cost, cheapest first; those over the memory budget, in bytes, come last. `home` is the name
-    of the engine.
+    of the engine, and `rates` are those of a processor.
 
     The printed algorithm has the same bits on every engine. So a plan that only this machine has is its last choice."""
-    formed = (_w_plan(sizes, rates, budget, home, dense=dense) for dense in (False, True))
-    made = [*formed, _factors(sizes, rates, budget)]
+    if home == "gpu":
+        made = [_on_a_card(sizes, name, rates) for name in PLANS if name != "images"]
+    else:
+        formed = (_w_plan(sizes, rates, budget, home, dense=dense) for dense in (False, True))
+        made = [*formed, _factors(sizes, rates, budget)]
     if home == "local":
         made.append(_images(sizes, rates, budget))
 
@@ -165,7 +186,7 @@ def _w_plan(s: Sizes, rates: Rates, budget: float, home: str, *, dense: bool) ->
     moved, fetched = s.iterations * times * moved, s.iterations * times * fetched
     memory = formed + 2 * maps + first + small + kept + 8 * 2048 * s.dim * FLOAT
     name = "w-dense" if dense else "w-sparse"
-    return Plan(name, operations, moved, max(memory, s.first), _seconds(operations, moved, fetched, rates), s.dim)
+    return Plan(name, operations, moved, max(memory, s.first), rates.seconds(operations, moved, fetched), s.dim)
 
 
 def _images(s: Sizes, rates: Rates, budget: float) -> Plan:
@@ -180,7 +201,7 @@ def _images(s: Sizes, rates: Rates, budget: float) -> Plan:
     # A dense first map has dense images.
     images = max(6.0 * s.images, s.n_docs * s.dim * FLOAT if s.first else 0.0)
     memory = factors + images + 2 * rows * s.kept * 6 + s.first_map + small + kept + 8 * 2048 * s.dim * FLOAT
-    return Plan("images", operations, moved, max(memory, s.first), _seconds(operations, moved, fetched, rates), s.dim)
+    return Plan("images", operations, moved, max(memory, s.first), rates.seconds(operations, moved, fetched), s.dim)
 
 
 def _factors(s: Sizes, rates: Rates, budget: float) -> Plan:
@@ -192,7 +213,21 @@ def _factors(s: Sizes, rates: Rates, budget: float) -> Plan:
     operations = s.iterations * (2 * 2.0 * nnz * s.dim + SCAN * rows * s.dim + turning)
     moved = s.iterations * 2.0 * (nnz * s.dim * FLOAT + (s.n_queries + s.n_docs + rows) * s.dim * FLOAT)
     memory = fixed + tile * column
-    return Plan("factors", operations, moved, max(memory, s.first), _seconds(operations, moved, 0.0, rates), tile)
+    return Plan("factors", operations, moved, max(memory, s.first), rates.seconds(operations, moved), tile)
+
+
+def _on_a_card(s: Sizes, name: str, rates: Rates) -> Plan:
+    """W is formed by the processor. The memory is this machine's: a card of any size will do."""
+    rows, nnz = s.n_x + s.n_y, s.nnz_x + s.nnz_r + s.nnz_y
+    numbers, between = (nnz, s.n_queries + s.n_docs) if name == "factors" else (s.nnz_w, 0)
+    forming = 0.0 if name == "factors" else s.products * FORM * 2
+    turning, _ = _turning(s)
+    operations = s.iterations * (2 * 2.0 * numbers * s.dim + SCAN * rows * s.dim + turning)
+    moved = s.iterations * 2.0 * (numbers + between + rows) * s.dim * FLOAT
+    maps = float(rows * s.dim * FLOAT)
+    memory = 2 * numbers * (FLOAT + INDEX) + maps + s.first_map
+    seconds = CARD.seconds(operations, moved, host=maps + s.first_map) + rates.seconds(forming, 0.0)
+    return Plan(name, operations + forming, moved, max(memory, s.first), seconds, s.dim)
 
 
 def _turning(s: Sizes) -> tuple[float, float]:
@@ -215,7 +250,3 @@ def _omega(s: Sizes, budget: float) -> tuple[float, float]:
 def _fetched(rows: float, size: float) -> float:
     """Rows that are waited for: none if what they belong to stays in the cache."""
     return rows if size > CACHE else 0.0
-
-
-def _seconds(operations: float, moved: float, fetched: float, rates: Rates) -> float:
-    return operations / rates.arithmetic + moved / rates.bandwidth + fetched / rates.fetches

@@ -19,9 +19,6 @@ from clickbridge.numerics.krylov import BLOCK, columns_kept
 from clickbridge.numerics.svd import OVERSAMPLE, POWER_STEPS, basis_memory, basis_pays, tile_width
 
 DOUBLE = 8
-CARD = Rates(bandwidth=4e12, arithmetic=2.5e12, fetches=1e9)
-"""A data-centre card of 2024, in round numbers. Much of the arithmetic is in double precision, and the small matrices
-are decomposed on the host (measured on an H200: 1.6 to 2.2 s where these give 1.9)."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +59,15 @@ def svd_plan(
 ) -> Plan:
     """The cost of all spaces, one after the other. `size` is the bytes per number, 4 or 8; `budget` is the memory
     limit in bytes. `basis` is false where only power steps will do: on a card, from a start, or with checkpoints."""
-    operations = moved = memory = 0.0
+    operations = moved = memory = cubes = host = 0.0
     tiles = []
     for s in spaces:
         rows, small = s.n_x + s.n_y + s.inner, min(s.n_x, s.n_y)
         sizes, rank = ((s.n_x, s.n_y), s.inner, s.nnz), min(s.dim, s.most)
         if basis and basis_pays(*sizes, rank, s.most, size, budget):
             columns = columns_kept(rank)
-            operations += 4.0 * s.nnz * (columns + rank) + 4.0 * small * columns**2 + 20.0 * columns**3
+            operations += 4.0 * s.nnz * (columns + rank) + 4.0 * small * columns**2
+            cubes += 20.0 * columns**3
             moved += 2.0 * (s.nnz + rows) * (columns + rank) * size + columns**2 / BLOCK * small * size
             memory = max(memory, basis_memory(*sizes, rank, size))
             tiles.append(s.width)
@@ -77,12 +75,14 @@ def svd_plan(
         tiles.append(tile_width(*sizes, s.width, size, budget))
         chains = 2 * (POWER_STEPS + 1) + 3  # there and back at every step, the image, and the residual
         orthonormal = POWER_STEPS + 2
-        operations += chains * 2.0 * s.nnz * s.width + orthonormal * 4.0 * small * s.width**2 + 20.0 * s.width**3
+        operations += chains * 2.0 * s.nnz * s.width + orthonormal * 4.0 * small * s.width**2
+        cubes += 20.0 * s.width**3
         moved += chains * (s.nnz + rows) * s.width * size + orthonormal * 4.0 * small * s.width * size
         memory = max(memory, s.memory(size, tiles[-1]))
+        host += (small * s.width + (s.n_x + s.n_y) * rank) * size  # the random start, and both maps
     kept = sum((s.n_x + s.n_y) * min(s.dim, s.width) * size for s in spaces[:-1])
-    seconds = operations / rates.arithmetic + moved / rates.bandwidth
-    return Plan("block svd", operations, moved, memory + kept, seconds, min(tiles, default=0))
+    seconds = rates.seconds(operations, moved, small=cubes, host=host)
+    return Plan("block svd", operations + cubes, moved, memory + kept, seconds, min(tiles, default=0))
 
 
 def checked(plan: Plan, budget: float, name: str) -> Plan:
