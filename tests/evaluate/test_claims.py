@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from clickbridge import ClickGraph
-from clickbridge.evaluate.reproduction import claims_of_11, paper09, rmls_runs, verdicts
+from clickbridge.evaluate.reproduction import claims_of_11, paper09, paper11m, rmls_runs, verdicts
 from clickbridge.evaluate.reproduction.bench import NDCG, NO_SCORE, Data, Trial
 from clickbridge.evaluate.reproduction.claims import CLAIMS
 from clickbridge.evaluate.reproduction.relevance_rows import (
@@ -19,8 +19,9 @@ from clickbridge.evaluate.reproduction.relevance_rows import (
     without_scores,
 )
 from clickbridge.evaluate.reproduction.run import TABLES
+from clickbridge.evaluate.similar import Judgments
 from clickbridge.online.groups import Move
-from clickbridge.types import Impression, ResultList
+from clickbridge.types import Document, Impression, ResultList
 
 
 def a_week(values: dict[str, list[float]]) -> Data:
@@ -142,3 +143,19 @@ def test_pairs_that_judgments_do_not_bear_out() -> None:
     assert found is not None
     assert (found["judged"], found["agree"], found["tie"], found["contradict"]) == (3, 1, 1, 1)
     assert rmls_runs.judged_pairs(replace(data, graph=ClickGraph.build([Impression("r", ["x"], ["x"])]))) is None
+
+
+def test_all_find_similar_queries_in_one_graph() -> None:
+    """Queries whose pairs the threshold drops are no answers of Cos_W either: M-PLS cannot give them."""
+    kept = ("apple pie", "pear pie", "fig pie", "plum pie")
+    seldom = [f"apple pie {word}" for word in ("a", "b", "c", "d", "e")]
+    log = [Impression(query, ["d1", "d2"], ["d1"]) for query in kept for _ in range(5)]
+    log += [Impression(query, ["d1", "d2"], ["d2"]) for query in seldom]
+    docs = [Document("d1", {"title": "apple pear fig plum pie"}), Document("d2", {"title": "cake"})]
+    alike = Judgments.of_groups(dict.fromkeys(kept, "pie"))
+    data = Data("pies", "", ClickGraph.build(log, docs), {}, alike, settings={"min_clicks": 4, "mpls.dim": 2})
+    for ours in (False, True):
+        found, queries, failed = paper11m.compare_similar(data, ours=ours)
+        assert (queries, failed) == (4, {})
+        by_words = next(p for p in found if p.baseline == "Cos_W")
+        assert by_words.pos == 0, "Cos_W finds pies, not the queries that were dropped"

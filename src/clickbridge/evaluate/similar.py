@@ -8,7 +8,7 @@ by their judgments: better (pos), comparable (com) or worse (neg).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,9 +127,22 @@ def sample_queries(candidates: Sequence[str], n: int = SAMPLE, seed: int = 0) ->
     return [candidates[i] for i in np.sort(picked)]
 
 
-def answers_of(model: Model, queries: Sequence[str], k: int = TOP) -> dict[str, list[str]]:
-    """The k most similar queries of each query."""
-    return {query: [name for name, _ in model.similar_queries(query, k)] for query in queries}
+def answers_of(
+    model: Model, queries: Sequence[str], k: int = TOP, among: Collection[str] | None = None
+) -> dict[str, list[str]]:
+    """The k most similar queries of each query. With `among`, only these queries count: models that know different
+    queries of a log can be compared only on what all of them may answer."""
+    return {query: _most_similar(model, query, k, among) for query in queries}
+
+
+def _most_similar(model: Model, query: str, k: int, among: Collection[str] | None) -> list[str]:
+    depth = k
+    while True:
+        found = [name for name, _ in model.similar_queries(query, depth)]
+        kept = [name for name in found if among is None or name in among]
+        if len(kept) >= k or len(found) < depth:
+            return kept[:k]
+        depth *= 8
 
 
 def prefer(

@@ -262,17 +262,17 @@ def compare_similar(
     data: Data, *, tail: bool = False, seed: int = 0, ours: bool = False
 ) -> tuple[list[PairedPreference], int, dict[str, str]]:
     """M-PLS_Com against every baseline and combination, all as printed or all ours: preferences, how many queries, and
-    what failed."""
+    what failed. All answer with queries that M-PLS_Com knows, as in 11M, where there is one graph for all."""
     own = {} if ours else COM
     sampled = data.once(("sampled", ours, seed), lambda: _sampled(data, own, seed))
     if isinstance(sampled, str) or data.alike is None:
         return [], 0, {"M-PLS_Com": str(sampled)}
-    queries = sampled[tail]
-    answers = data.answers("mpls", own, queries) or {}
+    queries, known = sampled[tail], sampled[-1]
+    answers = data.answers("mpls", own, queries, known) or {}
     out, failed = [], {}
     for label, (spec, settings) in RIVALS.items():
         settings = (COSINE if "+" in spec else {}) if ours else settings
-        theirs = data.answers(spec, settings, queries)
+        theirs = data.answers(spec, settings, queries, known)
         if theirs is None:
             failed[label] = data.fit(spec, settings).why
         else:
@@ -280,11 +280,12 @@ def compare_similar(
     return out, len(queries), failed
 
 
-def _sampled(data: Data, own: Mapping[str, Any], seed: int) -> tuple[list[str], list[str]] | str:
-    """Queries that M-PLS_Com knows, and those of them with few clicks; or why there is no such model."""
+def _sampled(data: Data, own: Mapping[str, Any], seed: int) -> tuple[list[str], list[str], frozenset[str]] | str:
+    """A sample of the queries that M-PLS_Com knows, those of them with few clicks, and all that it knows; or why there
+    is no such model."""
     fitted = data.fit("mpls", own)
     if fitted.model is None or data.alike is None:
         return fitted.why
-    known = {*fitted.model.fitted.queries.keys}
+    known = frozenset(fitted.model.fitted.queries.keys)
     queries = sample_queries([q for q in data.alike.queries if q in known], seed=seed)
-    return queries, tail_of(fitted.model, queries)
+    return queries, tail_of(fitted.model, queries), known
