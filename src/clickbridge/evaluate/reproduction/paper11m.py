@@ -267,7 +267,8 @@ def compare_similar(
     sampled = data.once(("sampled", ours, seed), lambda: _sampled(data, own, seed))
     if isinstance(sampled, str) or data.alike is None:
         return [], 0, {"M-PLS_Com": str(sampled)}
-    queries, known = sampled[tail], sampled[-1]
+    every, seldom, known = sampled
+    queries = seldom if tail else every
     answers = data.answers("mpls", own, queries, known) or {}
     out, failed = [], {}
     for label, (spec, settings) in RIVALS.items():
