@@ -55,7 +55,7 @@ ENTERPRISE, WEB = (
 )
 RIVALS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "Cos_B": ("cos-click", AS_PRINTED),
-    "Cos_W": ("cos-word", {}),
+    "Cos_W": ("cos-word", AS_PRINTED),
     "LSI": ("lsi-qd", AS_PRINTED),
     "RW": ("walk", {}),
     "Cos_B+Cos_W": ("cos-click+cos-word", NINE_TO_ONE),
