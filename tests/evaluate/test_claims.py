@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -159,3 +160,40 @@ def test_all_find_similar_queries_in_one_graph() -> None:
         assert (queries, failed) == (4, {})
         by_words = next(p for p in found if p.baseline == "Cos_W")
         assert by_words.pos == 0, "Cos_W finds pies, not the queries that were dropped"
+
+
+def test_a_claim_on_every_measure_fails_with_one() -> None:
+    low = np.random.default_rng(0).random(40) / 2
+    data = a_week({"pls": (low + 0.2).tolist(), "bm25": low.tolist()})
+    by_walk = {key: {str(n): v for n, v in enumerate(low.tolist())} for key in NDCG}
+    by_walk[NDCG[0]] = dict.fromkeys(by_walk[NDCG[0]], 0.9)
+    data._trials["walk", "[]"] = Trial(0.0, {"seen": by_walk})
+    pls, bm25, walk = (Line(spec.upper(), spec, ()) for spec in ("pls", "bm25", "walk"))
+    tests = [t_on(measure) for measure in NDCG]
+    assert verdicts.beats_all_by(data, pls, [bm25], tests).word == "holds"
+    both = verdicts.beats_all_by(data, pls, [bm25, walk], tests)
+    assert both.word == "fails"
+    assert "nDCG@1 .4" in both.figures
+    assert "below WALK" in both.figures
+    assert verdicts.beats_all_by(data, pls, [bm25, walk], tests, {"nDCG@1": "WALK"}).word == "holds"
+
+
+class _OneData:
+    """A lab with one data set."""
+
+    def __init__(self, data: Data) -> None:
+        self.data = data
+
+    def relevance_sets(self, _: str) -> list[Data]:
+        return [self.data]
+
+
+def test_lambda_is_not_tested_where_nothing_is_learned() -> None:
+    """The judged queries have no similar query: lambda is nowhere in their scores, and proves nothing."""
+    log = [Impression("apple pie", ["d1", "d2", "d3"], ["d2"]), Impression("pear pie", ["d1", "d3"], ["d3"])]
+    docs = [Document("d1", {"title": "apple"}), Document("d2", {"title": "fig"}), Document("d3", {"title": "pear"})]
+    lists = [ResultList(str(n), query, ["d1", "d2", "d3"], [1.0, 0.0, 2.0]) for n, query in enumerate(("fig", "pear"))]
+    data = Data("new", "", ClickGraph.build(log * 4, docs), {"seen": lists, "unseen": lists}, relevant=1)
+    lab: Any = _OneData(data)
+    ((_, printed, ours),) = claims_of_11.lambda_hardly_matters(lab)
+    assert printed == ours == verdicts.NOT_TESTED
