@@ -120,14 +120,14 @@ def test_every_claim_names_a_table_that_there_is() -> None:
 def test_similarities_on_clicks_are_tested_query_by_query() -> None:
     """A mean that is higher by one query in a hundred decides nothing."""
     low, high = np.zeros(100), np.tile([0.0, 1.0], 50)
-    found = claims_of_11._above_jaccard({"Jaccard": low, "Pearson": high, "Jensen-Shannon": high})
+    found = claims_of_11._above_jaccard({"Jaccard": low, "Pearson": high, "Jensen-Shannon": high}, "Pearson")
     assert found.word == "holds"
     hardly = low.copy()
     hardly[0] = 1.0
-    found = claims_of_11._above_jaccard({"Jaccard": low, "Pearson": hardly, "Jensen-Shannon": high})
+    found = claims_of_11._above_jaccard({"Jaccard": low, "Pearson": hardly, "Jensen-Shannon": high}, "Pearson")
     assert found.word == "not significant"
     assert "P@3 of Pearson 0.010, of Jaccard 0.000, t-test p .320" in found.figures
-    assert claims_of_11._above_jaccard({}).word == "not tested"
+    assert claims_of_11._above_jaccard({}, "Pearson").word == "not tested"
 
 
 def test_what_11m_says_of_both_tables_is_tested_on_both() -> None:

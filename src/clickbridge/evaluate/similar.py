@@ -167,6 +167,8 @@ def tail_of(model: Model, queries: Iterable[str], below: int = TAIL) -> list[str
 # --- measures of query similarity on clicks (11R, footnote 2) ------------------------------------------
 
 Measure = Callable[[Array, Array, int], Array]
+TINY = 1e-12
+"""A share of the squared clicks under which a deviation is rounding."""
 
 
 def _pearson(one: Array, many: Array, n_urls: int) -> Array:
@@ -176,6 +178,17 @@ def _pearson(one: Array, many: Array, n_urls: int) -> Array:
     covariance = many @ one / n_urls - means[0] * means[1]
     deviations = (one @ one / n_urls - means[0] ** 2) * ((many**2).sum(axis=1) / n_urls - means[1] ** 2)
     return covariance / np.sqrt(np.maximum(deviations, 1e-300))
+
+
+def _pearson_of_union(one: Array, many: Array, _: int) -> Array:
+    """Equation (9) of 11R as printed: over the URLs of the two queries; 0 where it is undefined."""
+    either = (many > 0) | (one > 0)
+    n = either.sum(axis=1)
+    means = one.sum() / n, many.sum(axis=1) / n
+    covariance = many @ one - n * means[0] * means[1]
+    deviations = (one @ one - n * means[0] ** 2) * ((many**2).sum(axis=1) - n * means[1] ** 2)
+    defined = deviations > TINY * (one @ one) * (many**2).sum(axis=1)
+    return np.where(defined, covariance / np.sqrt(np.where(defined, deviations, 1.0)), 0.0)
 
 
 def _jensen_shannon(one: Array, many: Array, _: int) -> Array:
@@ -203,6 +216,7 @@ def _cosine(one: Array, many: Array, _: int) -> Array:
 
 MEASURES: dict[str, Measure] = {
     "Pearson": _pearson,
+    "Pearson (9)": _pearson_of_union,
     "Jensen-Shannon": _jensen_shannon,
     "Jaccard": _jaccard,
     "cosine": _cosine,
