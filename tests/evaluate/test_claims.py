@@ -112,6 +112,16 @@ def test_a_rise_that_chance_would_give_too() -> None:
     assert claims_of_11._above_middle(condition._replace(data=data), paper09.PRINTED, 6, 20).word == "holds"
 
 
+def test_an_order_that_moves_nothing_says_nothing_of_f() -> None:
+    """Where no page is on enough lists, f is 0 for all and every result stays."""
+    found = [Move(rank, rank, 10) for rank in range(6, 11)] * 20
+    data = a_week({"bm25": [0.5]})
+    condition = paper09.Condition(data, [], (), (), "")
+    data.once(("moves", paper09.PRINTED), lambda: found)
+    assert claims_of_11._moved(condition, paper09.PRINTED, 6, 20, 1.0) == verdicts.NOT_TESTED
+    assert claims_of_11._above_middle(condition, paper09.PRINTED, 6, 20) == verdicts.NOT_TESTED
+
+
 def test_every_claim_names_a_table_that_there_is() -> None:
     assert {claim.table for claim in CLAIMS} <= set(TABLES)
     assert {claim.where.split()[0] for claim in CLAIMS} == {"13", "12", "11M", "11R", "09"}

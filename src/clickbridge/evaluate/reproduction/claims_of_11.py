@@ -35,6 +35,7 @@ from clickbridge.evaluate.reproduction.verdicts import (
     within,
 )
 from clickbridge.evaluate.significance import LEVELS, Array, p_in_words, t_test
+from clickbridge.online.groups import Move
 
 FAMILY = ("M-PLS_Com", "M-PLS_Conca", "M-PLS_Word", "M-PLS_Bipar")
 SINGLE = ("Cos_B", "Cos_W", "LSI", "RW")
@@ -222,11 +223,18 @@ def moves_of(low: int, high: int, sign: float) -> Callable[[Lab], Judged]:
     return judge
 
 
-def _moved(condition: paper09.Condition, order: str, low: int, high: int, sign: float) -> Verdict:
+def _found_moves(condition: paper09.Condition, order: str, low: int, high: int) -> list[Move]:
+    """Moves of the clicked results of these ranks. None where nothing moves at all: no page is on enough lists, so
+    there is no f to test."""
     found = paper09.order_moves(condition, order)
-    if isinstance(found, str):
-        return NOT_TESTED
-    rises = np.array([m.before - m.after for m in found if low <= m.before <= high], dtype=np.float64)
+    if isinstance(found, str) or all(m.before == m.after for m in found):
+        return []
+    return [m for m in found if low <= m.before <= high]
+
+
+def _moved(condition: paper09.Condition, order: str, low: int, high: int, sign: float) -> Verdict:
+    found = _found_moves(condition, order, low, high)
+    rises = np.array([m.before - m.after for m in found], dtype=np.float64)
     if len(rises) < 2:
         return NOT_TESTED
     p = signs(rises)
@@ -246,8 +254,7 @@ def above_random(low: int, high: int) -> Callable[[Lab], Judged]:
 
 
 def _above_middle(condition: paper09.Condition, order: str, low: int, high: int) -> Verdict:
-    found = paper09.order_moves(condition, order)
-    some = [] if isinstance(found, str) else [m for m in found if low <= m.before <= high]
+    some = _found_moves(condition, order, low, high)
     if len(some) < 2:
         return NOT_TESTED
     before, after, length = np.array(some, dtype=np.float64).T
