@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from clickbridge import ClickGraph
-from clickbridge.evaluate.reproduction import claims_of_11, paper09, rmls_runs, verdicts
+from clickbridge.evaluate.reproduction import claims_of_11, paper09, paper11m, rmls_runs, verdicts
 from clickbridge.evaluate.reproduction.bench import NDCG, NO_SCORE, Data, Trial
 from clickbridge.evaluate.reproduction.claims import CLAIMS
 from clickbridge.evaluate.reproduction.relevance_rows import (
@@ -19,8 +20,9 @@ from clickbridge.evaluate.reproduction.relevance_rows import (
     without_scores,
 )
 from clickbridge.evaluate.reproduction.run import TABLES
+from clickbridge.evaluate.similar import Judgments
 from clickbridge.online.groups import Move
-from clickbridge.types import Impression, ResultList
+from clickbridge.types import Document, Impression, ResultList
 
 
 def a_week(values: dict[str, list[float]]) -> Data:
@@ -110,6 +112,16 @@ def test_a_rise_that_chance_would_give_too() -> None:
     assert claims_of_11._above_middle(condition._replace(data=data), paper09.PRINTED, 6, 20).word == "holds"
 
 
+def test_an_order_that_moves_nothing_says_nothing_of_f() -> None:
+    """Where no page is on enough lists, f is 0 for all and every result stays."""
+    found = [Move(rank, rank, 10) for rank in range(6, 11)] * 20
+    data = a_week({"bm25": [0.5]})
+    condition = paper09.Condition(data, [], (), (), "")
+    data.once(("moves", paper09.PRINTED), lambda: found)
+    assert claims_of_11._moved(condition, paper09.PRINTED, 6, 20, 1.0) == verdicts.NOT_TESTED
+    assert claims_of_11._above_middle(condition, paper09.PRINTED, 6, 20) == verdicts.NOT_TESTED
+
+
 def test_every_claim_names_a_table_that_there_is() -> None:
     assert {claim.table for claim in CLAIMS} <= set(TABLES)
     assert {claim.where.split()[0] for claim in CLAIMS} == {"13", "12", "11M", "11R", "09"}
@@ -118,14 +130,14 @@ def test_every_claim_names_a_table_that_there_is() -> None:
 def test_similarities_on_clicks_are_tested_query_by_query() -> None:
     """A mean that is higher by one query in a hundred decides nothing."""
     low, high = np.zeros(100), np.tile([0.0, 1.0], 50)
-    found = claims_of_11._above_jaccard({"Jaccard": low, "Pearson": high, "Jensen-Shannon": high})
+    found = claims_of_11._above_jaccard({"Jaccard": low, "Pearson": high, "Jensen-Shannon": high}, "Pearson")
     assert found.word == "holds"
     hardly = low.copy()
     hardly[0] = 1.0
-    found = claims_of_11._above_jaccard({"Jaccard": low, "Pearson": hardly, "Jensen-Shannon": high})
+    found = claims_of_11._above_jaccard({"Jaccard": low, "Pearson": hardly, "Jensen-Shannon": high}, "Pearson")
     assert found.word == "not significant"
     assert "P@3 of Pearson 0.010, of Jaccard 0.000, t-test p .320" in found.figures
-    assert claims_of_11._above_jaccard({}).word == "not tested"
+    assert claims_of_11._above_jaccard({}, "Pearson").word == "not tested"
 
 
 def test_what_11m_says_of_both_tables_is_tested_on_both() -> None:
@@ -142,3 +154,56 @@ def test_pairs_that_judgments_do_not_bear_out() -> None:
     assert found is not None
     assert (found["judged"], found["agree"], found["tie"], found["contradict"]) == (3, 1, 1, 1)
     assert rmls_runs.judged_pairs(replace(data, graph=ClickGraph.build([Impression("r", ["x"], ["x"])]))) is None
+
+
+def test_all_find_similar_queries_in_one_graph() -> None:
+    """Queries whose pairs the threshold drops are no answers of Cos_W either: M-PLS cannot give them."""
+    kept = ("apple pie", "pear pie", "fig pie", "plum pie")
+    seldom = [f"apple pie {word}" for word in ("a", "b", "c", "d", "e")]
+    log = [Impression(query, ["d1", "d2"], ["d1"]) for query in kept for _ in range(5)]
+    log += [Impression(query, ["d1", "d2"], ["d2"]) for query in seldom]
+    docs = [Document("d1", {"title": "apple pear fig plum pie"}), Document("d2", {"title": "cake"})]
+    alike = Judgments.of_groups(dict.fromkeys(kept, "pie"))
+    data = Data("pies", "", ClickGraph.build(log, docs), {}, alike, settings={"min_clicks": 4, "mpls.dim": 2})
+    for ours in (False, True):
+        found, queries, failed = paper11m.compare_similar(data, ours=ours)
+        assert (queries, failed) == (4, {})
+        by_words = next(p for p in found if p.baseline == "Cos_W")
+        assert by_words.pos == 0, "Cos_W finds pies, not the queries that were dropped"
+
+
+def test_a_claim_on_every_measure_fails_with_one() -> None:
+    low = np.random.default_rng(0).random(40) / 2
+    data = a_week({"pls": (low + 0.2).tolist(), "bm25": low.tolist()})
+    by_walk = {key: {str(n): v for n, v in enumerate(low.tolist())} for key in NDCG}
+    by_walk[NDCG[0]] = dict.fromkeys(by_walk[NDCG[0]], 0.9)
+    data._trials["walk", "[]"] = Trial(0.0, {"seen": by_walk})
+    pls, bm25, walk = (Line(spec.upper(), spec, ()) for spec in ("pls", "bm25", "walk"))
+    tests = [t_on(measure) for measure in NDCG]
+    assert verdicts.beats_all_by(data, pls, [bm25], tests).word == "holds"
+    both = verdicts.beats_all_by(data, pls, [bm25, walk], tests)
+    assert both.word == "fails"
+    assert "nDCG@1 .4" in both.figures
+    assert "below WALK" in both.figures
+    assert verdicts.beats_all_by(data, pls, [bm25, walk], tests, {"nDCG@1": "WALK"}).word == "holds"
+
+
+class _OneData:
+    """A lab with one data set."""
+
+    def __init__(self, data: Data) -> None:
+        self.data = data
+
+    def relevance_sets(self, _: str) -> list[Data]:
+        return [self.data]
+
+
+def test_lambda_is_not_tested_where_nothing_is_learned() -> None:
+    """The judged queries have no similar query: lambda is nowhere in their scores, and proves nothing."""
+    log = [Impression("apple pie", ["d1", "d2", "d3"], ["d2"]), Impression("pear pie", ["d1", "d3"], ["d3"])]
+    docs = [Document("d1", {"title": "apple"}), Document("d2", {"title": "fig"}), Document("d3", {"title": "pear"})]
+    lists = [ResultList(str(n), query, ["d1", "d2", "d3"], [1.0, 0.0, 2.0]) for n, query in enumerate(("fig", "pear"))]
+    data = Data("new", "", ClickGraph.build(log * 4, docs), {"seen": lists, "unseen": lists}, relevant=1)
+    lab: Any = _OneData(data)
+    ((_, printed, ours),) = claims_of_11.lambda_hardly_matters(lab)
+    assert printed == ours == verdicts.NOT_TESTED

@@ -26,6 +26,7 @@ from clickbridge.evaluate.similar import (
     tail_of,
 )
 from clickbridge.models.sfunction import FittedSFunction
+from oracles.skernel import pearson_over_union
 
 INTENTS = {"ny": "1", "new york": "1", "big apple": "1", "rome": "2", "roma": "2", "alone": "3"}
 
@@ -118,10 +119,18 @@ def test_measures_against_other_libraries(seed: int) -> None:
     values = {name: measure(one, many, 9) for name, measure in MEASURES.items()}
     for row, other in enumerate(many):
         assert values["Pearson"][row] == pytest.approx(full_pearson(one, other), abs=1e-9)
+        printed = np.nan_to_num(pearson_over_union(one, other))
+        assert values["Pearson (9)"][row] == pytest.approx(printed, abs=1e-9)
         assert values["Jensen-Shannon"][row] == pytest.approx(1 - jensenshannon(one, other, 2) ** 2, abs=1e-9)
         a, b = {*np.flatnonzero(one)}, {*np.flatnonzero(other)}
         assert values["Jaccard"][row] == pytest.approx(len(a & b) / len(a | b))
         assert values["cosine"][row] == pytest.approx(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+def test_equation_9_knows_nothing_of_one_shared_url() -> None:
+    """Two queries that were clicked on the same single URL, and one that has another URL beside it."""
+    one, many = np.array([3.0, 0.0]), np.array([[5.0, 0.0], [5.0, 2.0], [0.0, 4.0]])
+    assert MEASURES["Pearson (9)"](one, many, 2) == pytest.approx([0.0, 1.0, -1.0])
 
 
 def test_similar_by_clicks_looks_at_sharers_only() -> None:

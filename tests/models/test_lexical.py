@@ -77,6 +77,23 @@ def test_bm25_of_one_field_is_the_paper_s_equation(k1: float, b: float, k3: floa
     compare(BM25(k1=k1, b=b, k3=k3), lambda q, d, c: plain_bm25(q, d["body"], c, k1, b, k3), {"body": 1.0})
 
 
+def test_bm25_as_printed_is_equation_1_of_the_whole_document() -> None:
+    """len(d) and avgDocLen count all fields together (11R, 3.3.2), and a word that nothing has finds nothing."""
+    texts = {d: [word for text in fields.values() for word in text.split()] for d, fields in DOCS.items()}
+    collection = Collection({d: {"all": words} for d, words in texts.items()}, {"all": 1.0})
+    model = BM25(as_printed=True, language="none").fit(graph_of(DOCS))
+    written = [Document("x", fields) for fields in DOCS.values()]
+    for query in QUERIES:
+        terms = query.lower().replace(",", "").split()
+        expected = [plain_bm25(terms, words, collection, 1.2, 0.75, 8.0) if words else -np.inf
+                    for words in texts.values()]  # fmt: skip
+        np.testing.assert_allclose(model.score(query, list(DOCS)), expected, rtol=2e-6, atol=2e-6)
+        new = dense(model.map_queries([query])) @ dense(model.map_documents(written)).T
+        np.testing.assert_allclose(new[0], np.maximum(expected, 0.0), rtol=2e-6, atol=2e-6)
+    assert np.isneginf(model.score("aple", list(DOCS))).all()
+    assert np.isfinite(BM25(language="none").fit(graph_of(DOCS)).score("aple", list(DOCS))).any()
+
+
 @pytest.mark.parametrize("weights", WEIGHTS, ids=in_words)
 @pytest.mark.parametrize(
     ("smoothing", "parameter"),

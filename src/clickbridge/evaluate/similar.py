@@ -8,7 +8,7 @@ by their judgments: better (pos), comparable (com) or worse (neg).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,9 +127,22 @@ def sample_queries(candidates: Sequence[str], n: int = SAMPLE, seed: int = 0) ->
     return [candidates[i] for i in np.sort(picked)]
 
 
-def answers_of(model: Model, queries: Sequence[str], k: int = TOP) -> dict[str, list[str]]:
-    """The k most similar queries of each query."""
-    return {query: [name for name, _ in model.similar_queries(query, k)] for query in queries}
+def answers_of(
+    model: Model, queries: Sequence[str], k: int = TOP, among: Collection[str] | None = None
+) -> dict[str, list[str]]:
+    """The k most similar queries of each query. With `among`, only these queries count: models that know different
+    queries of a log can be compared only on what all of them may answer."""
+    return {query: _most_similar(model, query, k, among) for query in queries}
+
+
+def _most_similar(model: Model, query: str, k: int, among: Collection[str] | None) -> list[str]:
+    depth = k
+    while True:
+        found = [name for name, _ in model.similar_queries(query, depth)]
+        kept = [name for name in found if among is None or name in among]
+        if len(kept) >= k or len(found) < depth:
+            return kept[:k]
+        depth *= 8
 
 
 def prefer(
@@ -154,6 +167,8 @@ def tail_of(model: Model, queries: Iterable[str], below: int = TAIL) -> list[str
 # --- measures of query similarity on clicks (11R, footnote 2) ------------------------------------------
 
 Measure = Callable[[Array, Array, int], Array]
+TINY = 1e-12
+"""A share of the squared clicks under which a deviation is rounding."""
 
 
 def _pearson(one: Array, many: Array, n_urls: int) -> Array:
@@ -163,6 +178,17 @@ def _pearson(one: Array, many: Array, n_urls: int) -> Array:
     covariance = many @ one / n_urls - means[0] * means[1]
     deviations = (one @ one / n_urls - means[0] ** 2) * ((many**2).sum(axis=1) / n_urls - means[1] ** 2)
     return covariance / np.sqrt(np.maximum(deviations, 1e-300))
+
+
+def _pearson_of_union(one: Array, many: Array, _: int) -> Array:
+    """Equation (9) of 11R as printed: over the URLs of the two queries; 0 where it is undefined."""
+    either = (many > 0) | (one > 0)
+    n = either.sum(axis=1)
+    means = one.sum() / n, many.sum(axis=1) / n
+    covariance = many @ one - n * means[0] * means[1]
+    deviations = (one @ one - n * means[0] ** 2) * ((many**2).sum(axis=1) - n * means[1] ** 2)
+    defined = deviations > TINY * (one @ one) * (many**2).sum(axis=1)
+    return np.where(defined, covariance / np.sqrt(np.where(defined, deviations, 1.0)), 0.0)
 
 
 def _jensen_shannon(one: Array, many: Array, _: int) -> Array:
@@ -190,6 +216,7 @@ def _cosine(one: Array, many: Array, _: int) -> Array:
 
 MEASURES: dict[str, Measure] = {
     "Pearson": _pearson,
+    "Pearson (9)": _pearson_of_union,
     "Jensen-Shannon": _jensen_shannon,
     "Jaccard": _jaccard,
     "cosine": _cosine,

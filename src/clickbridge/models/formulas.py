@@ -120,12 +120,16 @@ class CosineFormula(VSMFormula):
 @stored
 @dataclass(frozen=True)
 class BM25Formula(_Rows):
-    """tf = sum_f w_f tf_f / (1 - b + b len_f / avglen_f);  image = idf (k1 + 1) tf / (k1 + tf)."""
+    """tf = sum_f w_f tf_f / (1 - b + b len_f / avglen_f);  image = idf (k1 + 1) tf / (k1 + tf).
+
+    `whole` takes the fields for one text: every tf_f over 1 - b + b len / avglen, with len = sum_f w_f len_f. With
+    weights of 1 that is equation (1) of 11R."""
 
     k1: float = bm25.K1
     b: float = bm25.B
     k3: float = 8.0
     idf: str = "lucene"
+    whole: bool = False
 
     def idf_of(self, frequency: Array, n_docs: int) -> Array:
         if self.idf == "atire":
@@ -139,17 +143,23 @@ class BM25Formula(_Rows):
         return (self.k3 + 1) * counts / (self.k3 + counts)
 
     def weigher(self, counts: FieldCounts, statistics: TermStatistics) -> Callable[[Array], sparse.csr_array]:
-        """Computes once what does not depend on the field weights: everything before the sum over fields."""
-        norms = 1 - self.b + self.b * counts.lengths / np.maximum(statistics.average_lengths, 1e-9)
-        normalised = counts.values / np.maximum(norms, 1e-9)[counts.rows]
+        """Computes once what does not depend on the field weights: by field, everything before the sum over fields."""
+        average, rows = statistics.average_lengths, counts.rows
+        by_field = counts.values if self.whole else counts.values / self._norms(counts.lengths, average)[rows]
         idf = statistics.idf[counts.pattern.indices]
 
         def images(weights: Array) -> sparse.csr_array:
-            frequency = normalised @ weights
+            frequency = by_field @ weights
+            if self.whole:
+                frequency = frequency / self._norms(counts.lengths @ weights, average @ weights)[rows]
             saturated = (self.k1 + 1) * frequency / np.maximum(self.k1 + frequency, 1e-300)
             return counts.with_values(saturated * idf)
 
         return images
+
+    def _norms(self, lengths: Array, average: Array) -> Array:
+        norms: Array = np.maximum(1 - self.b + self.b * lengths / np.maximum(average, 1e-9), 1e-9)
+        return norms
 
     def documents(self, counts: FieldCounts, statistics: TermStatistics, weights: Array) -> sparse.csr_array:
         return self.weigher(counts, statistics)(weights)

@@ -36,7 +36,9 @@ from clickbridge.views.word import Vocabulary, WordCounter
 
 
 @settings
-class LexicalSettings(Fields, Seeded):
+class LexicalSettings(Printed, Fields, Seeded):
+    printed: ClassVar[Mapping[str, Any]] = {"fields": "equal", "unknown_words": "drop"}
+
     unknown_words: str = setting(
         "near",
         "what a query of unknown words finds: near uses the most similar known words, also split or joined; drop finds "
@@ -217,8 +219,8 @@ class VSM(LexicalModel):
 
 
 @settings
-class BM25Settings(Printed, LexicalSettings):
-    printed: ClassVar[Mapping[str, Any]] = {"fields": "equal"}
+class BM25Settings(LexicalSettings):
+    printed: ClassVar[Mapping[str, Any]] = {**LexicalSettings.printed, "lengths": "document"}
 
     k1: float = setting(1.2, "how much repetition of a word in a document counts; 0 not at all", 0, 1000)
     b: float = setting(0.75, "how much long fields are discounted: 0 not at all, 1 in proportion to their length", 0, 1)
@@ -228,6 +230,13 @@ class BM25Settings(Printed, LexicalSettings):
         "the formula of the inverse document frequency",
         choices=("lucene", "robertson", "atire"),
         group=ADVANCED,
+    )
+    lengths: str = setting(
+        "fields",
+        "what is long: each field against the average of that field (fields), or all fields together (document, the "
+        "paper)",
+        choices=("fields", "document"),
+        group="11R",
     )
 
 
@@ -253,7 +262,7 @@ class BM25(LexicalModel):
 
     def formula(self) -> Formula:
         s: BM25Settings = self.settings
-        return BM25Formula(s.k1, s.b, s.k3, s.idf)
+        return BM25Formula(s.k1, s.b, s.k3, s.idf, whole=s.lengths == "document")
 
 
 @settings
@@ -291,6 +300,11 @@ class LMIR(LexicalModel):
         return LMIRFormula(s.smoothing, s.mu, s.lam)
 
 
+@settings
+class CosWordSettings(LexicalSettings):
+    printed: ClassVar[Mapping[str, Any]] = {**LexicalSettings.printed, "stop_words": "drop"}
+
+
 class CosWord(LexicalModel):
     """The cosine of two tf-idf vectors: `VSM` with both sides at length 1. The baseline Cos_W of 11M.
 
@@ -305,6 +319,7 @@ class CosWord(LexicalModel):
     name = "cos-word"
     about = "cosine of tf-idf words"
     paper = "11M (Cos_W)"
+    Settings = CosWordSettings
 
     def formula(self) -> Formula:
         return CosineFormula()

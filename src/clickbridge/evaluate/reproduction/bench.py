@@ -78,7 +78,7 @@ class Data:
 
     _fits: dict[tuple[str, str], Fit] = field(default_factory=dict, repr=False)
     _trials: dict[tuple[str, str], Trial] = field(default_factory=dict, repr=False)
-    _answers: dict[tuple[str, str], dict[str, list[str]]] = field(default_factory=dict, repr=False)
+    _answers: dict[Hashable, dict[str, list[str]]] = field(default_factory=dict, repr=False)
     _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def once(self, key: Hashable, make: Callable[[], Answer]) -> Answer:
@@ -188,15 +188,18 @@ class Data:
         for key, mart in zip(keys, marts, strict=True):
             self._tried(key, Fit(None if why else mart, seconds, why=why))
 
-    def answers(self, spec: str, settings: Mapping[str, Any], queries: Sequence[str]) -> dict[str, list[str]] | None:
-        """The three most similar queries of each query, computed once; None if there is no such model."""
-        known = self._answers.setdefault(_key(spec, settings), {})
+    def answers(
+        self, spec: str, settings: Mapping[str, Any], queries: Sequence[str], among: frozenset[str] | None = None
+    ) -> dict[str, list[str]] | None:
+        """The three most similar queries of each query, of `among` alone if that is given; computed once. None if
+        there is no such model."""
+        known = self._answers.setdefault((*_key(spec, settings), among), {})
         new = [query for query in queries if query not in known]
         if new:
             fitted = self.fit(spec, settings)
             if fitted.model is None:
                 return None
-            known |= answers_of(fitted.model, new)
+            known |= answers_of(fitted.model, new, among=among)
         return {query: known[query] for query in queries}
 
     def values(

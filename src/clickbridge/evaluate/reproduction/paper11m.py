@@ -55,7 +55,7 @@ ENTERPRISE, WEB = (
 )
 RIVALS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "Cos_B": ("cos-click", AS_PRINTED),
-    "Cos_W": ("cos-word", {}),
+    "Cos_W": ("cos-word", AS_PRINTED),
     "LSI": ("lsi-qd", AS_PRINTED),
     "RW": ("walk", {}),
     "Cos_B+Cos_W": ("cos-click+cos-word", NINE_TO_ONE),
@@ -262,17 +262,18 @@ def compare_similar(
     data: Data, *, tail: bool = False, seed: int = 0, ours: bool = False
 ) -> tuple[list[PairedPreference], int, dict[str, str]]:
     """M-PLS_Com against every baseline and combination, all as printed or all ours: preferences, how many queries, and
-    what failed."""
+    what failed. All answer with queries that M-PLS_Com knows, as in 11M, where there is one graph for all."""
     own = {} if ours else COM
-    sampled = data.once(("sampled", ours, seed), lambda: _sampled(data, own, seed))
+    sampled = _sample_of(data, seed, ours)
     if isinstance(sampled, str) or data.alike is None:
         return [], 0, {"M-PLS_Com": str(sampled)}
-    queries = sampled[tail]
-    answers = data.answers("mpls", own, queries) or {}
+    every, seldom, known = sampled
+    queries = seldom if tail else every
+    answers = data.answers("mpls", own, queries, known) or {}
     out, failed = [], {}
-    for label, (spec, settings) in RIVALS.items():
-        settings = (COSINE if "+" in spec else {}) if ours else settings
-        theirs = data.answers(spec, settings, queries)
+    for label in RIVALS:
+        spec, settings = _rival(label, ours)
+        theirs = data.answers(spec, settings, queries, known)
         if theirs is None:
             failed[label] = data.fit(spec, settings).why
         else:
@@ -280,11 +281,34 @@ def compare_similar(
     return out, len(queries), failed
 
 
-def _sampled(data: Data, own: Mapping[str, Any], seed: int) -> tuple[list[str], list[str]] | str:
-    """Queries that M-PLS_Com knows, and those of them with few clicks; or why there is no such model."""
+def between(data: Data, one: str, other: str, *, seed: int = 0, ours: bool = False) -> PairedPreference | None:
+    """One baseline against another, on the same queries; None if one of them is not there."""
+    sampled = _sample_of(data, seed, ours)
+    if isinstance(sampled, str) or data.alike is None:
+        return None
+    queries, _, known = sampled
+    found = [data.answers(*_rival(label, ours), queries, known) for label in (one, other)]
+    return None if found[0] is None or found[1] is None else prefer((one, other), found[0], found[1], data.alike)
+
+
+def _rival(label: str, ours: bool) -> tuple[str, Mapping[str, Any]]:
+    spec, settings = RIVALS[label]
+    return spec, (COSINE if "+" in spec else {}) if ours else settings
+
+
+Sampled = tuple[list[str], list[str], frozenset[str]] | str
+
+
+def _sample_of(data: Data, seed: int, ours: bool) -> Sampled:
+    return data.once(("sampled", ours, seed), lambda: _sampled(data, {} if ours else COM, seed))
+
+
+def _sampled(data: Data, own: Mapping[str, Any], seed: int) -> Sampled:
+    """A sample of the queries that M-PLS_Com knows, those of them with few clicks, and all that it knows; or why there
+    is no such model."""
     fitted = data.fit("mpls", own)
     if fitted.model is None or data.alike is None:
         return fitted.why
-    known = {*fitted.model.fitted.queries.keys}
+    known = frozenset(fitted.model.fitted.queries.keys)
     queries = sample_queries([q for q in data.alike.queries if q in known], seed=seed)
-    return queries, tail_of(fitted.model, queries)
+    return queries, tail_of(fitted.model, queries), known

@@ -10,7 +10,7 @@ import numpy as np
 
 from clickbridge.evaluate.reproduction.bench import NDCG, Data
 from clickbridge.evaluate.reproduction.lab import Lab
-from clickbridge.evaluate.reproduction.paper_table import Table, TableRow
+from clickbridge.evaluate.reproduction.paper_table import Cell, Table, TableRow
 from clickbridge.evaluate.reproduction.relevance_rows import (
     AS_PRINTED,
     Line,
@@ -41,13 +41,17 @@ def lines_of(at: int) -> tuple[Line, ...]:
 
 
 def table_3(lab: Lab) -> Iterator[Table]:
-    """Similar queries by Pearson correlation of clicks, of the most clicked queries of each set."""
+    """Similar queries by Pearson correlation of clicks, of the most clicked queries of each set: (9), and over all
+    URLs."""
     for data in lab.similarity_sets("one-week"):
         counted = _counted(data)
         most = [counted.keys[i] for i in np.argsort(-counted.clicks, kind="stable")[:SHOWN]]
-        found = similar_by_clicks("Pearson", counted.matrix, counted.keys, most, k=4)
-        rows = [TableRow(query, (", ".join(names) or "none",)) for query, names in found.items()]
-        yield Table("11R-3", "Similar queries by Pearson correlation of clicks", data.about, ("similar queries",), rows)
+        found = [
+            similar_by_clicks(name, counted.matrix, counted.keys, most, k=4) for name in ("Pearson (9)", "Pearson")
+        ]
+        rows = [TableRow(query, tuple(", ".join(own[query]) or "none" for own in found)) for query in most]
+        columns = ("as printed, (9)", "over all URLs")
+        yield Table("11R-3", "Similar queries by Pearson correlation of clicks", data.about, columns, rows)
 
 
 def _counted(data: Data) -> ClickedQueries:
@@ -57,12 +61,16 @@ def _counted(data: Data) -> ClickedQueries:
 
 def footnote_2(lab: Lab) -> Iterator[Table]:
     """Precision of the first three by each measure of similarity on clicks."""
-    order = {"Pearson": "works best", "Jensen-Shannon": "works best", "Jaccard": "follows", "cosine": "not named"}
+    order: dict[str, tuple[Cell, ...]] = {
+        "Pearson (9)": ("works best",), "Pearson": (), "Jensen-Shannon": ("works best",), "Jaccard": ("follows",),
+        "cosine": ("not named",),
+    }  # fmt: skip
+    shown = {"Pearson (9)": "Pearson, as printed", "Pearson": "Pearson over all URLs"}
     for data in lab.similarity_sets("one-week"):
         if data.alike is None:
             continue
         found = precisions(data, lab.seed)
-        rows = [TableRow(name, (found[name],), (says,)) for name, says in order.items()]
+        rows = [TableRow(shown.get(name, name), (found[name],), says) for name, says in order.items()]
         yield Table("11R-n2", "Precision of similarity on clicks (footnote 2)", data.about, ("P@3",), rows)
 
 

@@ -41,6 +41,7 @@ DIMS = (100, 300, 1000)
 MOST_IN_ROUNDS = {"ssi": 300, "svdfeature": 300, "bltm": 300}
 """The most dimensions of models that learn in many rounds, which take longest."""
 BASELINES_BY_DIM = {"LSI_dt": "lsi-dt", "LSI_qd": "lsi-qd", "SVDFeature": "svdfeature", "BLTM": "bltm"}
+STEPS = (1, 2, 3, 5, 7, 10)
 BY_DIM = {"RMLS": "rmls", "PLS": "pls", "SSI": "ssi", **BASELINES_BY_DIM}
 
 
@@ -200,6 +201,14 @@ def by_dimension(lab: Lab) -> Iterator[Table]:
         "SSI, SVDFeature and BLTM are not run beyond 300 here"
     )
     yield Table("13-dims", "Sensitivity to the dimension", data.about, NDCG, rows, [note])
+
+
+def by_steps(lab: Lab) -> Iterator[Table]:
+    """13, Section 6.2 (12, 5.2; 11M, 5.3): a random walk is stable after five steps."""
+    for data in lab.relevance_sets("one-week"):
+        rows = [TableRow(f"RW, {n}", data.means("walk", NDCG, {"steps": n})) for n in STEPS]
+        note = "13 says so without figures: from 1 to 10 steps, no improvement after five"
+        yield Table("13-steps", "Steps of the random walk", data.about, NDCG, rows, [note])
 
 
 def by_response(lab: Lab) -> Iterator[Table]:

@@ -22,6 +22,7 @@ TABLES: dict[str, Callable[[Lab], Iterator[Table]]] = {
     "13-F2": rmls_runs.threads,
     "13-passes": rmls_runs.passes,
     "13-dims": rmls_runs.by_dimension,
+    "13-steps": rmls_runs.by_steps,
     "13-response": rmls_runs.by_response,
     "13-pairs": rmls_runs.joachims_pairs,
     "12-2": paper13.table_2_of_12,

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from clickbridge.evaluate.significance import LEVELS, Array, p_in_words
 
 HOLDS, FAILS, UNSURE, ABSENT = "holds", "fails", "not significant", "not tested"
 LEAST_ORDERED = 3
+NONE: Mapping[str, str] = {}
 
 
 class Verdict(NamedTuple):
@@ -70,6 +71,19 @@ def beats_all(data: Data, one: Line, others: Sequence[Line], test: OwnTest, only
     word = FAILS if words[FAILS] else UNSURE if words[UNSURE] else HOLDS
     own = data.means(one.spec, (test.measure,), one.settings, only=only)[0]
     return Verdict(word, f"{_short(own)}: {'; '.join(parts)} ({test.name})")
+
+
+def beats_all_by(
+    data: Data, one: Line, others: Sequence[Line], tests: Sequence[OwnTest], but: Mapping[str, str] = NONE
+) -> Verdict:
+    """Whether one row is better than all others in every measure. `but` names, by measure, a row that the paper
+    excepts."""
+    parts = []
+    for test in tests:
+        rivals = [line for line in others if not line.label.startswith(but.get(test.measure, "\0"))]
+        word, figures = beats_all(data, one, rivals, test)
+        parts.append(Verdict(word, f"{test.measure.partition('(')[0].replace('AP', 'MAP')} {figures}"))
+    return all_of(parts)
 
 
 def level(data: Data, one: Line, two: Line, test: OwnTest) -> Verdict:
