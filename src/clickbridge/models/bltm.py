@@ -22,6 +22,7 @@ from scipy import sparse
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
+from clickbridge.graph.notes import said_by
 from clickbridge.io.values import expect, stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Query
@@ -213,8 +214,8 @@ class BLTM(Model):
         fitted = self.learn(rest, choices)
         lists = labelled(study, held.lists([ranker_of(fitted)]))
         if len(lists) < MIN_USABLE:
-            few = few_held(len(lists))
-            return replace(choices, topic_weight=DEFAULT, notes=(f"{self.name}: {few}; topics weigh {DEFAULT}",))
+            few = few_held(len(lists), follows=f"topics weigh {DEFAULT}")
+            return replace(choices, topic_weight=DEFAULT, notes=(said_by(self.name, few),))
         trials = [fitted._with(choices=replace(choices, topic_weight=weight)) for weight in WEIGHT_GRID]
         values = [lists.ndcg(trial.scores(lists.candidates)) for trial in trials]
         found = int(np.argmax(values))
