@@ -31,7 +31,7 @@ from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.lexical import LMIR, FittedLexical, LexicalChoices
 from clickbridge.models.model import Model
 from clickbridge.models.study import Study
-from clickbridge.numerics.bltm import _mixture, em_step, fold_in, normalised
+from clickbridge.numerics.bltm import em_step, fold_in, mixture, normalised
 from clickbridge.numerics.ragged import Ragged
 from clickbridge.numerics.row import counted
 from clickbridge.search.index import Found, best
@@ -157,7 +157,7 @@ class FittedBLTM(Fitted):
         out = np.zeros(len(items))
         topic_words = np.where(columns < len(self.vocabulary), columns, -1)
         images = self.unigram.images
-        _mixture(
+        mixture(
             asked.indptr, topic_words, self._columns[columns], counts, candidates.lists.indptr,
             np.where(known, items, 0), self.theta, self.phi_query, self.topic_weight,
             (images.indptr, images.indices, images.data, self._collection_weights), self.unigram.statistics.shares, out,
