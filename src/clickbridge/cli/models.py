@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.io.checkpoint import Checkpoints
     from clickbridge.models.grid import Trial
+    from clickbridge.models.model import Model
 
 
 def models(
@@ -122,11 +123,7 @@ def fit(
     with progress_bar() as progress:
         progress(f"fitting {model}")
         built.fit(opened, engine=runs_on, progress=progress, checkpoint=checkpoints)
-        if trials is not None:
-            built.fitted_ = built.fitted.noted(tuning=trials)
-        if kept:
-            built.keep_fields(opened, kept)
-        built.save(out)
+        written(built, out, opened, kept, trials)
         if checkpoints is not None:
             checkpoints.clear()
     for note in built.notes_:
@@ -153,6 +150,14 @@ def check_out(out: Path | None, plan: bool) -> None:
         check_target(out, KIND)
     elif not plan:
         raise SettingError("fit needs --out MODEL, the folder to write; only --plan goes without")
+
+
+def written(model: Model, out: Path, graph: ClickGraph, kept: list[str], trials: list[Trial] | None) -> None:
+    if trials is not None:
+        model.fitted_ = model.fitted.noted(tuning=trials)
+    if kept:
+        model.keep_fields(graph, kept)
+    model.save(out)
 
 
 def tuned(
