@@ -127,6 +127,24 @@ def test_every_package_has_its_level() -> None:
     assert {"serve"} | PACKAGES == set().union(*LEVELS)
 
 
+def test_the_page_has_the_levels() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf8")
+    table = page.partition("## Which package may import which")[2].partition("    errors")
+    rows = f"errors{table[2].partition('Within')[0]}".split("<-")
+    assert [{*re.findall(r"\w+", row)} for row in rows] == [level for level in LEVELS if level != {"__main__"}]
+
+
+def test_every_named_exception_is_used() -> None:
+    used = {
+        (place(path).partition("/")[0].removesuffix(".py"), module) for path in SOURCES for module in imports_of(path)
+    }
+    for here, module in NAMED_EXCEPTIONS:
+        assert any(who == here and f"{name}.".startswith(f"clickbridge.{module}.") for who, name in used), (
+            here,
+            module,
+        )
+
+
 def test_the_direction_is_seen_in_texts_too(tmp_path: Path) -> None:
     """The tables of the package stand above everything; the same text further down is found."""
     assert {"clickbridge.fusion.mart", "clickbridge.skernel.robust"} <= named_in(ROOT / "__init__.py")

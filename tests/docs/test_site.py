@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 
+from sdist import IN_SDIST, WITHOUT_PICTURES
+
 Program = Callable[[str], ModuleType]
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,6 +59,7 @@ def test_pages_are_where_the_readme_has_them(program: Program) -> None:
             assert page in set(site.pages_of({name: nav[name]})), f"{page} is under {name} in the README"
 
 
+@pytest.mark.skipif(IN_SDIST, reason=WITHOUT_PICTURES)
 def test_the_site_is_built_strictly(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "docs" / "make_site.py", tmp_path / "site"], capture_output=True, text=True

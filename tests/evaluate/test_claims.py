@@ -16,6 +16,7 @@ from clickbridge.evaluate.reproduction.relevance_rows import (
     own_tests,
     relevance_table,
     sign_on,
+    signs,
     t_on,
     without_scores,
 )
@@ -64,9 +65,9 @@ def test_verdicts() -> None:
     assert verdicts.within(49.1, 40, 60, "49.1%").word == "holds"
     seldom = np.array([1.0, 1.0, 1.0, -9.0])
     assert verdicts.by_mean(float(seldom.mean()), 0.01, "").word == "fails"
-    apart = verdicts.by_sign(seldom, 0.01, "p .010", sign_on("AP"))
+    apart = verdicts.by_gains(seldom, 0.01, "p .010", signs)
     assert apart == ("not significant", "p .010, but 3 up, 1 down and -1.5000 on average")
-    assert verdicts.by_sign(np.array([1.0, 1.0, 1.0, -0.5]), 0.01, "", sign_on("AP")).word == "holds"
+    assert verdicts.by_gains(np.array([1.0, 1.0, 1.0, -0.5]), 0.01, "", signs).word == "holds"
 
 
 def test_gains_that_are_many_and_small_are_not_marked() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,13 @@ def test_run_is_read_by_score_then_rank(tmp_path: Path) -> None:
     assert read_run(tmp_path / "run") == {"q": ["top", "z", "a", "low", "last"], "other": ["a"]}
 
 
+def refusal(read: Callable[[Path], object], path: Path, *lines: str) -> str:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    with pytest.raises(InputError) as caught:
+        read(path)
+    return str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -103,10 +111,8 @@ def test_run_is_read_by_score_then_rank(tmp_path: Path) -> None:
     ],
 )
 def test_run_refusals(tmp_path: Path, line: str, reason: str) -> None:
-    (tmp_path / "run").write_text(f"ok Q0 a 1 2.5 name\n{line}\n")
-    with pytest.raises(InputError) as caught:
-        read_run(tmp_path / "run")
-    assert str(caught.value) == f"{tmp_path}/run, line 2: {reason}"
+    path = tmp_path / "run"
+    assert refusal(read_run, path, "ok Q0 a 1 2.5 name", line) == f"{path}, line 2: {reason}"
 
 
 def test_qrels(tmp_path: Path) -> None:
@@ -124,10 +130,8 @@ def test_qrels(tmp_path: Path) -> None:
     ],
 )
 def test_qrels_refusals(tmp_path: Path, line: str, reason: str) -> None:
-    (tmp_path / "qrels").write_text(f"1 0 x 1\n{line}\n")
-    with pytest.raises(InputError) as caught:
-        read_qrels(tmp_path / "qrels")
-    assert str(caught.value) == f"{tmp_path}/qrels, line 2: {reason}"
+    path = tmp_path / "qrels"
+    assert refusal(read_qrels, path, "1 0 x 1", line) == f"{path}, line 2: {reason}"
 
 
 def test_empty_files(tmp_path: Path) -> None:

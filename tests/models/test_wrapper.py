@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,9 +15,10 @@ import pytest
 from sklearn.base import clone
 
 import clickbridge
-from clickbridge import BM25, LMIR, PLS, VSM, ClickGraph, Mart, Online, Robust, build_model
+from clickbridge import BM25, LMIR, PLS, VSM, ClickGraph, Mart, Online, Robust, build_model, load
 from clickbridge.errors import SettingError
-from clickbridge.graph.hold_back import few_held
+from clickbridge.graph.hold_back import FEW_HELD, few_held
+from clickbridge.graph.notes import Note, said_by
 from clickbridge.io.values import STORED, stored
 from clickbridge.models.algebra import Sum
 from clickbridge.models.candidates import Query
@@ -142,11 +145,24 @@ def test_a_setting_without_its_name_is_refused_with_the_name() -> None:
 
 def test_that_too_little_is_held_back_is_said_once(small_graph: ClickGraph) -> None:
     one = VSM().fit(small_graph).fitted._with(notes=())
-    few = [f"{few_held(2)} to learn field weights; title counts 3", f"{few_held(1)}; weights are equal"]
-    parts = [one.with_notes(f"bm25: {few[0]}"), one.with_notes("pls: dim 3")]
-    assert joined_notes(parts, f"bm25+pls: {few[1]}") == (
-        f"bm25: {few[0]}",
+    fields = said_by("bm25", few_held(2, "query", "to learn field weights", "title counts 3"))
+    weights = said_by("bm25+pls", few_held(1, follows="weights are equal"))
+    parts = [one.with_notes(fields), one.with_notes("pls: dim 3")]
+    assert joined_notes(parts, weights) == (
+        "bm25: 2 queries can be held back, 50 are needed to learn field weights; title counts 3",
         "pls: dim 3",
         "bm25+pls: weights are equal",
     )
-    assert joined_notes(parts[1:], f"bm25+pls: {few[1]}") == ("pls: dim 3", f"bm25+pls: {few[1]}")
+    whole = "bm25+pls: 1 query can be held back, 50 are needed; weights are equal"
+    assert joined_notes(parts[1:], weights) == ("pls: dim 3", whole)
+    assert joined_notes(parts, fields, weights) == joined_notes(parts, weights)
+
+
+def test_a_note_keeps_its_reason_in_files_and_copies(small_graph: ClickGraph, tmp_path: Path) -> None:
+    few = said_by("vsm", few_held(2, follows="weights are equal"))
+    model = VSM().fit(small_graph)
+    model.fitted_ = model.fitted._with(notes=(few,))
+    model.save(tmp_path / "model")
+    for note in (load(tmp_path / "model").fitted.notes[0], pickle.loads(pickle.dumps(few)), copy.deepcopy(few)):  # noqa: S301
+        assert isinstance(note, Note)
+        assert (note, note.reason, note.follows) == (few, FEW_HELD, "vsm: weights are equal")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,20 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clickbridge.cli.console import Json, Seed, in_words, keep_apart, print_json, print_table, progress_bar, say
-from clickbridge.cli.fitting import (
-    Assignments,
-    Dim,
-    EngineName,
-    Fields,
-    HalfLife,
-    Memory,
-    MinClicks,
-    MinUsers,
-    Response,
-    Threads,
-    engine_of,
-    fit_settings,
-)
+from clickbridge.cli.fitting import Assignments, Dim, Fields, HowToCount, WhereToWork, fit_settings
+from clickbridge.cli.options import with_options
 from clickbridge.cli.runs import Queries, lists_of
 from clickbridge.errors import SettingError
 from clickbridge.wording import count_of
@@ -33,6 +22,7 @@ if TYPE_CHECKING:
     from clickbridge.evaluate.results import Comparison
 
 
+@with_options
 def compare(
     graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)],
     lists: Annotated[
@@ -53,25 +43,20 @@ def compare(
     dim: Dim = None,
     fields: Fields = None,
     seed: Seed = 0,
-    min_clicks: MinClicks = None,
-    min_users: MinUsers = None,
-    response: Response = None,
-    half_life: HalfLife = None,
-    engine: EngineName = "local",
-    threads: Threads = 0,
-    memory: Memory = "0",
+    *,
+    counting: HowToCount,
+    where: WhereToWork,
     json: Json = False,
 ) -> None:
     """Learn several models, run them on the same lists, and test which is better."""
     from clickbridge.evaluate.compare import compare as compare_models
 
-    runs_on = engine_of(engine, threads, memory)
+    runs_on = where.start()
     keep_apart([report, csv, save_dir], [graph, lists, qrels, queries])
     for path in (report, csv):
         if path is not None and not path.parent.is_dir():
             raise SettingError(f"cannot write {path}: its folder does not exist")
-    options = {"min_clicks": min_clicks, "min_users": min_users, "response": response, "half_life": half_life}
-    settings = fit_settings(set, **options, dim=dim, fields=fields, seed=seed or None)
+    settings = fit_settings(set, **asdict(counting), dim=dim, fields=fields, seed=seed or None)
     judged = lists_of(lists, queries)
     with progress_bar() as progress:
         found = compare_models(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,9 +33,14 @@ from clickbridge.cli.fitting import (
     checked_counting,
     engine_of,
 )
-from clickbridge.cli.inputs import Docs, LogReading, Logs, MaxRejects, Reading, Rejects, guesses_told, reads, tell_about
+from clickbridge.cli.inputs import Docs, LogReading, Logs, MaxRejects, Reading, Rejects, guesses_told, tell_about
+from clickbridge.cli.options import with_options
 from clickbridge.cli.pulls import Pulled, local_logs
 from clickbridge.errors import InputError, SettingError
+
+if TYPE_CHECKING:
+    from clickbridge.graph.clickgraph import ClickGraph
+    from clickbridge.log.rejects import RejectLog
 
 Redact = Annotated[
     str, typer.Option(help="Where e-mails, phone and card numbers in queries are hidden: shown, learned or off.")
@@ -59,7 +66,7 @@ LABELS = {
 }
 
 
-@reads
+@with_options
 def ingest(
     out: Annotated[Path, typer.Option(help="The GRAPH folder to write.", show_default=False)],
     logs: Annotated[
@@ -86,55 +93,76 @@ def ingest(
 ) -> None:
     """Read click logs and documents into a GRAPH; documents alone are enough for models of text."""
     from clickbridge.graph.clickgraph import KIND, ClickGraph
-    from clickbridge.graph.unmatched_ids import unmatched_ids
     from clickbridge.io.artifact import check_target
     from clickbridge.io.files import check_output
-    from clickbridge.log.personal import REDACT
-    from clickbridge.log.rejects import RejectLog
 
     logs = local_logs(logs or [], pulled or out.with_name(f"{out.name}.pulled"))
     if not logs and not docs:
         raise SettingError("ingest needs a log, --docs, or both")
     keep_apart([out, rejects], [*logs, *docs])
-    if redact not in REDACT:
-        raise SettingError(f"--redact is one of {', '.join(REDACT)}; got {redact!r}")
+    check_redact(redact)
     defaults = checked_counting(min_clicks=min_clicks, min_users=min_users, response=response)
     if engine == "gpu":
         raise SettingError("ingest runs on local, ray or ray://HOST:PORT; a GPU does not help it")
-    memory_mb = bytes_of(memory) // 10**6
-    if memory_mb < LEAST_MEMORY_MB:
-        raise SettingError(f"--memory of ingest is {LEAST_MEMORY_MB}MB at least; got {memory}")
+    memory_mb = megabytes(memory)
     dense = pairs_of(vectors, "--vectors takes NAME=FILE, such as minilm=vectors.parquet")
     keep_outside(out, [*logs, *docs, *dense.values(), rejects])
     check_target(out, KIND)
     if rejects is not None:
         check_output(rejects)
-    with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch:
-        # Documents are read first; what both lose goes to one file.
-        place = rejects or Path(scratch) / "rejects.jsonl"
-        if place.is_file():
-            place.unlink()
-        lost, lost_docs = (RejectLog(max_rejects, place, append=True) for _ in range(2))
+    with two_reject_logs(rejects, max_rejects) as (lost, lost_docs):
         log, documents = reading.log_and_docs(logs, docs, lost, lost_docs)
         with guesses_told(json, log, documents), progress_bar() as progress:
             kept: dict[str, Any] = {"vectors": dense, "defaults": defaults, "redact": redact, "memory_mb": memory_mb}
             runs_on = engine_of(engine, threads, "0") if engine != "local" else None
             graph = ClickGraph.build(log, documents, out, progress=progress, engine=runs_on, **kept)
     tell_about(graph, log, documents, rejects or f"{out}/rejects.jsonl")
-    matched = unmatched_ids(graph)
-    clicked = {} if matched is None else {
-        "clicked_docs": matched.all_documents,
-        "clicked_docs_with_text": matched.all_documents - matched.documents,
-    }  # fmt: skip
     left_out = {"rejected_lines": lost.count, "rejected_documents": lost_docs.count}
-    summary = {**graph.summary, **clicked, **left_out}
+    summary = {**graph.summary, **clicked_documents(graph), **left_out}
     if json:
         print_json(summary)
     else:
         print_table(f"{out}", ("", "count"), [(LABELS[name], summary[name]) for name in LABELS if name in summary])
 
 
-@reads
+def check_redact(redact: str) -> None:
+    from clickbridge.log.personal import REDACT
+
+    if redact not in REDACT:
+        raise SettingError(f"--redact is one of {', '.join(REDACT)}; got {redact!r}")
+
+
+def megabytes(memory: str) -> int:
+    found = bytes_of(memory) // 10**6
+    if found < LEAST_MEMORY_MB:
+        raise SettingError(f"--memory of ingest is {LEAST_MEMORY_MB}MB at least; got {memory}")
+    return found
+
+
+@contextmanager
+def two_reject_logs(rejects: Path | None, most: str) -> Iterator[tuple[RejectLog, RejectLog]]:
+    """One for lines and one for documents, which are read first; what both lose goes to one file."""
+    from clickbridge.log.rejects import RejectLog
+
+    with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch:
+        place = rejects or Path(scratch) / "rejects.jsonl"
+        if place.is_file():
+            place.unlink()
+        yield RejectLog(most, place, append=True), RejectLog(most, place, append=True)
+
+
+def clicked_documents(graph: ClickGraph) -> dict[str, int]:
+    """How many documents were clicked, and how many of these have text."""
+    from clickbridge.graph.unmatched_ids import unmatched_ids
+
+    matched = unmatched_ids(graph)
+    if matched is None:
+        return {}
+    with_text = matched.all_documents - matched.documents
+    return {"clicked_docs": matched.all_documents, "clicked_docs_with_text": with_text}
+
+
+@with_options
 def split(
     logs: Logs,
     at: Annotated[str, typer.Option(help="Where to cut: a share like 80%, or a date.", show_default=False)],

@@ -1,8 +1,10 @@
-"""The options of fitting, which `fit` and `compare` share."""
+"""The options of fitting and of where it runs, which verbs share."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -36,18 +38,39 @@ def engine_of(name: str, threads: int, memory: str) -> Any:
     return engine_named(name, threads, bytes_of(memory))
 
 
-def planning_engine(name: str, threads: int, memory: str) -> Any:
-    """The same for a plan, which is arithmetic: without a card it is one for a card with so much memory."""
-    from clickbridge.engines.gpu import Gpu, SizeOfCard
+@dataclass(frozen=True, kw_only=True)
+class WhereToWork:
+    """The options that choose an engine."""
 
-    try:
-        return engine_of(name, threads, memory)
-    except EngineError as error:
-        if name != "gpu":
-            raise
-        engine = Gpu(threads, bytes_of(memory), card=SizeOfCard(0))
-        say(f"{error}; this plan is for a card with {engine.memory / UNITS['GIB']:.3g} GiB, as --memory says")
-        return Gpu(threads, engine.memory, card=SizeOfCard(engine.memory))
+    engine: EngineName = "local"
+    threads: Threads = 0
+    memory: Memory = "0"
+
+    def start(self) -> Any:
+        return engine_of(self.engine, self.threads, self.memory)
+
+    def for_plan(self) -> Any:
+        """The same for a plan, which is arithmetic: without a card it is one for a card with so much memory."""
+        from clickbridge.engines.gpu import Gpu, SizeOfCard
+
+        try:
+            return self.start()
+        except EngineError as error:
+            if self.engine != "gpu":
+                raise
+            engine = Gpu(self.threads, bytes_of(self.memory), card=SizeOfCard(0))
+            say(f"{error}; this plan is for a card with {engine.memory / UNITS['GIB']:.3g} GiB, as --memory says")
+            return Gpu(self.threads, engine.memory, card=SizeOfCard(engine.memory))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HowToCount:
+    """The options that say how clicks count."""
+
+    min_clicks: MinClicks = None
+    min_users: MinUsers = None
+    response: Response = None
+    half_life: HalfLife = None
 
 
 def bytes_of(text: str) -> int:
@@ -61,9 +84,13 @@ def bytes_of(text: str) -> int:
 
 def checked_counting(**values: Any) -> dict[str, Any]:
     """Settings of counting that were given, each within its limits."""
-    return {name: COUNTING[name].check(value) for name, value in values.items() if value is not None}
+    return {name: COUNTING[name].check(value) for name, value in given(values).items()}
 
 
 def fit_settings(assignments: list[str], **options: Any) -> dict[str, Any]:
     """Settings of --set and of the options that were given, which count more."""
-    return {**parse_assignments(assignments), **{name: v for name, v in options.items() if v is not None}}
+    return {**parse_assignments(assignments), **given(options)}
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}

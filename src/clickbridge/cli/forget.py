@@ -9,11 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from clickbridge.cli.console import Json, print_json, progress_bar, say
-from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
+from clickbridge.cli.fitting import WhereToWork
+from clickbridge.cli.options import with_options
 from clickbridge.errors import InputError, SettingError
 from clickbridge.wording import count_of
 
 
+@with_options
 def forget(
     place: Annotated[
         str, typer.Argument(help="A GRAPH, a learner's STATE, a MODEL, or the URL of a store.", show_default=False)
@@ -22,9 +24,8 @@ def forget(
     model: Annotated[Path | None, typer.Option(help="The MODEL that a STATE belongs to.")] = None,
     refit: Annotated[bool, typer.Option("--refit", help="Fit a MODEL again from the GRAPH that forgot.")] = False,
     graph: Annotated[Path | None, typer.Option(help="The GRAPH to fit a MODEL from again.")] = None,
-    engine: EngineName = "local",
-    threads: Threads = 0,
-    memory: Memory = "0",
+    *,
+    where: WhereToWork,
     json: Json = False,
 ) -> None:
     """Remove what a person did, and prove it."""
@@ -37,7 +38,7 @@ def forget(
     if kind == "store":
         done = _from_store(place, user)
     elif kind == "model":
-        done = _refitted(Path(place), user, refit, graph, engine_of(engine, threads, memory))
+        done = _refitted(Path(place), user, refit, graph, where.start())
     elif kind == "graph":
         from clickbridge.graph.forget import forget_user
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
-from functools import wraps
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -79,34 +77,6 @@ class Reading(LogReading):
             *docs, columns=renames(self.doc_columns, "--doc-columns"), encoding=self.encoding,
             delimiter=self.delimiter, rejects=rejected_docs, id_name=lambda: log.id_name,
         )  # fmt: skip
-
-
-def reads(verb: Callable[..., None]) -> Callable[..., None]:
-    """Puts the options of reading in the place of a verb's keyword `reading`."""
-    hints = get_type_hints(verb, include_extras=True)
-    kind = hints.pop("reading")
-    options = get_type_hints(kind, include_extras=True)
-    places: list[inspect.Parameter] = []
-    for place in inspect.signature(verb).parameters.values():
-        if place.name != "reading":
-            places.append(place.replace(annotation=hints[place.name], kind=inspect.Parameter.KEYWORD_ONLY))
-            continue
-        for option in fields(kind):
-            default = option.default_factory() if callable(option.default_factory) else option.default
-            places.append(
-                inspect.Parameter(
-                    option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=options[option.name]
-                )
-            )
-
-    @wraps(verb)
-    def called(**given: Any) -> None:
-        said = {option.name: given.pop(option.name) for option in fields(kind) if option.name in given}
-        verb(reading=kind(**said), **given)
-
-    called.__signature__ = inspect.Signature(places)  # type: ignore[attr-defined]
-    called.__annotations__ = {place.name: place.annotation for place in places}
-    return called
 
 
 def renames(columns: Sequence[str], option: str = "--columns") -> dict[str, str]:

@@ -19,7 +19,8 @@ from clickbridge.cli.console import (
     say,
     visible,
 )
-from clickbridge.cli.inputs import Docs, Logs, Reading, guesses_told, reads
+from clickbridge.cli.inputs import Docs, Logs, Reading, guesses_told
+from clickbridge.cli.options import with_options
 from clickbridge.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 MinPeople = Annotated[int, typer.Option(min=1, help="People who must have typed a query before it is shown.")]
 
 
-@reads
+@with_options
 def validate(
     logs: Logs,
     docs: Docs = [],  # noqa: B006

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,18 +12,13 @@ from clickbridge.cli.console import Json, Seed, print_json, print_page, print_ta
 from clickbridge.cli.fitting import (
     Assignments,
     Dim,
-    EngineName,
     Fields,
-    HalfLife,
-    Memory,
-    MinClicks,
-    MinUsers,
-    Response,
-    Threads,
+    HowToCount,
+    WhereToWork,
     checked_counting,
-    engine_of,
-    planning_engine,
+    given,
 )
+from clickbridge.cli.options import with_options
 from clickbridge.errors import SettingError
 from clickbridge.settings import parse_assignments
 
@@ -31,6 +27,7 @@ if TYPE_CHECKING:
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.io.checkpoint import Checkpoints
     from clickbridge.models.grid import Trial
+    from clickbridge.models.model import Model
 
 
 def models(
@@ -65,16 +62,15 @@ def models(
         say("`clickbridge models NAME` explains a model and all its settings")
 
 
+@with_options
 def fit(
     graph: Annotated[Path, typer.Argument(help="A GRAPH folder.", show_default=False)],
     model: Annotated[str, typer.Option(help="A spec, e.g. bm25 or bm25+lmir; auto tries several.")] = "auto",
     out: Annotated[Path | None, typer.Option(help="The MODEL folder to write.", show_default=False)] = None,
     dim: Dim = None,
     fields: Fields = None,
-    min_clicks: MinClicks = None,
-    min_users: MinUsers = None,
-    response: Response = None,
-    half_life: HalfLife = None,
+    *,
+    counting: HowToCount,
     filter_fields: Annotated[
         str | None, typer.Option(help="Fields to filter searches by, e.g. category,stock.")
     ] = None,
@@ -90,42 +86,30 @@ def fit(
         typer.Option(help="A folder for what is learned so far; the same fit, started again, continues from it."),
     ] = None,
     seed: Seed = 0,
-    engine: EngineName = "local",
-    threads: Threads = 0,
-    memory: Memory = "0",
+    where: WhereToWork,
     json: Json = False,
 ) -> None:
     """Learn a model from a GRAPH."""
     from clickbridge.graph.clickgraph import ClickGraph
     from clickbridge.graph.responses import responses
-    from clickbridge.io.artifact import check_target
     from clickbridge.models.display import check_fields
-    from clickbridge.models.model_folder import KIND
     from clickbridge.models.specs import build_components, build_model, parse_spec
 
-    runs_on = (planning_engine if plan else engine_of)(engine, threads, memory)
-    settings: dict[str, Any] = dict(parse_assignments(set))
-    options = {"min_clicks": min_clicks, "min_users": min_users, "response": response, "half_life": half_life}
-    counting = {name: settings.pop(name) for name in (*options, "max_clicks_per_user") if name in settings}
-    counting = checked_counting(**counting | {name: value for name, value in options.items() if value is not None})
-    more = (("fields", fields), ("dim", dim), ("budget", budget))
-    settings |= {name: value for name, value in more if value is not None}
+    runs_on = where.for_plan() if plan else where.start()
+    settings, counted = settings_of(set, counting, fields=fields, dim=dim, budget=budget)
     known = {setting for part in build_components(parse_spec(model)) for setting in part.setting_names()}
     if seed and "seed" in known:
         settings["seed"] = seed
-    if out is None and not plan:
-        raise SettingError("fit needs --out MODEL, the folder to write; only --plan goes without")
-    if out is not None:
-        check_target(out, KIND)
+    check_out(out, plan)
     checkpoints = None if checkpoint is None else checked_folder(checkpoint, [graph, out])
     opened = ClickGraph.open(graph)
     kept = [name.strip().lower() for name in filter_fields.split(",")] if filter_fields else []
     check_fields(opened, kept)
-    counting = {**opened.defaults, **counting}
-    settings |= {name: v for name, v in counting.items() if name in known}
+    counted = {**opened.defaults, **counted}
+    settings |= {name: value for name, value in counted.items() if name in known}
     built = build_model(model, settings)
     # Thresholds are checked for every model, so that a slip shows even where clicks only tune weights.
-    said = responses(opened, **counting).notes if counting else []
+    said = responses(opened, **counted).notes if counted else []
     for note in said:
         say(note)
     if plan:
@@ -139,17 +123,41 @@ def fit(
     with progress_bar() as progress:
         progress(f"fitting {model}")
         built.fit(opened, engine=runs_on, progress=progress, checkpoint=checkpoints)
-        if trials is not None:
-            built.fitted_ = built.fitted.noted(tuning=trials)
-        if kept:
-            built.keep_fields(opened, kept)
-        built.save(out)
+        written(built, out, opened, kept, trials)
         if checkpoints is not None:
             checkpoints.clear()
     for note in built.notes_:
         if note not in said:
             say(note)
     print_report(out, built.report_, json)
+
+
+def settings_of(
+    assignments: list[str], counting: HowToCount, **options: object
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of the model, and those of counting, which every model has. Options count more than --set."""
+    settings: dict[str, Any] = dict(parse_assignments(assignments))
+    named = asdict(counting)
+    counted = {name: settings.pop(name) for name in (*named, "max_clicks_per_user") if name in settings}
+    return settings | given(options), checked_counting(**counted | given(named))
+
+
+def check_out(out: Path | None, plan: bool) -> None:
+    from clickbridge.io.artifact import check_target
+    from clickbridge.models.model_folder import KIND
+
+    if out is not None:
+        check_target(out, KIND)
+    elif not plan:
+        raise SettingError("fit needs --out MODEL, the folder to write; only --plan goes without")
+
+
+def written(model: Model, out: Path, graph: ClickGraph, kept: list[str], trials: list[Trial] | None) -> None:
+    if trials is not None:
+        model.fitted_ = model.fitted.noted(tuning=trials)
+    if kept:
+        model.keep_fields(graph, kept)
+    model.save(out)
 
 
 def tuned(

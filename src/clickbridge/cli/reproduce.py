@@ -10,13 +10,18 @@ import tempfile
 import time
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clickbridge.cli.console import Json, Seed, in_words, out, print_json, print_table, progress_bar, say, visible
 from clickbridge.errors import SettingError
 from clickbridge.wording import count_of
+
+if TYPE_CHECKING:
+    from clickbridge.evaluate.reproduction.paper_table import Table
+    from clickbridge.evaluate.reproduction.parts import Parts
+    from clickbridge.evaluate.reproduction.run_folder import Files
 
 
 def reproduce(
@@ -73,18 +78,27 @@ def reproduce(
             if files is not None:
                 files.add(found)
             if not json:
-                out.print(visible(f"{found.key}  {found.title}"))
-                print_table(found.data, found.header(), found.cells())
-                for note in found.notes:
-                    out.print(f"  {note}")
-                out.print()
+                show(found)
     if files is not None:
-        cores, version = len(os.sched_getaffinity(0)), f"Python {platform.python_version()}"
-        spent = f"{sum(parts.seconds.values()):.0f} s of processor time"
-        by_key = ", ".join(f"{key} {seconds:.0f}" for key, seconds in parts.seconds.items())
-        files.end(f"{len(made)} tables in {spent}, on {cores} cores, {version}, {date.today().isoformat()}.")
-        files.end(f"Seconds by key: {by_key}. A log or a fit counts where it is first asked for.")
+        tell_cost(files, parts, len(made))
     if json:
         print_json([found.as_dict() for found in made])
     done = f"{count_of(len(made), 'table')} in {time.perf_counter() - start:.0f} s"
     say(f"{done}; files in {folder}" if folder else done)
+
+
+def show(table: Table) -> None:
+    out.print(visible(f"{table.key}  {table.title}"))
+    print_table(table.data, table.header(), table.cells())
+    for note in table.notes:
+        out.print(f"  {note}")
+    out.print()
+
+
+def tell_cost(files: Files, parts: Parts, made: int) -> None:
+    """What the tables cost, and where, as the end of tables.md."""
+    cores, version = len(os.sched_getaffinity(0)), f"Python {platform.python_version()}"
+    spent = f"{sum(parts.seconds.values()):.0f} s of processor time"
+    by_key = ", ".join(f"{key} {seconds:.0f}" for key, seconds in parts.seconds.items())
+    files.end(f"{made} tables in {spent}, on {cores} cores, {version}, {date.today().isoformat()}.")
+    files.end(f"Seconds by key: {by_key}. A log or a fit counts where it is first asked for.")

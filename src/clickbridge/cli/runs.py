@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress_bar, say
-from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
+from clickbridge.cli.fitting import WhereToWork
+from clickbridge.cli.options import with_options
 from clickbridge.errors import InputError, SettingError
 from clickbridge.wording import count_of
 
@@ -22,14 +23,14 @@ Grades = dict[str, dict[str, float]]
 Values = dict[str, dict[str, float]]
 
 
+@with_options
 def rank(
     model: ModelPath,
     lists: Annotated[str, typer.Option(help="LISTS to re-rank; with --queries, a TREC run.", show_default=False)],
     out: Annotated[Path, typer.Option(help="TREC run to write.", show_default=False)],
     queries: Queries = None,
-    engine: EngineName = "local",
-    threads: Threads = 0,
-    memory: Memory = "0",
+    *,
+    where: WhereToWork,
     json: Json = False,
 ) -> None:
     """Re-rank lists of results; every given result comes out exactly once."""
@@ -40,7 +41,7 @@ def rank(
     from clickbridge.models.model_folder import load
 
     keep_apart([out], [lists, model, queries])
-    with engine_of(engine, threads, memory) as runs_on, progress_bar() as progress:
+    with where.start() as runs_on, progress_bar() as progress:
         opened, given = load(model), lists_of(lists, queries)
         rankings = []
         for start in range(0, len(given), CHUNK):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clickbridge.cli.console import Json, ModelPath, keep_apart, print_json, print_table, progress_bar, say
-from clickbridge.cli.fitting import EngineName, Memory, Threads, engine_of
+from clickbridge.cli.fitting import WhereToWork
+from clickbridge.cli.options import with_options
 from clickbridge.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ RUN_DEPTH = 1000
 """Documents of each topic in a run by default: what evaluation tools expect."""
 
 
+@with_options
 def search(
     model: ModelPath,
     query: Annotated[str | None, typer.Argument(help="What to look for.", show_default=False)] = None,
@@ -31,9 +33,8 @@ def search(
     explain: Annotated[bool, typer.Option("--explain", help="Say in words why each document was found.")] = False,
     queries: Annotated[str | None, typer.Option(help="Topics to search for, one per line: id, tab, text.")] = None,
     out: Annotated[Path | None, typer.Option(help="TREC run to write for --queries.")] = None,
-    engine: EngineName = "local",
-    threads: Threads = 0,
-    memory: Memory = "0",
+    *,
+    where: WhereToWork,
     json: Json = False,
 ) -> None:
     """Search the whole collection for one query, or for a file of topics."""
@@ -43,10 +44,10 @@ def search(
     if (query is None) == (queries is None) or (queries is None) != (out is None):
         raise SettingError("search needs a query, or --queries TOPICS with --out RUN")
     if queries is not None and out is not None:
-        with engine_of(engine, threads, memory) as runs_on:
+        with where.start() as runs_on:
             _search_all(model, queries, out, k or RUN_DEPTH, runs_on, json)
         return
-    if (engine, threads, memory) != ("local", 0, "0"):
+    if where != WhereToWork():
         raise SettingError("--engine, --threads and --memory are for --queries: one query is searched for here")
     assert query is not None
     k = k or 10

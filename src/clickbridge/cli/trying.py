@@ -11,13 +11,14 @@ import typer
 
 from clickbridge.cli.console import Json, keep_apart, keep_outside, out, print_json, progress_bar, visible
 from clickbridge.cli.fitting import Memory, Threads, engine_of
-from clickbridge.cli.inputs import Docs, Logs, MaxRejects, Reading, guesses_told, reads
+from clickbridge.cli.inputs import Docs, Logs, MaxRejects, Reading, guesses_told
 from clickbridge.cli.insight import MinPeople
+from clickbridge.cli.options import with_options
 from clickbridge.cli.serving import check_serving
 from clickbridge.cli.serving import serve as serve_models
 
 
-@reads
+@with_options
 def try_log(
     logs: Logs,
     docs: Docs = [],  # noqa: B006

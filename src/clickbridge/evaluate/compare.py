@@ -57,6 +57,30 @@ DIM = Setting("dim", 600, "dimensions of the latent space", 1, 100_000)
 
 
 @dataclass(frozen=True)
+class _Spec:
+    """A model that is fitted from a spec, with its own settings."""
+
+    name: str
+    spec: str
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What is asked, checked before anything is fitted."""
+
+    graph: ClickGraph
+    everyone: dict[str, Entrant]
+    specs: list[_Spec]
+    baseline: str
+    judged: Judged
+    measures: list[Measure]
+    dims: list[int]
+    least_users: int
+    notes: list[str]
+
+
+@dataclass(frozen=True)
 class _Bench:
     """Where models are run: a GRAPH and lists on disk, their checksums, and the folder for results."""
 
@@ -139,71 +163,64 @@ def compare(
     >>> [(row["model"], row["nDCG@1"]) for row in result.rows()]
     [('given', 0.0), ('words', 0.0), ('meaning', 1.0)]
     """
-    everyone = entrants(models, baseline)
-    specs = {name: model for name, model in everyone.items() if isinstance(model, str)}
-    parsed = parse_measures(measures)
-    wanted_dims = sorted({DIM.check(dim) for dim in dims})
-    judged = judged_lists(as_lists(lists), "compare", qrels)
-    labelled, notes = judged.lists, judged.notes
-    opened = graph if isinstance(graph, ClickGraph) else ClickGraph.open(graph)
-    chosen, more = _settings(opened, specs, settings or {})
-    least = COUNTING["min_users"].check({**opened.defaults, **(settings or {})}.get("min_users", 1))
-    notes += more + _language_notes(opened, settings or {})
+    asked = _asked(graph, lists, models, settings or {}, baseline, measures, qrels, dims)
     with tempfile.TemporaryDirectory(prefix="clickbridge-") as scratch:
-        bench = _bench(graph, labelled, save_dir, Path(scratch), engine)
-        trials: dict[str, Trial] = {}
-        refused: dict[str, str] = {}
-        for number, (name, model) in enumerate(everyone.items(), 1):
-            progress(f"fitting {name} ({number} of {len(everyone)})")
-            try:
-                if isinstance(model, str):
-                    trials[name] = bench.trial(model, chosen[name])
-                else:
-                    trials[name] = own_trial(name, model, opened, labelled, engine)
-            except CANNOT as error:
-                if name == baseline or len(refused) == len(everyone) - 2:
-                    raise
-                refused[name] = str(error)
-        learned = {name: (spec, chosen[name]) for name, spec in specs.items() if name in trials}
-        curves = _curves(bench, learned, wanted_dims, progress)
+        bench = _bench(graph, asked.judged.lists, save_dir, Path(scratch), engine)
+        trials, refused = _trials(bench, asked, progress)
+        curves = _curves(bench, [spec for spec in asked.specs if spec.name in trials], asked.dims, progress)
     progress("measuring")
-    main = main_measure(parsed)
-    found = _measured(trials, judged, parsed, baseline)
-    by_dim = {spec: {dim: _mean(trial, judged, main) for dim, trial in own.items()} for spec, own in curves.items()}
-    return Comparison(
-        models=found,
-        baseline=baseline,
-        measures=[m.name for m in parsed],
-        main=main.name,
-        refused=refused,
-        by_dim=by_dim,
-        queries=describe(opened, labelled, least),
-        lists=labelled,
-        titles=_titles(opened, labelled),
-        notes=notes,
-        made=_made(command, graph, opened, lists, labelled),
-        pages=opened.impressions,
-    )
+    return _compared(asked, trials, refused, curves, _made(command, graph, asked.graph, lists, asked.judged.lists))
 
 
 # --- what is asked -------------------------------------------------------------------------------
 
 
+def _asked(
+    graph: ClickGraph | str | Path,
+    lists: Sequence[ResultList] | str | Path | Frame,
+    models: Sequence[Entrant] | Mapping[str, Entrant] | str,
+    settings: Mapping[str, object],
+    baseline: str,
+    measures: str | Sequence[str],
+    qrels: Qrels | None,
+    dims: Sequence[int],
+) -> _Asked:
+    everyone = entrants(models, baseline)
+    parsed = parse_measures(measures)
+    wanted_dims = sorted({DIM.check(dim) for dim in dims})
+    judged = judged_lists(as_lists(lists), "compare", qrels)
+    opened = graph if isinstance(graph, ClickGraph) else ClickGraph.open(graph)
+    specs, notes = _settings(opened, everyone, settings)
+    return _Asked(
+        graph=opened,
+        everyone=everyone,
+        specs=specs,
+        baseline=baseline,
+        judged=judged,
+        measures=parsed,
+        dims=wanted_dims,
+        least_users=COUNTING["min_users"].check({**opened.defaults, **settings}.get("min_users", 1)),
+        notes=[*judged.notes, *notes, *_language_notes(opened, settings)],
+    )
+
+
 def _settings(
-    graph: ClickGraph, specs: Mapping[str, str], settings: Mapping[str, Any]
-) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Each spec's own settings, checked. A setting that no spec has is refused. Thresholds may be given with any model,
-    as in `fit`, and are checked against the GRAPH."""
+    graph: ClickGraph, everyone: Mapping[str, Entrant], settings: Mapping[str, Any]
+) -> tuple[list[_Spec], list[str]]:
+    """The specs, each with its own settings, checked. A setting that no spec has is refused. Thresholds may be given
+    with any model, as in `fit`, and are checked against the GRAPH."""
     counting = {name: COUNTING[name].check(value) for name, value in settings.items() if name in COUNTING}
     counting = {**graph.defaults, **counting}
     wanted = {**counting, **{key: value for key, value in settings.items() if key not in counting}}
-    chosen = {name: settings_for(spec, wanted) for name, spec in specs.items()}
+    specs = [
+        _Spec(name, model, settings_for(model, wanted)) for name, model in everyone.items() if isinstance(model, str)
+    ]
     for key in wanted:
-        if key not in counting and not any(key in own for own in chosen.values()):
-            raise SettingError(f"none of {', '.join(specs)} has the setting {key!r}")
-    for name, own in chosen.items():
-        build_model(specs[name], own)
-    return chosen, list(responses(graph, **counting).notes) if counting else []
+        if key not in counting and not any(key in spec.settings for spec in specs):
+            raise SettingError(f"none of {', '.join(spec.name for spec in specs)} has the setting {key!r}")
+    for spec in specs:
+        build_model(spec.spec, spec.settings)
+    return specs, list(responses(graph, **counting).notes) if counting else []
 
 
 def _language_notes(graph: ClickGraph, settings: Mapping[str, Any]) -> list[str]:
@@ -234,20 +251,67 @@ def _bench(
     return _Bench(place, scratch / "lists.jsonl", lists, (graph_digest(place), lists_digest(lists)), home, engine)
 
 
+def _trials(bench: _Bench, asked: _Asked, progress: Progress) -> tuple[dict[str, Trial], dict[str, str]]:
+    """The results of all models by name; and, of those that cannot be fitted, the reasons. It is an error if the
+    baseline is one of these, or if nothing is left to compare with it."""
+    specs = {spec.name: spec for spec in asked.specs}
+    trials: dict[str, Trial] = {}
+    refused: dict[str, str] = {}
+    for number, (name, model) in enumerate(asked.everyone.items(), 1):
+        progress(f"fitting {name} ({number} of {len(asked.everyone)})")
+        try:
+            if isinstance(model, str):
+                trials[name] = bench.trial(model, specs[name].settings)
+            else:
+                trials[name] = own_trial(name, model, asked.graph, bench.lists, bench.engine)
+        except CANNOT as error:
+            if name == asked.baseline or len(refused) == len(asked.everyone) - 2:
+                raise
+            refused[name] = str(error)
+    return trials, refused
+
+
 def _curves(
-    bench: _Bench, learned: Mapping[str, tuple[str, dict[str, Any]]], dims: Sequence[int], progress: Progress
+    bench: _Bench, specs: Sequence[_Spec], dims: Sequence[int], progress: Progress
 ) -> dict[str, dict[int, Trial]]:
     """Every latent model at every dimension."""
     out: dict[str, dict[int, Trial]] = {}
-    for name, (spec, own) in learned.items():
-        if not dims or not settings_for(spec, {"dim": 1}):
+    for spec in specs:
+        if not dims or not settings_for(spec.spec, {"dim": 1}):
             continue
-        fixed = {key: value for key, value in own.items() if key.rpartition(".")[2] != "dim"}
-        out[name] = {}
+        fixed = {key: value for key, value in spec.settings.items() if key.rpartition(".")[2] != "dim"}
+        out[spec.name] = {}
         for dim in dims:
-            progress(f"fitting {name} at dimension {dim:,}")
-            out[name][dim] = bench.trial(spec, {**fixed, "dim": dim})
+            progress(f"fitting {spec.name} at dimension {dim:,}")
+            out[spec.name][dim] = bench.trial(spec.spec, {**fixed, "dim": dim})
     return out
+
+
+# --- what is found -------------------------------------------------------------------------------
+
+
+def _compared(
+    asked: _Asked,
+    trials: dict[str, Trial],
+    refused: dict[str, str],
+    curves: Mapping[str, Mapping[int, Trial]],
+    made: dict[str, str],
+) -> Comparison:
+    judged, main = asked.judged, main_measure(asked.measures)
+    return Comparison(
+        models=_measured(trials, judged, asked.measures, asked.baseline),
+        baseline=asked.baseline,
+        measures=[measure.name for measure in asked.measures],
+        main=main.name,
+        refused=refused,
+        by_dim={name: {dim: _mean(trial, judged, main) for dim, trial in own.items()} for name, own in curves.items()},
+        queries=describe(asked.graph, judged.lists, asked.least_users),
+        lists=judged.lists,
+        titles=_titles(asked.graph, judged.lists),
+        notes=asked.notes,
+        made=made,
+        pages=asked.graph.impressions,
+    )
 
 
 def _run(trial: Trial, lists: Sequence[ResultList]) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ from clickbridge.fusion.crossfit import Block, joined
 from clickbridge.fusion.forest import Forest
 from clickbridge.fusion.plain_sum import Judged, judged, learn_weights, part_columns_of, plain_sum
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
+from clickbridge.graph.notes import said_by
 from clickbridge.settings import ADVANCED, Printed, Seeded, Text, setting, settings
 
 JUDGED = 5
@@ -69,8 +70,8 @@ def grow(s: MartSettings, spec: str, parts: Sequence[str], blocks: Sequence[Bloc
     has learned from, the weights of the sum are returned instead."""
     n_lists = sum(len(block.lengths) for block in blocks)
     if n_lists < MIN_USABLE:
-        said = f"{few_held(n_lists, 'list')} for trees; parts count equally"
-        return Grown(None, (), (), f"{spec}: {said}")
+        few = few_held(n_lists, "list", "for trees", "parts count equally")
+        return Grown(None, (), (), said_by(spec, few))
     whole = joined(blocks)
     found, said = against_sum(s, parts, whole) if s.features == "all" else (None, "")
     if found is not None and found.lost:

@@ -189,13 +189,9 @@ class Mart(Wrapper):
 
     def learn(self, study: Study, choices: Choices) -> FittedMart:
         assert isinstance(choices, MartChoices)
-        s: MartSettings = self.settings
         parts = self.learn_parts(study, choices.parts)
-        return FittedMart(
-            model=self.name, settings=s, catalogue=study.catalogue, choices=choices, parts=parts,
-            queries=parts[0].queries.joined([part.queries for part in parts[1:]]),
-            features=list_features(study, s, study.graph), notes=joined_notes(parts, *choices.notes),
-        )  # fmt: skip
+        features = list_features(study, self.settings, study.graph)
+        return self.composed(study, choices, parts, choices.notes, features=features)
 
     # --- what the fitted one tells ---------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from clickbridge.fusion.pool import FittedPooling
 from clickbridge.models.candidates import Query
-from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper, joined_notes
+from clickbridge.models.composite import FittedWrapper, PartsChoices, Wrapper
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.study import Study
 from clickbridge.settings import Settings, setting, settings
@@ -67,12 +67,7 @@ class RRF(Wrapper):
 
     def learn(self, study: Study, choices: Choices) -> FittedRRF:
         assert isinstance(choices, PartsChoices)
-        parts = self.learn_parts(study, choices.parts)
-        queries = parts[0].queries.joined([part.queries for part in parts[1:]])
-        return FittedRRF(
-            model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices, parts=parts,
-            queries=queries, notes=joined_notes(parts),
-        )  # fmt: skip
+        return self.composed(study, choices, self.learn_parts(study, choices.parts))
 
 
 def mean_ranks(scores: Array) -> Array:

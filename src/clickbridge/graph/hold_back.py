@@ -10,7 +10,7 @@ the same queries and documents. The held-back part becomes lists with labels (`h
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Literal
 
@@ -21,13 +21,15 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.held_lists import POOL as POOL
 from clickbridge.graph.held_lists import HoldBack as HoldBack
 from clickbridge.graph.held_lists import Ranker as Ranker
+from clickbridge.graph.notes import Note
 from clickbridge.graph.parts import Array, Clicks, Impressions, Pairs
 from clickbridge.graph.sums import sum_pairs
 from clickbridge.wording import count_of
 
 MIN_USABLE = 50
 """Lists with a click that a choice takes; with fewer the defaults stay."""
-_TOO_FEW = f" can be held back, {MIN_USABLE} are needed"
+FEW_HELD = "few held back"
+"""The reason of notes that say so."""
 NEW_QUERIES = 0.5
 """Of what is held back by click, the share that are whole queries; measured in docs/hold_back.md."""
 SURELY_REPEATED = 5
@@ -36,21 +38,11 @@ FORWARD_FROM = 0.25
 """Share of the log that only ever teaches when folds are cut by time."""
 
 
-def few_held(n: int, noun: str = "query") -> str:
-    """The note of a tuner that has too few lists, such as "1 query can be held back, 50 are needed"."""
-    return f"{count_of(n, noun)}{_TOO_FEW}"
-
-
-def said_once(notes: Iterable[str]) -> tuple[str, ...]:
-    """Notes, each line once. That too little can be held back is said once, too: each tuner counts its own lists, and
-    the numbers differ a little. Of a later note only what follows from it is left."""
-    out: dict[str, None] = {}
-    for note in notes:
-        head, few, follows = note.partition(_TOO_FEW)
-        told = few and any(_TOO_FEW in other for other in out) and note not in out
-        who, colon, _ = head.rpartition(": ")
-        out[f"{who}{colon}{follows.partition('; ')[2]}" if told and "; " in follows else note] = None
-    return tuple(out)
+def few_held(n: int, noun: str = "query", aim: str = "", follows: str = "") -> Note:
+    """The note of a tuner that has too few lists, such as "1 query can be held back, 50 are needed". Each tuner counts
+    its own lists, and the numbers differ a little: the reason is the same."""
+    head = f"{count_of(n, noun)} can be held back, {MIN_USABLE} are needed{aim and f' {aim}'}"
+    return Note(f"{head}; {follows}" if follows else head, FEW_HELD, follows)
 
 
 def hold_back(

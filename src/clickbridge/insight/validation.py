@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clickbridge.errors import InputError
 from clickbridge.insight.log_counts import EXAMPLES, LogCounts, count_log
 from clickbridge.log.documents import DocumentReader
 from clickbridge.log.readers import LogReader
@@ -220,11 +219,3 @@ def event_notes(log: LogReader) -> Iterator[Check]:
     others = [note for note in log.notes if note not in (*internal, *zero)]
     if others:
         yield Check("joined events", PASS, "; ".join(others[:EXAMPLES]))
-
-
-def refuse_failed(checks: list[Check]) -> None:
-    """Raises an error with one line for the first failed check."""
-    failed = [check for check in checks if check.verdict == FAIL]
-    if failed:
-        first = failed[0]
-        raise InputError(f"{len(failed)} checks fail; {first.name}: {first.found}: {first.costs}")

@@ -55,21 +55,25 @@ def write_value(writer: PartWriter, name: str, value: Any) -> Any:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return {"number": str(value)}  # JSON has no word for it
+    if _is_stored(value):
+        return {"kind": type(value).__name__, "value": _write_kind(writer, name, value)}
     if value is None or isinstance(value, bool | int | float | str):
         return {"plain": value}
-    if type(value).__name__ in STORED and STORED[type(value).__name__] is type(value):
-        return {"kind": type(value).__name__, "value": _write_kind(writer, name, value)}
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise TypeError(f"{name}: only texts can be keys of what is stored")
         return {"map": {key: write_value(writer, f"{name}.{n}", item) for n, (key, item) in enumerate(value.items())}}
     if isinstance(value, list | tuple):
-        if value and all(isinstance(item, str) for item in value) and len(value) > SMALL:
+        if len(value) > SMALL and all(isinstance(item, str) and not _is_stored(item) for item in value):
             writer.strings(name, value)
             return {"texts": name, "tuple": isinstance(value, tuple)}
         parts = [write_value(writer, f"{name}.{n}", item) for n, item in enumerate(value)]
         return {"list": parts, "tuple": isinstance(value, tuple)}
     raise TypeError(f"{name}: a {type(value).__name__} cannot be stored")
+
+
+def _is_stored(value: Any) -> bool:
+    return STORED.get(type(value).__name__) is type(value)
 
 
 def _write_kind(writer: PartWriter, name: str, value: Any) -> Any:

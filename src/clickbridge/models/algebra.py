@@ -14,12 +14,13 @@ import numpy as np
 from clickbridge.engines.base import Engine
 from clickbridge.errors import SettingError
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
+from clickbridge.graph.notes import said_by
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import coordinate_ascent, labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Labelled, Query, without_gaps
 from clickbridge.models.catalogue import KnownQueries
 from clickbridge.models.change import Change
-from clickbridge.models.composite import Composite, FittedComposite, PartsChoices, joined_notes
+from clickbridge.models.composite import Composite, FittedComposite, PartsChoices
 from clickbridge.models.explain import Contributions, merge
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.sfunction import (
@@ -79,8 +80,8 @@ class WeightedSum(Composite):
         lists = held.lists(rankers)
         usable = labelled(study, lists)
         if len(usable) < MIN_USABLE:
-            note = f"{self.spec}: {few_held(len(usable))}; weights are equal"
-            return SumChoices(parts=parts, weights=(1.0,) * len(fitted), notes=(note,))
+            few = few_held(len(usable), follows="weights are equal")
+            return SumChoices(parts=parts, weights=(1.0,) * len(fitted), notes=(said_by(self.spec, few),))
         known = rest.clicked().queries
         if min(len(own) for own in _by_kind(lists, known)) < MIN_USABLE:
             weights, note = self._weigh(fitted, usable, "all queries")
@@ -116,12 +117,7 @@ class WeightedSum(Composite):
 
     def learn(self, study: Study, choices: Choices) -> Fitted:
         assert isinstance(choices, SumChoices)
-        parts = self.learn_parts(study, choices.parts)
-        queries = parts[0].queries.joined([part.queries for part in parts[1:]])
-        return self.fitted_type(
-            model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices, parts=parts,
-            queries=queries, notes=joined_notes(parts, *choices.notes),
-        )  # type: ignore[call-arg]  # fmt: skip
+        return self.composed(study, choices, self.learn_parts(study, choices.parts), choices.notes)
 
 
 def _by_kind(lists: Sequence[ResultList], known: KnownQueries) -> tuple[list[ResultList], list[ResultList]]:

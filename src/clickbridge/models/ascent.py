@@ -117,7 +117,7 @@ def _field_weights(
     lists = labelled(study, [*held.lists([ranker]), *pooled] if held.shown is not None else pooled)
     if len(lists) < MIN_USABLE:
         return dict(zip(names, start.tolist(), strict=True)), (
-            f"{few_held(len(lists))} to learn field weights; title, name and heading count 3, other fields 1"
+            few_held(len(lists), "query", "to learn field weights", "title, name and heading count 3, other fields 1")
         )
 
     def progress(line: str) -> None:

@@ -20,6 +20,7 @@ from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, MissingPart, NoRoom, NotSupported, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
+from clickbridge.graph.notes import said_by
 from clickbridge.io.values import stored
 from clickbridge.models.composite import choose_once, learn_once
 from clickbridge.models.fitted import Array, Choices, Fitted
@@ -129,8 +130,8 @@ class Auto(Model):
         if jury is None or len(jury) < MIN_USABLE or not len(jury.rest.clicked().queries):
             spec = specs[0].spec if specs else usual(study.graph)
             n = 0 if jury is None else len(jury)
-            note = f"auto: {few_held(n, 'search')} to compare models: takes {spec}"
-            return AutoChoices(chosen=spec, notes=(note,))
+            few = few_held(n, "search", f"to compare models: takes {spec}")
+            return AutoChoices(chosen=spec, notes=(said_by("auto", few),))
         contest = Contest(self, jury, budget_seconds(s.budget))
         contest.run(candidates(study.graph) if specs is None else specs)
         if specs is None:

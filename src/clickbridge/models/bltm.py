@@ -22,6 +22,7 @@ from scipy import sparse
 from clickbridge.errors import MissingPart, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
+from clickbridge.graph.notes import said_by
 from clickbridge.io.values import expect, stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Query
@@ -30,7 +31,7 @@ from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.lexical import LMIR, FittedLexical, LexicalChoices
 from clickbridge.models.model import Model
 from clickbridge.models.study import Study
-from clickbridge.numerics.bltm import _mixture, em_step, fold_in, normalised
+from clickbridge.numerics.bltm import em_step, fold_in, mixture, normalised
 from clickbridge.numerics.ragged import Ragged
 from clickbridge.numerics.row import counted
 from clickbridge.search.index import Found, best
@@ -156,7 +157,7 @@ class FittedBLTM(Fitted):
         out = np.zeros(len(items))
         topic_words = np.where(columns < len(self.vocabulary), columns, -1)
         images = self.unigram.images
-        _mixture(
+        mixture(
             asked.indptr, topic_words, self._columns[columns], counts, candidates.lists.indptr,
             np.where(known, items, 0), self.theta, self.phi_query, self.topic_weight,
             (images.indptr, images.indices, images.data, self._collection_weights), self.unigram.statistics.shares, out,
@@ -213,8 +214,8 @@ class BLTM(Model):
         fitted = self.learn(rest, choices)
         lists = labelled(study, held.lists([ranker_of(fitted)]))
         if len(lists) < MIN_USABLE:
-            few = few_held(len(lists))
-            return replace(choices, topic_weight=DEFAULT, notes=(f"{self.name}: {few}; topics weigh {DEFAULT}",))
+            few = few_held(len(lists), follows=f"topics weigh {DEFAULT}")
+            return replace(choices, topic_weight=DEFAULT, notes=(said_by(self.name, few),))
         trials = [fitted._with(choices=replace(choices, topic_weight=weight)) for weight in WEIGHT_GRID]
         values = [lists.ndcg(trial.scores(lists.candidates)) for trial in trials]
         found = int(np.argmax(values))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self, cast
 
 from clickbridge.engines.base import Engine
-from clickbridge.graph.hold_back import said_once
+from clickbridge.graph.notes import said_once
 from clickbridge.io.values import stored
 from clickbridge.models.change import Change
 from clickbridge.models.fitted import Choices, Fitted
@@ -139,6 +139,16 @@ class Composite(Model):
 
     def learn_parts(self, study: Study, choices: Sequence[Choices]) -> tuple[Fitted, ...]:
         return tuple(learn_once(part, study, own) for part, own in zip(self.parts, choices, strict=True))
+
+    def composed(
+        self, study: Study, choices: Choices, parts: tuple[Fitted, ...], notes: Sequence[str] = (), **more: Any
+    ) -> Any:
+        """The fitted value over these parts: it knows their queries, and says what they say."""
+        queries = parts[0].queries.joined([part.queries for part in parts[1:]])
+        return self.fitted_type(
+            model=self.name, settings=self.settings, catalogue=study.catalogue, choices=choices, queries=queries,
+            notes=joined_notes(parts, *notes), parts=parts, **more,
+        )  # type: ignore[call-arg]  # fmt: skip
 
     @classmethod
     def from_fitted(cls, fitted: Fitted) -> Self:

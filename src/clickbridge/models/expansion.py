@@ -19,6 +19,7 @@ from clickbridge.engines.base import Engine
 from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
+from clickbridge.graph.notes import said_by
 from clickbridge.graph.responses import kept_pairs
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import labelled, ranker_of
@@ -151,7 +152,7 @@ class Expansion(BM25):
         if given is not None:
             return choices
         weight, note = self._choose_weight(study, choices)
-        return replace(choices, weight=weight, notes=(*choices.notes, f"{self.name}: {note}"))
+        return replace(choices, weight=weight, notes=(*choices.notes, said_by(self.name, note)))
 
     def _choose_weight(self, study: Study, choices: ExpansionChoices) -> tuple[float, str]:
         """nDCG@5 on held-back lists, with titles that were clicked in the rest."""
@@ -160,7 +161,7 @@ class Expansion(BM25):
         fitted = self._learn(study, choices, rest.graph)
         lists = labelled(study, held.lists([ranker_of(fitted)]))
         if len(lists) < MIN_USABLE:
-            return DEFAULT, f"{few_held(len(lists))}; added words count {DEFAULT}"
+            return DEFAULT, few_held(len(lists), follows=f"added words count {DEFAULT}")
         # The score is linear in the weight: two weights give it for all.
         whole = fitted._with(choices=replace(choices, weight=1.0))
         typed, full = (without_gaps(model.scores(lists.candidates)) for model in (fitted, whole))

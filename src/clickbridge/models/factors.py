@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.graph.hold_back import MIN_USABLE, HoldBack, few_held
+from clickbridge.graph.notes import said_by
 from clickbridge.io.values import expect, stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Query
@@ -188,7 +189,7 @@ class FactorModel(LatentModel):
             epochs, said = self._stop_early(study, held, rest, weights)
         else:
             epochs, said = few, f"no click is left after holding back; {few} epochs"
-        notes = (*notes, f"{self.name}: {said}")
+        notes = (*notes, said_by(self.name, said))
         return FactorChoices(field_weights=weights, groups=groups, epochs=epochs, notes=notes)
 
     def _stop_early(self, study: Study, held: HoldBack, rest: Study, weights: dict[str, float]) -> tuple[int, str]:
@@ -199,7 +200,7 @@ class FactorModel(LatentModel):
         lists = labelled(study, held.lists([ranker_of(start)]))
         if len(lists) < MIN_USABLE:
             few = min(FEW_EPOCHS, s.epochs)
-            return few, f"{few_held(len(lists))} to stop early; {count_of(few, 'epoch')}"
+            return few, few_held(len(lists), "query", "to stop early", count_of(few, "epoch"))
         queries = as_matrix([start.query_row(query) for query in lists.candidates.queries], start.q_views.width)
         judge = Judge(training, lists, queries)
         best, best_value = 0, judge.value()

@@ -18,5 +18,5 @@ def fit_report(fitted: Fitted, seconds: float) -> dict[str, object]:
         "weights": None,
         "views": None,
         **fitted.describe(),
-        "notes": list(fitted.notes),
+        "notes": list(map(str, fitted.notes)),
     }

@@ -150,7 +150,7 @@ class Fitted:
     def with_notes(self, *lines: str) -> Self:
         """A copy with more lines for the user. They come before the others."""
         notes = tuple(dict.fromkeys((*lines, *self.notes)))
-        return self._with(notes=notes, report={**self.report, "notes": list(notes)})
+        return self._with(notes=notes, report={**self.report, "notes": list(map(str, notes))})
 
     def describe(self) -> dict[str, object]:
         """Entries of the report that only this kind of model has."""

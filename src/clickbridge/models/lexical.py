@@ -16,6 +16,7 @@ from scipy import sparse
 
 from clickbridge.engines.base import Engine
 from clickbridge.errors import MissingPart
+from clickbridge.graph.notes import said_by
 from clickbridge.io.values import expect, stored
 from clickbridge.models.ascent import bm25_field_weights, learn_field_weights
 from clickbridge.models.candidates import Query
@@ -171,7 +172,7 @@ class LexicalModel(Model):
         if s.fields != "auto":
             return LexicalChoices(field_weights=parse_fields(s.fields, study.graph.field_names))
         weights, note = self.learn_weights(study)
-        return LexicalChoices(field_weights=weights, notes=(f"{self.name}: {note}",))
+        return LexicalChoices(field_weights=weights, notes=(said_by(self.name, note),))
 
     def learn_weights(self, study: Study) -> tuple[dict[str, float], str]:
         s: LexicalSettings = self.settings

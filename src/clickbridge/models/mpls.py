@@ -16,6 +16,7 @@ import numpy as np
 from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
+from clickbridge.graph.notes import said_by
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import coordinate_ascent, labelled, ranker_of
 from clickbridge.models.candidates import without_gaps
@@ -129,8 +130,8 @@ class MPLS(PLS):
 
         lists = labelled(study, held.lists([ranker_of(fitted(spaces, closed_form(spaces)))]))
         if len(lists) < MIN_USABLE:
-            few = f"{few_held(len(lists))}; weights by eq. (5)"
-            return MPLSChoices(field_weights=fields, groups=groups, notes=(*said, f"{self.name}: {few}"))
+            few = few_held(len(lists), follows="weights by eq. (5)")
+            return MPLSChoices(field_weights=fields, groups=groups, notes=(*said, said_by(self.name, few)))
         columns = [without_gaps(fitted([space], np.ones(1)).scores(lists.candidates)) for space in spaces]
         by_view = np.stack(columns, axis=1)
         weights, found = coordinate_ascent(

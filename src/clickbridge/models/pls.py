@@ -20,6 +20,7 @@ from clickbridge.engines.base import Engine
 from clickbridge.errors import SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.dense import Encoder
+from clickbridge.graph.notes import said_by
 from clickbridge.graph.products import products_of
 from clickbridge.io.checkpoint import Checkpoint
 from clickbridge.io.values import stored
@@ -187,7 +188,7 @@ class LatentModel(Model):
         if not study.graph.field_names or not reads_text(self.groups(study.whole)):
             return {}, ()
         weights, notes = document_field_weights(s.fields, s.language, s.stop_words, s.seed, study)
-        return weights, tuple(f"{self.name}: {note}" for note in notes)
+        return weights, tuple(said_by(self.name, note) for note in notes)
 
     def choose(self, study: Study) -> LatentChoices:
         weights, notes = self.choose_fields(self.on(study))

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from clickbridge.engines.base import Engine
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
+from clickbridge.graph.notes import said_by
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Candidates, Labelled, without_gaps
@@ -146,7 +147,7 @@ class RMLS(LatentModel):
                 yield lists.ndcg(without_gaps(scores_of_rows(fitted, rows, lists.candidates, study.engine)))
 
         found = tune(judged, s)
-        notes = (*said, f"{self.name}: {found.note}")
+        notes = (*said, said_by(self.name, found.note))
         return replace(choices.at(found.threshold, s), iterations=found.passes, notes=notes)
 
     def each_pass(self, study: Study, choices: RMLSChoices) -> Iterator[FittedRMLS]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from clickbridge.graph.hold_back import FEW_HELD
+from clickbridge.graph.notes import Note
 from clickbridge.models.rmls_passes import AUTO, RMLSSettings
 
 PAPERS = (10.0, 5.0, 1.0, 0.5, 0.1, 0.005, 0.001)
@@ -44,7 +46,7 @@ def tune(judged: Judge, s: RMLSSettings) -> Tuned:
         found: Values = _tried(judged, s) if open_sides else {None: _values(judged(None), s)}
     except TooFewLists as few:
         aim = "to choose thresholds" if open_sides else "to stop early"
-        return Tuned(FEWEST if open_sides else None, s.iterations, f"{few} {aim}")
+        return Tuned(FEWEST if open_sides else None, s.iterations, Note(f"{few} {aim}", FEW_HELD))
     if not any(found.values()):
         return Tuned(FEWEST if open_sides else None, s.iterations, "no threshold leaves anything of the maps")
     best = max((t for t in found if found[t]), key=lambda t: max(found[t]))

@@ -198,7 +198,10 @@ def fold_in(texts: sparse.csr_array, phi: Array, prior: Array, alpha: float, rou
 
 
 @kernel
-def _mixture(q_indptr, q_words, q_columns, q_counts, indptr, items, theta, phi, topic_weight, images, collection, out):  # type: ignore[no-untyped-def]
+def mixture(q_indptr, q_words, q_columns, q_counts, indptr, items, theta, phi, topic_weight, images, collection, out):  # type: ignore[no-untyped-def]
+    """log p(query | document) for each listed item. A word of a query has its number in the topic model, its column in
+    the unigram model (-1 where it has none) and its count. `images` are rows of the unigram model: indptr, columns,
+    values and log a_d, so that p(w | d) = a_d P(w) exp(image_w)."""
     im_indptr, im_indices, im_data, last = images
     place = np.full(len(collection), -1)
     longest = 1
@@ -231,26 +234,6 @@ def _mixture(q_indptr, q_words, q_columns, q_counts, indptr, items, theta, phi, 
         for w in range(n):
             if q_columns[first + w] >= 0:
                 place[q_columns[first + w]] = -1
-
-
-def mixture_scores(
-    queries: tuple[Array, Array, Array, Array],
-    indptr: Array,
-    items: Array,
-    theta: Array,
-    phi: Array,
-    topic_weight: float,
-    images: sparse.csr_array,
-    collection: Array,
-) -> Array:
-    """log p(query | document) for each listed item. `queries` is (indptr, word in the topic model or -1, column in the
-    unigram model or -1, count). `images` come from the unigram model; their last column is log a_d, so that
-    p(w | d) = a_d P(w) exp(image_w)."""
-    out = np.zeros(len(items))
-    last = np.asarray(images[:, [images.shape[1] - 1]].toarray(), dtype=np.float64).ravel()
-    words = (images.indptr, images.indices, images.data, last)
-    _mixture(*queries, indptr, items, theta, phi, topic_weight, words, collection, out)
-    return out
 
 
 def _parts(matrix: sparse.csr_array) -> tuple[Array, Array, Array]:

@@ -114,7 +114,7 @@ def learn_blend(lists: ClickedLists, parts: dict[float, tuple[Array, Array]], fa
     """
     n = len(lists)
     if n < MIN_USABLE:
-        words = f"{few_held(n, 'list')} to learn the blend: {_words(fallback)}"
+        words: str = few_held(n, "list", f"to learn the blend: {_words(fallback)}")
         return LearnedParts(fallback, 0.0, words)
     new = ~lists.any_in_list(next(iter(parts.values()))[1])
     alone = lists.take(new)

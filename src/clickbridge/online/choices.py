@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from clickbridge.graph.hold_back import HoldBack
+from clickbridge.graph.notes import prefixed
 from clickbridge.io.values import stored
 from clickbridge.log.bias import click_rates
 from clickbridge.models.composite import PartsChoices
@@ -178,7 +179,7 @@ def choose_blend(
         for pairs in (PREFERENCES if how.pairs == "auto" else [how.pairs])
     }
     best = max(learned, key=lambda pairs: learned[pairs].most)
-    note = f"online: pairs {best}, {learned[best].words}"
+    note = prefixed(f"online: pairs {best}, ", learned[best].words)
     return OnlineChoices(parts=parts, blend=learned[best].blend, pairs=best, prior=by_inner, notes=(note,))
 
 

@@ -41,7 +41,13 @@ DocId = Annotated[str, Query(min_length=1, max_length=MAX_ID)]
 
 def native_routes(service: Service) -> APIRouter:
     routes = APIRouter()
-    live = service.live
+    for add in (_ranking, _neighbours, _models, _watching):
+        add(routes, service)
+    return routes
+
+
+def _ranking(routes: APIRouter, service: Service) -> None:
+    """Lists of documents for a query."""
 
     @routes.post("/rank", **taking(RankRequest | RankBatch, RankAnswer | BatchAnswer))
     async def rank(request: Request) -> Response:
@@ -58,11 +64,16 @@ def native_routes(service: Service) -> APIRouter:
     ) -> Response:
         """Searches the whole collection for the best documents."""
         service.check_ready()
-        large = len(live.get(model).fitted.catalogue) > LARGE
+        large = len(service.live.get(model).fitted.catalogue) > LARGE
         query = readable(q)
         out = await aside(large, lambda: search_list(service, query, k, model, filter, user))
         note(service, request, out["model"], [query])
         return reply(out)
+
+
+def _neighbours(routes: APIRouter, service: Service) -> None:
+    """What is near to a query or a document, and why a document is."""
+    live = service.live
 
     @routes.get("/suggest")
     async def suggest(q: Q, k: K = 10, model: Model = None) -> Response:
@@ -100,17 +111,14 @@ def native_routes(service: Service) -> APIRouter:
         reasons = service.suggestions(served).hidden(explanation(served.fitted, readable(q), doc_id))
         return reply({"model": served.name, "version": served.version, **reasons})
 
-    @routes.get("/health", response_model=Health)
-    async def health() -> Response:
-        """Status 200 once all models are ready; 503 while they are being loaded."""
-        ready = live.ready
-        status = "ok" if ready else ("failed" if service.failure else "loading")
-        return reply({"status": status, "models": live.states()}, 200 if ready else 503)
+
+def _models(routes: APIRouter, service: Service) -> None:
+    """The loaded models."""
 
     @routes.get("/models")
     async def models() -> Response:
         """The loaded models."""
-        return reply({"models": live.states()})
+        return reply({"models": service.live.states()})
 
     @routes.post("/models/{name}/reload", response_model=ModelState)
     async def reload(name: str) -> Response:
@@ -121,6 +129,18 @@ def native_routes(service: Service) -> APIRouter:
     async def rollback(name: str) -> Response:
         """Restores the model from before the last promotion. A second call reverses this."""
         return reply(await replaced(service, name, service.roll_back))
+
+
+def _watching(routes: APIRouter, service: Service) -> None:
+    """How the service is doing."""
+    live = service.live
+
+    @routes.get("/health", response_model=Health)
+    async def health() -> Response:
+        """Status 200 once all models are ready; 503 while they are being loaded."""
+        ready = live.ready
+        status = "ok" if ready else ("failed" if service.failure else "loading")
+        return reply({"status": status, "models": live.states()}, 200 if ready else 503)
 
     @routes.get("/experiments")
     async def experiments() -> Response:
@@ -135,8 +155,6 @@ def native_routes(service: Service) -> APIRouter:
         """Metrics for Prometheus."""
         service.metrics.waiting.set(service.writer.waiting)
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    return routes
 
 
 async def replaced(service: Service, name: str, how: Callable[[str], Served]) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from clickbridge.types import Document, ResultList
 
 PAGE, POOL, MOST_SEARCHES = 10, 30, 40
 SHOW_TARGET = 0.9
-START = 1_700_000_000
 _WORD = re.compile(r"[a-z0-9]+")
 
 

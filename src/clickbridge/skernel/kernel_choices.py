@@ -15,6 +15,7 @@ import numpy as np
 
 from clickbridge.errors import SettingError
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
+from clickbridge.graph.notes import said_by
 from clickbridge.io.values import stored
 from clickbridge.models.ascent import labelled, ranker_of
 from clickbridge.models.candidates import Labelled, at_most, without_gaps
@@ -144,8 +145,8 @@ def chosen(model: KernelModel, study: Study) -> KernelChoices:
     # A document that no model finds could not be re-ranked in use either.
     lists = labelled(study, at_most(MOST_LISTS, held.lists(rankers, missed=not trials.parts), seed))
     if len(lists) < MIN_USABLE:
-        said = f"{few_held(len(lists))}; all constants are defaults"
-        return replace(trials.choices, notes=(f"{model.spec}: {said}",))
+        few = few_held(len(lists), follows="all constants are defaults")
+        return replace(trials.choices, notes=(said_by(model.spec, few),))
     # Constants that suit one family do not suit another, so each family is tuned separately.
     climbs = [climb(trials, lists, replace(first, family=f), {**grids, "family": (f,)}) for f in grids["family"]]
     best, found = max(climbs, key=lambda reached: reached[1])

@@ -30,8 +30,8 @@ from clickbridge.evaluate.reproduction.verdicts import (
     beats,
     beats_all,
     beats_all_by,
+    by_gains,
     by_mean,
-    by_sign,
     within,
 )
 from clickbridge.evaluate.significance import LEVELS, Array, p_in_words, t_test
@@ -239,7 +239,7 @@ def _moved(condition: paper09.Condition, order: str, low: int, high: int, sign: 
         return NOT_TESTED
     p = signs(rises)
     figures = f"{rises.mean():+.2f} places over {len(rises):,} clicks, sign test p {p_in_words(p)}"
-    return by_sign(sign * rises, p, figures, sign_on("places"))
+    return by_gains(sign * rises, p, figures, signs)
 
 
 def above_random(low: int, high: int) -> Callable[[Lab], Judged]:

@@ -104,19 +104,23 @@ def signs(gains: Array) -> float:
     return sign_test(int((gains > 0).sum()), int((gains < 0).sum()))
 
 
+PValue = Callable[[Array], float]
+"""A test of differences: `signs`, for instance."""
+
+
 class OwnTest(NamedTuple):
     """How a paper tests its systems against every baseline, on which measure."""
 
     name: str
-    p_of: Callable[[Array], float]
+    p_of: PValue
     measure: str
 
 
-def direction(found: Array, test: OwnTest) -> int:
+def direction(found: Array, p_of: PValue) -> int:
     """Which way the differences point, 1 or -1: their mean and, in a sign test, their number. 0 if these two disagree:
     many small gains can go with fewer losses that are larger."""
     mean = int(np.sign(found.mean())) if len(found) else 0
-    return mean if test.p_of is not signs or mean == np.sign(np.sign(found).sum()) else 0
+    return mean if p_of is not signs or mean == np.sign(np.sign(found).sum()) else 0
 
 
 def t_on(measure: str) -> OwnTest:
@@ -155,7 +159,7 @@ def _against(data: Data, head: Line, line: Line, test: OwnTest) -> Cell:
     found = None if head == line else gains(data, head, line, test.measure)
     if found is None or not len(found):
         return None
-    p, way = test.p_of(found), direction(found, test)
+    p, way = test.p_of(found), direction(found, test.p_of)
     shown = mark(way, p) if way else ""
     return f"{found.mean():+.3f}, p {p_in_words(p)} {shown}".rstrip()
 

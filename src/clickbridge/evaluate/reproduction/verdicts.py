@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import kendalltau, ttest_ind
 
 from clickbridge.evaluate.reproduction.bench import Data
-from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, direction, gains, without_scores
+from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, PValue, direction, gains, without_scores
 from clickbridge.evaluate.significance import LEVELS, Array, p_in_words
 
 HOLDS, FAILS, UNSURE, ABSENT = "holds", "fails", "not significant", "not tested"
@@ -28,10 +28,10 @@ class Verdict(NamedTuple):
 NOT_TESTED = Verdict(ABSENT, "")
 
 
-def by_sign(found: Array, p: float, figures: str, test: OwnTest) -> Verdict:
-    """The verdict for a difference that should be above 0. If the number of gains and their mean disagree, there is
-    none, and the figures tell both."""
-    way = direction(found, test)
+def by_gains(found: Array, p: float, figures: str, p_of: PValue) -> Verdict:
+    """The verdict for differences that should be above 0. If the sign test was used, and the number of gains and their
+    mean disagree, there is none, and the figures tell both."""
+    way = direction(found, p_of)
     if p < LEVELS[0] and not way:
         better, worse = int((found > 0).sum()), int((found < 0).sum())
         return Verdict(UNSURE, f"{figures}, but {better:,} up, {worse:,} down and {found.mean():+.4f} on average")
@@ -53,7 +53,7 @@ def beats(data: Data, one: Line, two: Line, test: OwnTest, only: set[str] | None
     p = test.p_of(found)
     a, b = (data.means(line.spec, (test.measure,), line.settings, only=only)[0] for line in (one, two))
     figures = f"{_short(a)} against {_short(b)}, {test.name} p {p_in_words(p)}"
-    return by_sign(found, p, figures, test)
+    return by_gains(found, p, figures, test.p_of)
 
 
 def beats_all(data: Data, one: Line, others: Sequence[Line], test: OwnTest, only: set[str] | None = None) -> Verdict:
