@@ -21,6 +21,7 @@ NAMES = {"pa": pa, "sparse": sparse, "np": np, "HoldBack": HoldBack}
 EXCEPT = {
     "settings",  # every class of models has settings of its own, and gives one of those
     "finish",  # for those who write models: fields of a fitted value of their own kind
+    "composed",  # the same
 }
 
 

@@ -79,7 +79,12 @@ class Local:
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         # A thread of the pool must not wait for others of the same pool: it might wait forever.
         alone = self.threads == 1 or getattr(_here, "at_work", False) or (isinstance(items, Sized) and len(items) < 2)
-        return map(work, items) if alone else self._map(work, items)
+        return self._alone(work, items) if alone else self._map(work, items)
+
+    def _alone(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        # With threads of its own, BLAS would round as their number goes.
+        with self.at_work():
+            yield from map(work, items)
 
     def _map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         pool = self._pool()
@@ -134,7 +139,8 @@ class Local:
         return held
 
     def combined(self, block: Array, matrix: Array) -> Array:
-        return qr.turned(block, matrix)
+        with self.at_work():
+            return qr.turned(block, matrix)
 
     def cross(self, blocks: Sequence[Array], block: Array) -> Array:
         return qr.cross(blocks, block, self)

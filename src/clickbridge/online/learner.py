@@ -112,11 +112,39 @@ class Learner(TakesClicks):
         return self
 
     def entry(self, page: Page, amount: float = 1.0) -> Entry:
-        """A page as an event, normalised and checked."""
+        """A page as an event for `take`, normalised and checked. Nothing is learned yet.
+
+        Parameters
+        ----------
+        page : Impression or dict
+            The result page and its clicks.
+        amount : float
+            How often the page counts.
+
+        Returns
+        -------
+        Entry
+            The event.
+        """
         return self._published.entry(page, amount)
 
     def undo_of(self, page: Page, number: int | None = None, amount: float = 1.0) -> Entry:
-        """The event that undoes a page."""
+        """The event for `take` that undoes a page. Nothing is undone yet.
+
+        Parameters
+        ----------
+        page : Impression or dict
+            The page, as it was learned.
+        number : int, optional
+            The number of its event. Needed where older events weigh less (`kappa` below 1).
+        amount : float
+            How often the page counted.
+
+        Returns
+        -------
+        Entry
+            The event.
+        """
         since = number
         if number is not None:
             kept = self._store.entry(check_number(number, self.events))
@@ -126,16 +154,31 @@ class Learner(TakesClicks):
         return self._published.entry(page, amount, kind=UNDO, of=number, since=since)
 
     def undo_of_click(self, page: Page, doc_id: str, number: int | None = None) -> list[Entry]:
-        """The events that undo one click: the page is undone, and learned again without it."""
+        """The events for `take` that undo one click: the page is undone, and learned again without it.
+
+        Parameters
+        ----------
+        page : Impression or dict
+            The page, as it was learned.
+        doc_id : str
+            The document whose click is undone.
+        number : int, optional
+            The number of the page's event, as for `undo_of`.
+
+        Returns
+        -------
+        list of Entry
+            Two events.
+        """
         kept = None if number is None else self._store.entry(number)
         out = self.undo_of(page, number, 1.0 if kept is None else kept.amount)
         rest = tuple(d for d in out.clicks if d != doc_id)
         return [out, replace(out, kind=PAGE, clicks=rest, of=None)]
 
     def take(self, entries: Sequence[Entry | int]) -> list[int]:
-        """Learns events made by `FittedOnline.entries`, in this or another process. If one is refused, none is learned.
+        """Learns events that `entry`, `undo_of` or `undo_of_click` made, in this or another process.
 
-        Returns when the events are written and learned.
+        If one is refused, none is learned. Returns when the events are written and learned.
 
         Parameters
         ----------
