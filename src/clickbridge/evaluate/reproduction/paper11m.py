@@ -92,7 +92,7 @@ def table_1(lab: Lab) -> Iterator[Table]:
 
 
 def _shares(data: Data, spec: str) -> Cell:
-    fitted = data.fit(spec)
+    fitted = data.tried_fit(spec)
     if fitted.model is None:
         return fitted.why
     weights = np.asarray(getattr(fitted.model, "weights_", ()), dtype=float)
@@ -121,7 +121,7 @@ def table_2(lab: Lab) -> Iterator[Table]:
 def _matrix(data: Data, settings: Mapping[str, Any] | None) -> tuple[Cell, ...]:
     """The size of the matrix of query features by document features, as the paper prints it. Without settings, the
     transposed click matrix of LSI."""
-    fitted = data.fit("pls", settings or WORD)
+    fitted = data.tried_fit("pls", settings or WORD)
     model = None if fitted.model is None else fitted.model.fitted
     if not isinstance(model, FittedLatent):
         return missing(fitted.why, ("dimension", "density"))
