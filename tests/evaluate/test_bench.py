@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 
-from clickbridge import RMLS, ClickGraph
-from clickbridge.evaluate.reproduction.bench import Data, key_of
+from clickbridge import BM25, RMLS, ClickGraph
+from clickbridge.evaluate.reproduction.bench import OVER_LISTS, Data, built, key_of
+from clickbridge.evaluate.reproduction.paper11m import OF_QUERIES
+from clickbridge.evaluate.reproduction.paper13 import EIGHT_TO_TWO
+from clickbridge.evaluate.reproduction.printed_sums import PrintedSum
+from clickbridge.models.algebra import Sum
+from clickbridge.models.candidates import without_gaps
+from clickbridge.models.fitted import Array
+from clickbridge.models.model import Model
+from clickbridge.models.specs import parse_spec
 from clickbridge.types import ResultList
 
 
@@ -41,3 +52,28 @@ def test_what_is_chosen_is_chosen_once(data: Data, monkeypatch: pytest.MonkeyPat
     data._fits.clear()
     again = data.fit("rmls", printed)
     assert again.seconds - again.learning == pytest.approx(fitted.seconds - fitted.learning), "the time stays"
+
+
+def test_printed_sums_with_bm25_add_up_standardised_scores(data: Data) -> None:
+    """Whether a part is an S-function makes no difference there; for similar queries, which have no lists, it does."""
+    specs = ("walk+bm25", "lsi-qd+bm25", "pls+bm25")
+    assert [type(built(parse_spec(spec), EIGHT_TO_TWO)) for spec in specs] == [PrintedSum] * 3
+    assert type(built(parse_spec("lsi-qd+bm25"), {})) is Sum
+    assert type(built(parse_spec("lsi-qd+cos-word"), OF_QUERIES)) is Sum
+    assert type(built(parse_spec("bm25"), OVER_LISTS)) is BM25
+    models = [data.fit(spec, EIGHT_TO_TWO).model for spec in ("lsi-qd", "bm25", "lsi-qd+bm25")]
+    docs, tested = data.graph.doc_ids, 0
+    for query in data.graph.query_keys:
+        *parts, both = (_scores(model, query, docs) for model in models if model is not None)
+        if np.isfinite(parts[0]).any() and all(np.ptp(own) > 0 for own in map(without_gaps, parts)):
+            by_hand = [(own - own.mean()) / own.std() for own in map(without_gaps, parts)]
+            either = np.isfinite(parts).any(axis=0)
+            assert (np.isfinite(both) == either).all()
+            np.testing.assert_allclose(both[either], (0.8 * by_hand[0] + 0.2 * by_hand[1])[either], atol=1e-5)
+            tested += int(not np.isfinite(parts[0]).all())
+    assert tested, "a known query, and documents without clicks"
+
+
+def _scores(model: Model, query: str, docs: Sequence[str]) -> Array:
+    found = {hit.doc_id: hit.score for hit in model.rerank(query, docs)}
+    return np.array([found[doc] for doc in docs])

@@ -13,11 +13,13 @@ import numpy as np
 
 from clickbridge.errors import ClickbridgeError, SettingError
 from clickbridge.evaluate.reproduction.paper_table import Cell, missing
+from clickbridge.evaluate.reproduction.printed_sums import PrintedSum
 from clickbridge.evaluate.reproduction.shelf import Shelf
 from clickbridge.evaluate.similar import Judgments, answers_of
 from clickbridge.fusion.mart import Mart, choose_together
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.measures import evaluate_run, parse_measures
+from clickbridge.models.algebra import WeightedSum
 from clickbridge.models.composite import Composite
 from clickbridge.models.fitted import Choices, Fitted
 from clickbridge.models.model import Model
@@ -32,6 +34,8 @@ NOT_HERE = "not in this version"
 NO_SCORE = "no score"
 NDCG = ("nDCG@1", "nDCG@3", "nDCG@5")
 KEPT_FITS = 3
+OVER_LISTS = {"over": "lists"}
+"""Beside the settings of a sum: its parts are added as printed, whatever they are."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +262,10 @@ class Data:
 
 def built(spec: Spec, wanted: Mapping[str, Any]) -> Model:
     """The model of a row, not fitted yet."""
-    return build_model(spec, taken(spec, wanted))
+    model = build_model(spec, taken(spec, wanted))
+    if isinstance(model, WeightedSum) and wanted.items() >= OVER_LISTS.items():
+        return PrintedSum(model.parts, weights=model.weights, seed=model.seed)
+    return model
 
 
 def key_of(spec: str, wanted: Mapping[str, Any]) -> tuple[str, str]:
