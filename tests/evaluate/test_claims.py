@@ -9,7 +9,7 @@ import numpy as np
 
 from clickbridge import ClickGraph
 from clickbridge.evaluate.reproduction import claims_of_11, paper09, paper11m, rmls_runs, verdicts
-from clickbridge.evaluate.reproduction.bench import NDCG, NO_SCORE, Data, Trial
+from clickbridge.evaluate.reproduction.bench import NDCG, NO_SCORE, Data, Trial, key_of
 from clickbridge.evaluate.reproduction.claims import CLAIMS
 from clickbridge.evaluate.reproduction.relevance_rows import (
     Line,
@@ -31,7 +31,8 @@ def a_week(values: dict[str, list[float]]) -> Data:
     lists = [ResultList(str(n), str(n), ["a"], [1.0]) for n in range(max(map(len, values.values())))]
     data = Data("made up", "", ClickGraph.build([Impression("q", ["a", "b"], ["a"])]), {"seen": lists, "unseen": lists})
     for spec, own in values.items():
-        data._trials[spec, "[]"] = Trial(0.0, {"seen": {key: {str(n): v for n, v in enumerate(own)} for key in NDCG}})
+        by_query = {str(n): value for n, value in enumerate(own)}
+        data._trials[key_of(spec, {})] = Trial(0.0, {"seen": dict.fromkeys(NDCG, by_query)})
     return data
 
 
@@ -88,7 +89,7 @@ def test_a_sum_with_a_model_without_scores_is_no_model_of_its_own() -> None:
     data = a_week(
         {"bm25": low.tolist(), "walk+bm25": low.tolist(), "pls": (low + 0.1).tolist(), "lsi-dt": low.tolist()}
     )
-    data._trials["walk", "[]"] = Trial(0.0, {"seen": NO_SCORE})
+    data._trials[key_of("walk", {})] = Trial(0.0, {"seen": NO_SCORE})
     lines = [Line(spec, spec, (n,)) for n, spec in enumerate(("pls", "bm25", "walk+bm25", "walk", "lsi-dt"))]
     assert without_scores(data, lines) == {"walk", "walk+bm25"}
     table = relevance_table("13-2", "", data, lines, with_map=False)
@@ -178,7 +179,7 @@ def test_a_claim_on_every_measure_fails_with_one() -> None:
     data = a_week({"pls": (low + 0.2).tolist(), "bm25": low.tolist()})
     by_walk = {key: {str(n): v for n, v in enumerate(low.tolist())} for key in NDCG}
     by_walk[NDCG[0]] = dict.fromkeys(by_walk[NDCG[0]], 0.9)
-    data._trials["walk", "[]"] = Trial(0.0, {"seen": by_walk})
+    data._trials[key_of("walk", {})] = Trial(0.0, {"seen": by_walk})
     pls, bm25, walk = (Line(spec.upper(), spec, ()) for spec in ("pls", "bm25", "walk"))
     tests = [t_on(measure) for measure in NDCG]
     assert verdicts.beats_all_by(data, pls, [bm25], tests).word == "holds"

@@ -13,12 +13,15 @@ import numpy as np
 
 from clickbridge.errors import ClickbridgeError, SettingError
 from clickbridge.evaluate.reproduction.paper_table import Cell, missing
+from clickbridge.evaluate.reproduction.printed_sums import PrintedSum
 from clickbridge.evaluate.reproduction.shelf import Shelf
 from clickbridge.evaluate.similar import Judgments, answers_of
 from clickbridge.fusion.mart import Mart, choose_together
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.measures import evaluate_run, parse_measures
-from clickbridge.models.fitted import Fitted
+from clickbridge.models.algebra import WeightedSum
+from clickbridge.models.composite import Composite
+from clickbridge.models.fitted import Choices, Fitted
 from clickbridge.models.model import Model
 from clickbridge.models.registry import model_class
 from clickbridge.models.specs import Spec, build_model, parse_spec
@@ -31,6 +34,8 @@ NOT_HERE = "not in this version"
 NO_SCORE = "no score"
 NDCG = ("nDCG@1", "nDCG@3", "nDCG@5")
 KEPT_FITS = 3
+OVER_LISTS = {"over": "lists"}
+"""Beside the settings of a sum: its parts are added as printed, whatever they are."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ class Data:
 
     _fits: dict[tuple[str, str], Fit] = field(default_factory=dict, repr=False)
     _trials: dict[tuple[str, str], Trial] = field(default_factory=dict, repr=False)
+    _choices: dict[tuple[str, str], tuple[Choices, float]] = field(default_factory=dict, repr=False)
+    """What models chose on held-back clicks, and the processor time of that. It is small and takes long."""
     _answers: dict[Hashable, dict[str, list[str]]] = field(default_factory=dict, repr=False)
     _kept: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
@@ -107,7 +114,7 @@ class Data:
         """Fits a model. If this version does not have it, or it cannot learn from this data, the Fit has the reason,
         which the tables show."""
         wanted = self._wanted(settings)
-        key = _key(spec, wanted)
+        key = key_of(spec, wanted)
         found = self._fits.pop(key, None)
         while found is None and len(self._fits) >= KEPT_FITS:
             del self._fits[next(iter(self._fits))]  # the one not asked for the longest
@@ -121,26 +128,42 @@ class Data:
 
     def _fit(self, spec: str, wanted: Mapping[str, Any]) -> Fit:
         try:
-            parsed = parse_spec(spec)
-        except SettingError:
-            return Fit(None, why=NOT_HERE)
-        start = time.process_time()
+            model = built(parse_spec(spec), wanted)
+        except SettingError as error:
+            return Fit(None, why=str(error) if exists(spec) else NOT_HERE)
         try:
-            model = build_model(parsed, taken(parsed, wanted))
-            study = self.study.of_several(model.least_users)
-            with study.engine.at_work():
-                choices = model.in_language_of(study).choose(study)
-            chosen = time.process_time()
+            choices, choosing = self._choose(key_of(spec, wanted), model)
+            start = time.process_time()
             model.fit_on(self.study, choices)
         except ClickbridgeError as error:
             return Fit(None, why=str(error))
-        end = time.process_time()
-        return Fit(model, end - start, end - chosen)
+        learning = time.process_time() - start
+        return Fit(model, choosing + learning, learning)
+
+    def chosen(self, spec: str, settings: Mapping[str, Any] | None = None) -> tuple[Model, Choices]:
+        """An unfitted model, and what it chooses on held-back clicks: once, also if it was fitted before."""
+        wanted = self._wanted(settings)
+        model = built(parse_spec(spec), wanted)
+        return model, self._choose(key_of(spec, wanted), model)[0]
+
+    def _choose(self, key: tuple[str, str], model: Model) -> tuple[Choices, float]:
+        if key not in self._choices:
+            start = time.process_time()
+            study = self.study.of_several(model.least_users)
+            with study.engine.at_work():
+                choices = model.in_language_of(study).choose(study)
+            self._choices[key] = choices, time.process_time() - start
+        return self._choices[key]
 
     def trial(self, spec: str, settings: Mapping[str, Any] | None = None) -> Trial:
         """Fits and measures a model, once."""
-        key = _key(spec, self._wanted(settings))
+        key = key_of(spec, self._wanted(settings))
         return self._known(key) or self._tried(key, self.fit(spec, settings))
+
+    def tried_fit(self, spec: str, settings: Mapping[str, Any] | None = None) -> Fit:
+        """A fit that is measured at once, so that a later table of relevance need not fit the model again."""
+        self.trial(spec, settings)
+        return self.fit(spec, settings)
 
     def _known(self, key: tuple[str, str]) -> Trial | None:
         if key not in self._trials:
@@ -171,7 +194,7 @@ class Data:
         """Fits boosted trees over overlapping models. The parts they have in common are fitted once. The total seconds
         are divided equally among them."""
         wanted = self._wanted(settings)
-        keys = [_key(spec, wanted) for spec in specs]
+        keys = [key_of(spec, wanted) for spec in specs]
         if all(self._known(key) is not None for key in keys):
             return
         parsed = [parse_spec(spec) for spec in specs]
@@ -193,7 +216,7 @@ class Data:
     ) -> dict[str, list[str]] | None:
         """The three most similar queries of each query, of `among` alone if that is given; computed once. None if
         there is no such model."""
-        known = self._answers.setdefault((*_key(spec, settings), among), {})
+        known = self._answers.setdefault((*key_of(spec, self._wanted(settings)), among), {})
         new = [query for query in queries if query not in known]
         if new:
             fitted = self.fit(spec, settings)
@@ -237,8 +260,28 @@ class Data:
         return tuple(out)
 
 
-def _key(spec: str, settings: Mapping[str, Any]) -> tuple[str, str]:
-    return spec, repr(sorted(settings.items()))
+def built(spec: Spec, wanted: Mapping[str, Any]) -> Model:
+    """The model of a row, not fitted yet."""
+    model = build_model(spec, taken(spec, wanted))
+    if isinstance(model, WeightedSum) and wanted.items() >= OVER_LISTS.items():
+        return PrintedSum(model.parts, weights=model.weights, seed=model.seed)
+    return model
+
+
+def key_of(spec: str, wanted: Mapping[str, Any]) -> tuple[str, str]:
+    """Rows that ask for the same model have the same key, however they ask: by a default, or for all models at
+    once."""
+    try:
+        return spec, described(built(parse_spec(spec), wanted))
+    except SettingError:
+        return spec, repr(sorted(wanted.items()))
+
+
+def described(model: Model) -> str:
+    """All settings of a model and of its parts."""
+    own = {name: getattr(model, name) for name in sorted(model.declared())}
+    parts = [described(part) for part in model.parts] if isinstance(model, Composite) else []
+    return f"{type(model).__name__}({own}, {', '.join(parts)})"
 
 
 def names_in(spec: Spec) -> set[str]:

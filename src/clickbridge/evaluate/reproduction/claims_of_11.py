@@ -94,7 +94,7 @@ def with_bm25(lab: Lab) -> Judged:
     for scale in ("enterprise", "one-week"):
         data = lab.simulated(scale)
         found = []
-        for settings in (AS_PRINTED, {}):
+        for settings in (paper11m.SUMMED, {}):
             lines = [Line(spec, spec, (), settings) for spec in ("mpls+bm25", "mpls")]
             found.append(beats(data, lines[0], lines[1], _sign(data)))
         yield data.name, found[0], found[1]

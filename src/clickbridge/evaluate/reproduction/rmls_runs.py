@@ -13,7 +13,7 @@ import numpy as np
 from clickbridge.engines.local import Local
 from clickbridge.errors import ClickbridgeError
 from clickbridge.evaluate import plots, slices
-from clickbridge.evaluate.reproduction.bench import NDCG, Data, taken
+from clickbridge.evaluate.reproduction.bench import NDCG, Data
 from clickbridge.evaluate.reproduction.lab import Lab
 from clickbridge.evaluate.reproduction.paper_table import Cell, Table, TableRow
 from clickbridge.evaluate.reproduction.relevance_rows import AS_PRINTED, BINS, click_groups
@@ -21,7 +21,6 @@ from clickbridge.graph.responses import responses
 from clickbridge.graph.stats import table1
 from clickbridge.log.preference import contradicted, preferences
 from clickbridge.models.rmls import RMLS, RMLSChoices
-from clickbridge.models.specs import build_model, parse_spec
 from clickbridge.models.study import Study
 from clickbridge.views.word import count_words
 
@@ -111,14 +110,10 @@ def _run_passes(data: Data, settings: Mapping[str, Any]) -> tuple[dict[int, tupl
 def _chosen(data: Data, settings: Mapping[str, Any]) -> tuple[RMLS, RMLSChoices]:
     """The model, and what it chooses on held-back clicks."""
 
-    def make() -> tuple[RMLS, RMLSChoices]:
-        spec = parse_spec("rmls")
-        model = build_model(spec, taken(spec, {**data.settings, **settings})).in_language_of(data.study)
-        assert isinstance(model, RMLS)
-        with data.study.engine.at_work():
-            return model, model.choose(data.study)
-
-    return data.once(("rmls", repr(settings)), make)
+    model, choices = data.chosen("rmls", settings)
+    assert isinstance(model, RMLS)
+    assert isinstance(choices, RMLSChoices)
+    return model.in_language_of(data.study), choices
 
 
 def _pass_picture(found: Mapping[str, tuple[dict[int, tuple[Cell, ...]], int]], title: str) -> str | None:
