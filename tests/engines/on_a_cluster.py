@@ -1,8 +1,8 @@
 """Learns on a Ray cluster of several nodes on loopback, loses one of them on the way, and prints what came of it.
 
 A process of its own, for Ray has one cluster a process: `python on_a_cluster.py NODES [kill] [client] [ingest]
-[memory] [at-once]`. With `ingest` it reads a log instead of learning; with `memory` it learns by RMLS alone, and says
-what every node held; with `at-once` Ray frees what nobody needs any more at once, not every second.
+[adding-up] [memory] [at-once]`. With `ingest` it reads a log instead of learning; with `memory` it learns by RMLS
+alone, and says what every node held; with `at-once` Ray frees what nobody needs any more at once, not every second.
 """
 
 from __future__ import annotations
@@ -152,7 +152,8 @@ def held(cluster: Cluster, engine: Any) -> dict[str, Any]:
 
 
 def ingested(engine: Any, folder: Path, lose_one: Callable[[], None]) -> dict[str, Any]:
-    """A log of many files, read by the workers and by this process; a node is lost once the first batch is there."""
+    """A log of many files, read by the workers and by this process; a node is lost once the first batch is
+    there, or, with `adding-up`, once a worker adds up."""
     log = folder / "log"
     if not log.is_dir():
         write_log("one-week", log, fraction=0.05, impressions=24_000)
@@ -161,10 +162,11 @@ def ingested(engine: Any, folder: Path, lose_one: Callable[[], None]) -> dict[st
             (log / f"{number}.jsonl").write_bytes(b"".join(lines[number::8]))
     files = [str(log / f"{number}.jsonl") for number in range(8)]
     secret, done = Secret(bytes(range(32))), threading.Event()
+    signs = ("sums-*", "pairs-*") if "adding-up" in sys.argv else ("partition-*/*.npz",)
 
     def watch() -> None:
         while not done.wait(0.02):
-            if any((folder / "ray").parent.rglob("partition-*.npz")):
+            if any(found for sign in signs for found in folder.rglob(sign)):
                 lose_one()
                 return
 

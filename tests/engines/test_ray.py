@@ -56,8 +56,9 @@ def test_a_cluster_gives_what_one_machine_gives(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.ray
-def test_a_node_is_lost_while_a_log_is_read() -> None:
-    found = on_a_cluster("3", "kill", "ingest")
+@pytest.mark.parametrize("when", [(), ("adding-up",)], ids=["staging", "adding up"])
+def test_a_node_is_lost_while_a_log_is_read(when: tuple[str, ...]) -> None:
+    found = on_a_cluster("3", "kill", "ingest", *when)
     assert found["workers"] == 3
     assert found["killed"]
     assert found["files"] > 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from clickbridge.engines.local import Local
 from clickbridge.engines.ray import Ray
 from clickbridge.errors import InputError, SettingError
 from clickbridge.io.secret import Secret
-from clickbridge.log import batches, partitions
+from clickbridge.log import aggregate, batches, blocks, partitions
+from clickbridge.log.batches import EventBatch
 from clickbridge.log.pair_sums import connect
 from clickbridge.log.rejects import RejectLog
 from clickbridge.simulate.scale import write_log
@@ -85,18 +87,31 @@ def test_workers_of_ray_give_the_same_graph(data: Any, tmp_path: Path) -> None:
             ClickGraph.build(read_log(str(data[0][2]), rejects=RejectLog(0.0)), (), tmp_path / "none", engine=engine)
         assert not (tmp_path / "none").exists()
 
+        def full(item: int, n: int) -> Any:
+            raise OSError("no space left on the disk")
+
+        with pytest.raises(OSError, match=r"^no space left on the disk$"):
+            engine.exchange(full, [1], full)
+
 
 def test_what_a_lost_worker_left_does_not_stop_its_successor(data: Any, tmp_path: Path) -> None:
     """Ray runs the work of a lost worker again. Its tables and a part of its file are still there."""
 
     class OneIsLost(Several):
         def exchange(self, split: Any, items: Any, merge: Any, *shared: Any) -> Any:
+            def staged_again(item: Any, n: int) -> Any:
+                # A node is lost with some of the results: others are those of the first time.
+                first, second = split(item, n), split(item, n)
+                half_written = second[0].batches[0]
+                Path(half_written).write_bytes(Path(half_written).read_bytes()[:10])
+                return first[0], second[1], *first[2:]
+
             def again(*given: Any) -> str:
                 left = Path(merge(*given))
                 left.write_bytes(left.read_bytes()[:10])
                 return str(merge(*given))
 
-            return super().exchange(split, items, again, *shared)
+            return super().exchange(staged_again, items, again, *shared)
 
     assert built(data, tmp_path / "again", OneIsLost(2)) == built(data, tmp_path / "local", None)
 
@@ -104,13 +119,63 @@ def test_what_a_lost_worker_left_does_not_stop_its_successor(data: Any, tmp_path
 def test_workers_keep_to_the_memory_of_the_caller(data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     allowed: list[int] = []
 
-    def noted(folder: Path, memory_mb: int) -> Any:
+    def noted(folder: Path, memory_mb: int, threads: int | None = None) -> Any:
         allowed.append(memory_mb)
-        return connect(folder, memory_mb)
+        return connect(folder, memory_mb, threads)
 
-    monkeypatch.setattr(partitions, "connect", noted)
+    monkeypatch.setattr(aggregate, "connect", noted)
     built(data, tmp_path / "graph", Several(2), memory_mb=300)
-    assert allowed == [300, 300]
+    assert allowed == [300] * 3, "the caller, and two workers"
+
+
+class Alive:
+    """The batches that are in memory, and the most rows that they had at once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.batches: list[weakref.ref[EventBatch]] = []
+        self.most = self.n_made = 0
+        make = EventBatch.__init__
+
+        def noted(batch: EventBatch, *given: Any, **more: Any) -> None:
+            make(batch, *given, **more)
+            self._note(batch)
+
+        made = partitions.Batch.__init__
+
+        def noted_with_texts(batch: partitions.Batch, *given: Any, **more: Any) -> None:
+            made(batch, *given, **more)
+            self._note(batch)
+
+        monkeypatch.setattr(EventBatch, "__init__", noted)
+        monkeypatch.setattr(partitions.Batch, "__init__", noted_with_texts)
+
+    def _note(self, batch: EventBatch) -> None:
+        self.n_made += 1
+        self.batches = [one for one in (*self.batches, weakref.ref(batch)) if one() is not None]
+        held = [one for one in (ref() for ref in self.batches) if one is not None]
+        self.most = max(self.most, sum(len(one.pages["length"]) + len(one.clicks["query"]) for one in held))
+
+
+def test_a_worker_holds_one_batch_whatever_the_length_of_its_file(
+    data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, times, shares = tmp_path / "long.jsonl", 8, 3
+    log.write_bytes(data[0][0].read_bytes() * times)
+    monkeypatch.setattr(batches, "BATCH_RECORDS", 300)
+    largest = 300 + blocks.BLOCK  # a batch is of whole blocks
+    reading = read_log(str(log)).reading
+    alive = Alive(monkeypatch)
+    found, *pieces = partitions.stage(partitions.Partition(0, str(log), reading, str(tmp_path), SECRET, False), shares)
+    assert found.lines == 700 * times > 3 * largest
+    assert len(found.batches) > 3
+    assert all(isinstance(name, str) for names in pieces for name in names), "names go from worker to worker"
+    assert 300 <= alive.most < 2 * largest, "a batch and a piece of it"
+    alive.most = 0
+    for number, names in enumerate(pieces):
+        assert len(names) == len(found.batches), "every batch has queries of every share"
+        partitions.add_up(number, str(tmp_path), 64, names)
+    assert 0 < alive.most < 2 * largest, "a piece, and the same with other numbers"
+    assert alive.n_made == (1 + shares) * len(found.batches) + 2 * shares * len(found.batches)
 
 
 def test_what_cannot_be_read_apart_is_refused(data: Any, tmp_path: Path) -> None:

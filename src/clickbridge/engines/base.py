@@ -116,7 +116,7 @@ class Engine(Protocol):
     ) -> tuple[list[Any], list[Result]]:
         """A shuffle. `split(item, n)` turns an item into a report and n pieces. `merge(number, *shared, *pieces)`
         combines the pieces with the same number, of all items. Returns the reports and the results of `merge`, each in
-        order. Pieces go directly from worker to worker."""
+        order. Pieces go directly from worker to worker; of what is large, they are the names of files."""
         ...
 
     def top_k(self, queries: Array, images: Array, k: int, hidden: Array | None) -> tuple[Array, Array]:

@@ -384,11 +384,11 @@ class Ray:
         return self._results([one[0] for one in made]), self._results(merged)
 
     def _results(self, refs: list[Any]) -> list[Any]:
-        """The results of tasks. An error of clickbridge in a worker is raised here as the same error."""
+        """The results of tasks. An error of clickbridge, or of a disk, in a worker is raised here as the same error."""
         try:
             found: list[Any] = self._get(refs)
         except self._cluster().exceptions.RayTaskError as error:
-            if isinstance(error.cause, ClickbridgeError):
+            if isinstance(error.cause, ClickbridgeError | OSError):
                 raise error.cause from None
             raise
         return found

@@ -20,7 +20,7 @@ from clickbridge.errors import InputError
 from clickbridge.io.secret import Secret
 from clickbridge.log.batches import Batch, Batches, EventBatch, Numbering, Summary
 from clickbridge.log.blocks import Block
-from clickbridge.log.pair_sums import PairSums, connect, quoted, stream
+from clickbridge.log.pair_sums import SUMS, PairSums, connect, quoted, stream
 from clickbridge.types import Document
 
 Array = np.ndarray[Any, Any]
@@ -47,7 +47,8 @@ class LogAggregator:
         self._sql.execute("CREATE TABLE doc_local (batch INT, code INT, key VARCHAR)")
         self._sql.execute("CREATE TABLE document (place BIGINT, doc_id VARCHAR)")
         self._sums = PairSums(self._sql)
-        self._n_batches = 0
+        self._stored: list[Path] = []
+        self._keeps_files = False
         self._n_documents = 0
         self._documents: list[Document] = []
         self._places: list[int] = []
@@ -68,17 +69,19 @@ class LogAggregator:
             self._shown_before.add(part.doc_id)
             self.add_document(part, from_log=True)
 
-    def adopt(self, staged: Iterable[Path], summed: Iterable[Path]) -> None:
+    def adopt(self, staged: Iterable[Path], summed: Iterable[Path] = (), keep: bool = False) -> None:
         """Takes batches that other processes wrote with `write_batch`, in the order of the log, and the pairs of all of
-        them, also summed by others: files with the columns of `PairSums.pairs`, but with texts instead of numbers."""
+        them, if these have been summed by others: files of `pairs_in_texts`. A file is removed when it has been read,
+        unless `keep` says that others need it, too."""
+        self._keeps_files |= keep
         for path in staged:
             for side in ("query", "doc"):
                 keys = keys_file(path, side)
                 source = f"read_parquet('{quoted(keys)}')"
-                self._sql.execute(f"INSERT INTO {side}_local SELECT {self._n_batches}, code, key FROM {source}")
-                keys.unlink()
-            path.rename(self._batch_file(self._n_batches))
-            self._n_batches += 1
+                self._sql.execute(f"INSERT INTO {side}_local SELECT {len(self._stored)}, code, key FROM {source}")
+                if not keep:
+                    keys.unlink()
+            self._stored.append(path)
         self._summed += summed
 
     def add_document(self, document: Document, from_log: bool = False) -> None:
@@ -106,14 +109,13 @@ class LogAggregator:
         self._documents, self._places = [], []
 
     def _keep(self, batch: Batch) -> None:
-        batch.save(self._batch_file(self._n_batches))
+        number = len(self._stored)
+        path = self.folder / f"batch-{number}.npz"
+        batch.save(path)
         for side, keys in (("query", batch.queries), ("doc", batch.docs)):
             local = keys_table(keys)  # noqa: F841 - DuckDB reads it by name
-            self._sql.execute(f"INSERT INTO {side}_local SELECT {self._n_batches}, code, key FROM local")
-        self._n_batches += 1
-
-    def _batch_file(self, number: int) -> Path:
-        return self.folder / f"batch-{number}.npz"
+            self._sql.execute(f"INSERT INTO {side}_local SELECT {number}, code, key FROM local")
+        self._stored.append(path)
 
     def _pairs_of_others(self) -> pa.RecordBatchReader:
         files = ", ".join(f"'{quoted(path)}'" for path in self._summed)
@@ -171,15 +173,23 @@ class LogAggregator:
 
     def events(self) -> Iterator[EventBatch]:
         """The events in the order of the log, with the final numbers. Each batch is summed while it is read."""
-        for number in range(self._n_batches):
-            path = self._batch_file(number)
-            stored = EventBatch.load(path)
+        return map(self._read, range(len(self._stored)))
+
+    def _read(self, number: int) -> EventBatch:
+        path = self._stored[number]
+        stored = EventBatch.load(path)
+        if not self._keeps_files:
             path.unlink()
-            batch = stored.renumbered(self._map("query", number), self._map("doc", number))
-            if not self._summed:
-                self._sums.add_pages(batch.pages)
-                self._sums.add_clicks(batch.clicks)
-            yield batch
+        batch = stored.renumbered(self._map("query", number), self._map("doc", number))
+        if not self._summed:
+            self._sums.add_pages(batch.pages)
+            self._sums.add_clicks(batch.clicks)
+        return batch
+
+    def sum_events(self) -> None:
+        """Reads all events for their sums alone."""
+        for number in range(len(self._stored)):
+            self._read(number)
 
     def _map(self, side: str, batch: int) -> Array:
         query = f"SELECT idx FROM {side}_map WHERE batch = {batch} ORDER BY code"
@@ -192,6 +202,15 @@ class LogAggregator:
             columns = {name: batch[name].to_numpy(zero_copy_only=False) for name in batch.schema.names}
             self.summary.pairs += int(np.count_nonzero(columns["clicks"]))
             yield columns
+
+    def pairs_in_texts(self) -> pa.RecordBatchReader:
+        """The same with the texts of queries and documents, in any order."""
+        return stream(
+            self._sql,
+            "SELECT q.key AS query, d.key AS doc, clicks, impressions, users, first, last"
+            f" FROM ({SUMS}) p JOIN query q ON p.query = q.idx JOIN doc d ON p.doc = d.idx",
+            ROWS_AT_ONCE,
+        )
 
 
 def write_batch(path: Path, batch: Batch) -> None:

@@ -66,19 +66,21 @@ class PairSums:
 
     def pairs(self, rows: int) -> pa.RecordBatchReader:
         """All pairs, sorted by query, then document. `users` is 0 and times are NaN if they are unknown."""
-        return stream(
-            self._sql,
-            "WITH sums AS (SELECT query, doc, sum(clicks) AS clicks, sum(impressions) AS impressions,"
-            "   min(first) AS first, max(last) AS last FROM pair_part GROUP BY query, doc),"
-            " shown AS (SELECT query, doc, sum(impressions) AS shown FROM shown_part"
-            "   SEMI JOIN pair_part USING (query, doc) GROUP BY query, doc),"
-            " people AS (SELECT query, doc, count(DISTINCT user) AS users FROM pair_user GROUP BY query, doc)"
-            " SELECT query, doc, clicks::BIGINT AS clicks, (impressions + coalesce(shown, 0))::BIGINT AS impressions,"
-            "   coalesce(users, 0)::INT AS users, coalesce(first, 'nan')::DOUBLE AS first,"
-            "   coalesce(last, 'nan')::DOUBLE AS last"
-            " FROM sums LEFT JOIN shown USING (query, doc) LEFT JOIN people USING (query, doc) ORDER BY query, doc",
-            rows,
-        )
+        return stream(self._sql, f"{SUMS} ORDER BY query, doc", rows)
+
+
+SUMS = (
+    "WITH sums AS (SELECT query, doc, sum(clicks) AS clicks, sum(impressions) AS impressions,"
+    "   min(first) AS first, max(last) AS last FROM pair_part GROUP BY query, doc),"
+    " shown AS (SELECT query, doc, sum(impressions) AS shown FROM shown_part"
+    "   SEMI JOIN pair_part USING (query, doc) GROUP BY query, doc),"
+    " people AS (SELECT query, doc, count(DISTINCT user) AS users FROM pair_user GROUP BY query, doc)"
+    " SELECT query, doc, clicks::BIGINT AS clicks, (impressions + coalesce(shown, 0))::BIGINT AS impressions,"
+    "   coalesce(users, 0)::INT AS users, coalesce(first, 'nan')::DOUBLE AS first,"
+    "   coalesce(last, 'nan')::DOUBLE AS last"
+    " FROM sums LEFT JOIN shown USING (query, doc) LEFT JOIN people USING (query, doc)"
+)
+"""Selects the pairs, in any order."""
 
 
 @contextmanager

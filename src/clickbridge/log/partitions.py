@@ -1,20 +1,25 @@
 """Aggregates a log with several workers: each reads some of its files, and they exchange events by a hash of the query.
 
     read, clean, number      a file each        -> batches of events, written beside the GRAPH
-    exchange                 by hash of query   -> all events of a query are with one worker
+    exchange                 by hash of query   -> each batch in pieces, files too: one for each share of the queries
     sum                      a share of queries -> its pairs, written beside the GRAPH
 
-The caller only gets names of files and counts. It numbers queries and documents and writes the GRAPH from the files,
-one batch at a time. All workers need access to the files of the log and to the folder of the GRAPH, on a shared disk.
+A worker has one batch of events in memory, or one piece of a batch, and DuckDB's budget for the sums; neither grows
+with the log. From worker to worker, and to the caller, go names of files and counts. The caller numbers queries and
+documents and writes the GRAPH from the files, one batch at a time. All workers need access to the files of the log and
+to the folder of the GRAPH, on a shared disk.
+
+What is run again after a worker was lost writes to a folder of its own, so that nobody reads a file half written.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
+import shutil
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 from zlib import crc32
 
 import numpy as np
@@ -26,15 +31,15 @@ from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, SettingError
 from clickbridge.io.secret import Secret
 from clickbridge.log.aggregate import LogAggregator, write_batch
-from clickbridge.log.batches import Array, Batch, Batches, EventBatch, Numbering, Summary
+from clickbridge.log.batches import Array, Batch, Batches, Summary
 from clickbridge.log.blocks import without_names
-from clickbridge.log.pair_sums import PairSums, connect
+from clickbridge.log.pair_sums import database_errors
 from clickbridge.log.readers import LogReader, is_joined
 from clickbridge.log.recognise import Layout, Reading
 from clickbridge.log.rejects import RejectLog
 from clickbridge.types import Document
 
-ROWS_AT_ONCE = 200_000
+PIECES, REJECTS = "pieces", "rejects.jsonl"
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Partition:
 class Staged:
     """The result of a partition: names of files and counts."""
 
+    folder: str
     layout: Layout
     batches: list[str]
     summary: Summary
@@ -79,12 +85,15 @@ def aggregate(log: LogReader, aggregator: LogAggregator, engine: Engine, hide_na
         log.rejects.lines += found.lines
         log.repeated += found.repeated
         log.notes += found.notes
-        for line in _rejects_file(partition).read_bytes().splitlines() if _rejects_file(partition).is_file() else ():
+        rejects = Path(found.folder) / REJECTS
+        for line in rejects.read_bytes().splitlines() if rejects.is_file() else ():
             lost = orjson.loads(line)
             log.rejects.add(log.paths[partition.number], lost["line"], lost["reason"])
         _add_counts(aggregator, found)
     log.rejects.close()
     aggregator.adopt((Path(path) for found in staged for path in found.batches), map(Path, summed))
+    for pieces in Path(folder).glob(f"*/{PIECES}"):
+        shutil.rmtree(pieces, ignore_errors=True)
 
 
 def _add_counts(aggregator: LogAggregator, found: Staged) -> None:
@@ -97,29 +106,30 @@ def _add_counts(aggregator: LogAggregator, found: Staged) -> None:
     aggregator.batches.has_stated_impressions |= found.has_stated_impressions
 
 
-def _rejects_file(partition: Partition) -> Path:
-    return Path(partition.folder) / f"rejects-{partition.number}.jsonl"
-
-
 # --- a worker --------------------------------------------------------------------------------------
 
 
 def stage(partition: Partition, parts: int) -> tuple[Any, ...]:
-    """Reads a file and writes its batches. Returns the result, and its events in `parts` parts, by query."""
+    """Reads a file, and writes its batches and their pieces. Returns the result, and the names of the pieces in `parts`
+    parts, by query."""
     if not Path(partition.folder).is_dir():
         raise InputError(f"{partition.folder} cannot be seen by all nodes: write the GRAPH to a disk that they share")
-    pieces: list[list[Batch]] = [[] for _ in range(parts)]
+    place = _own_folder(partition.folder, f"partition-{partition.number}")
+    (place / PIECES).mkdir()
+    pieces: list[list[str]] = [[] for _ in range(parts)]
     names: list[str] = []
 
     def keep(batch: Batch) -> None:
-        path = Path(partition.folder) / f"partition-{partition.number}-{len(names)}.npz"
+        owner = np.array([crc32(key.encode()) % parts for key in batch.queries.to_pylist()], dtype=np.int64)
+        for number in np.unique(owner).tolist():
+            path = place / PIECES / f"{len(names)}-of-{number}.npz"
+            write_batch(path, _of_queries(batch, owner == number))
+            pieces[number].append(str(path))
+        path = place / f"batch-{len(names)}.npz"
         write_batch(path, batch)
         names.append(str(path))
-        owner = np.array([crc32(key.encode()) % parts for key in batch.queries.to_pylist()], dtype=np.int64)
-        for number, piece in enumerate(pieces):
-            piece.append(_of_queries(batch, owner == number))
 
-    rejects = RejectLog(1.0, _rejects_file(partition))
+    rejects = RejectLog(1.0, place / REJECTS)
     log, summary = LogReader((partition.path,), partition.reading, rejects), Summary()
     batches = Batches(partition.secret, keep, summary)
     for block in log.blocks():
@@ -128,8 +138,14 @@ def stage(partition: Partition, parts: int) -> tuple[Any, ...]:
         batches.add(without_names(block) if partition.hide_names else block)
     batches.flush()
     has = batches.has_clicks, batches.has_stated_impressions
-    found = Staged(log.layouts[partition.path], names, summary, *has, rejects.lines, log.repeated, log.notes)
-    return found, *pieces
+    layout, lines = log.layouts[partition.path], rejects.lines
+    return Staged(str(place), layout, names, summary, *has, lines, log.repeated, log.notes), *pieces
+
+
+def _own_folder(folder: str, name: str) -> Path:
+    place = Path(folder) / f"{name}-{uuid4().hex}"
+    place.mkdir()
+    return place
 
 
 def _of_queries(batch: Batch, chosen: Array) -> Batch:
@@ -147,23 +163,20 @@ def _of_queries(batch: Batch, chosen: Array) -> Batch:
     return Batch(pages, clicks, batch.queries.filter(pa.array(chosen)), batch.docs.take(pa.array(docs)))
 
 
-def add_up(number: int, folder: str, memory_mb: int, *pieces: list[Batch]) -> str:
+@database_errors()
+def add_up(number: int, folder: str, memory_mb: int, *pieces: list[str]) -> str:
     """Writes the pairs of some of the queries to a file. Returns its name."""
-    # A folder of its own: Ray calls this again after a worker was lost, perhaps while its tables were half filled.
-    place = Path(tempfile.mkdtemp(prefix=f"sums-{number}-", dir=folder))
-    connection = connect(place, memory_mb)
-    sums, queries, docs = PairSums(connection), Numbering(), Numbering()
-    for batch in (batch for piece in pieces for batch in piece):
-        events: EventBatch = batch.renumbered(_numbers(queries, batch.queries), _numbers(docs, batch.docs))
-        sums.add_pages(events.pages)
-        sums.add_clicks(events.clicks)
+    place = _own_folder(folder, f"sums-{number}")
     out, unfinished = Path(folder) / f"pairs-{number}.parquet", place / "pairs.parquet"
-    texts = pa.array(queries, pa.string()), pa.array(docs, pa.string())
-    with pq.ParquetWriter(unfinished, SCHEMA) as writer:
-        for batch_of_pairs in _in_texts(sums.pairs(ROWS_AT_ONCE), *texts):
-            writer.write_batch(batch_of_pairs)
-    connection.close()
+    with closing(LogAggregator(place, memory_mb)) as sums:
+        sums.adopt((Path(path) for piece in pieces for path in piece), keep=True)
+        sums.finish()
+        sums.sum_events()
+        with pq.ParquetWriter(unfinished, SCHEMA) as writer:
+            for pairs in sums.pairs_in_texts():
+                writer.write_batch(pa.RecordBatch.from_arrays(pairs.columns, schema=SCHEMA))
     unfinished.replace(out)
+    shutil.rmtree(place, ignore_errors=True)
     return str(out)
 
 
@@ -173,13 +186,3 @@ SCHEMA = pa.schema(
         "first": pa.float64(), "last": pa.float64(),
     }
 )  # fmt: skip
-
-
-def _numbers(numbering: Numbering, texts: pa.Array) -> Array:
-    return np.array([numbering[text] for text in texts.to_pylist()], dtype=np.int32)
-
-
-def _in_texts(pairs: pa.RecordBatchReader, queries: pa.Array, docs: pa.Array) -> Iterator[pa.RecordBatch]:
-    for batch in pairs:
-        rest = [batch[name] for name in SCHEMA.names[2:]]
-        yield pa.RecordBatch.from_arrays([queries.take(batch["query"]), docs.take(batch["doc"]), *rest], schema=SCHEMA)
