@@ -39,6 +39,13 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> list[local.Local]:
     return made
 
 
+ADDRESS = "the address of a Ray cluster is ray://HOST:PORT, such as ray://10.0.0.5:10001"
+NO_ADDRESSES = [
+    "ray://", "ray://host", "ray://:x", "ray://:10001", "ray://host:", "ray://host:x", "ray://host:0", "ray://host:65536",
+    "ray://host:10001/", "ray://a host:10001", "ray://me@host:10001", "ray://::1:10001", "ray://host:10001\n",
+]  # fmt: skip
+
+
 def data_of(model: Path) -> dict[str, str]:
     """Checksums of all that was learned, by file."""
     manifest = json.loads((model / "manifest.json").read_text())
@@ -84,6 +91,12 @@ def test_update_with_limits_gives_the_same_model(call: Run, tiny: Path) -> None:
     ("words", "line"),
     [
         (["--engine", "nonsense"], "--engine is local, ray, ray://HOST:PORT or gpu; got 'nonsense'"),
+        (["--engine", "rya"], "--engine is local, ray, ray://HOST:PORT or gpu; got 'rya'"),
+        (
+            ["--engine", "http://10.0.0.5:10001"],
+            "--engine is local, ray, ray://HOST:PORT or gpu; got 'http://10.0.0.5:10001'",
+        ),
+        *((["--engine", name], f"{ADDRESS}; got {name!r}") for name in NO_ADDRESSES),
         (["--memory", "nonsense"], "--memory is a size, such as 12GiB or 800MiB; got 'nonsense'"),
         (["--memory", "12 parsecs"], "--memory is a size, such as 12GiB or 800MiB; got '12 parsecs'"),
         (["--memory", "-1GiB"], "--memory is a size, such as 12GiB or 800MiB; got '-1GiB'"),
@@ -99,6 +112,40 @@ def test_engines_and_sizes_that_are_none(call: Run, tiny: Path, words: list[str]
         refused = call("update", tiny / "model", tiny / "log.jsonl", *words)
         assert (refused.code, refused.out, refused.err) == (2, "", f"clickbridge: {line}\n")
         assert data_of(tiny / "model") == before
+
+
+@pytest.mark.parametrize("address", [*NO_ADDRESSES, "auto", "host:10001", "http://host:10001"])
+def test_addresses_that_are_none(address: str) -> None:
+    with pytest.raises(SettingError) as refused:
+        Ray(address=address)
+    assert str(refused.value) == f"{ADDRESS}; got {address!r}"
+
+
+@pytest.mark.parametrize("address", ["ray://10.0.0.5:10001", "ray://head.example.org:1", "ray://[fe80::1]:65535"])
+def test_addresses(address: str) -> None:
+    assert Ray(address=address).address == address
+
+
+def test_a_decomposition_that_workers_of_this_machine_cannot_hold(call: Run, tiny: Path) -> None:
+    for words in (("--plan",), ("--out", tiny / "new")):
+        line = (
+            "fit",
+            tiny / "graph",
+            "--model",
+            "pls",
+            "--engine",
+            "ray",
+            "--threads",
+            "2",
+            "--memory",
+            "1000",
+            *words,
+        )
+        refused = call(*line)
+        assert (refused.code, refused.out) == (1, "")
+        assert "GiB for 2 Ray workers and may use 1.86e-06: raise --memory, lower dim" in refused.err
+        assert refused.err.count("\n") == 1
+    assert not (tiny / "new").exists()
 
 
 @pytest.mark.parametrize("verb", ["fit", "update"])

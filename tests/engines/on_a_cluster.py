@@ -222,6 +222,7 @@ def main() -> None:
         seconds, moved = time.perf_counter() - started, received() - before
         report = {
             "workers": workers,
+            "workers here": engine.workers_here,
             "killed": bool(killed),
             "rmls to the bit": found == passes(local),
             "rmls seconds": round(seconds, 2),

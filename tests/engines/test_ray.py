@@ -44,6 +44,7 @@ def test_a_cluster_gives_what_one_machine_gives(words: tuple[str, ...]) -> None:
     found = on_a_cluster(*words)
     assert found["workers"] == int(words[0])
     assert found["killed"] == ("kill" in words)
+    assert found["workers here"] == 0, "nodes have memory of their own"
     assert found["rmls to the bit"]
     assert found["walk to the bit"]
     assert found["top-k to the bit"]

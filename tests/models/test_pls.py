@@ -11,7 +11,8 @@ from sklearn.cross_decomposition import PLSSVD
 
 from clickbridge import MPLS, PLS, ClickGraph, Local, LSIDocTerm, LSIQueryDoc, build_model
 from clickbridge.engines.gpu import Gpu, SizeOfCard
-from clickbridge.errors import EngineError, MissingPart, SettingError
+from clickbridge.engines.ray import Ray
+from clickbridge.errors import EngineError, MissingPart, NoRoom, SettingError
 from clickbridge.models import pls as module
 from clickbridge.models.pls import default_views, fitting_plan, repeated_share, weighted_responses
 from clickbridge.models.svd_plan import Factors, checked, svd_plan
@@ -258,6 +259,30 @@ def test_a_plan_is_that_of_power_steps_where_no_basis_will_be_made() -> None:
         fitting_plan([tall], "float32", Local(memory=18 << 30), "pls", cold=False)
 
 
+def test_workers_that_do_not_fit_in_this_machine_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "machine_memory", lambda: 24 << 30)
+    monkeypatch.setattr(Ray, "workers_here", property(lambda engine: 0 if engine.address else engine.threads))
+    tall = Factors(4_000_000, 2_000_000, 1_000_000, 50_000_000, 200, 900_000)
+    alone = svd_plan([tall], 4, basis=False).memory
+    # Two copies of the largest block for each worker: 4 million rows of 250 numbers of 4 bytes.
+    two = fitting_plan([tall], "float32", Ray(2, 12 << 30), "pls", cold=False)
+    assert two.memory == alone + 2 * 2 * 4_000_000 * 250 * 4
+    assert two.tile == 250
+    found = {}
+    for threads, memory in ((2, 10 << 30), (4, 10 << 30)):
+        with pytest.raises(NoRoom) as refused:
+            fitting_plan([tall], "float32", Ray(threads, memory), "pls", cold=False)
+        found[threads] = refused.value.line
+    assert found == {
+        2: "pls needs 22.2 GiB for 2 Ray workers and may use 20: raise --memory, lower dim, or take rmls, whose maps "
+        "are sparse",
+        4: "pls needs 37.1 GiB for 4 Ray workers and this machine has 24: lower --threads, lower dim, or take rmls, "
+        "whose maps are sparse",
+    }
+    elsewhere = Ray(4, 10 << 30, "ray://10.0.0.5:10001")
+    assert fitting_plan([tall], "float32", elsewhere, "pls", cold=False).memory == alone, "a cluster has its own memory"
+
+
 def test_seconds_of_a_card_are_those_of_a_card() -> None:
     """Measured on an H200: 1.64 to 2.23 s."""
     week = Factors(170_545, 195_926, 94_022 + 111_631, 1_200_045, 1000, 94_022)
@@ -268,9 +293,9 @@ def test_seconds_of_a_card_are_those_of_a_card() -> None:
 def test_fit_and_plan_ask_for_the_same(model: PLS, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked = []
 
-    def svd_plan_of(*given: Any, basis: bool) -> Any:
+    def svd_plan_of(*given: Any, basis: bool, workers: int) -> Any:
         asked.append(basis)
-        return svd_plan(*given, basis=basis)
+        return svd_plan(*given, basis=basis, workers=workers)
 
     monkeypatch.setattr(module, "svd_plan", svd_plan_of)
     graph = random_clicks(1)

@@ -35,6 +35,11 @@ FEWEST = 16
 _here = threading.local()
 
 
+def machine_memory() -> int:
+    """Bytes of memory of this machine, whether they are free or not."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 class Local:
     """Limits the threads and the memory that a fit may use: `model.fit(graph, engine=Local(threads=2))`.
 
@@ -61,7 +66,7 @@ class Local:
         if threads < 0 or memory < 0:
             raise SettingError(f"threads and memory must be 0 or more, not {threads} and {memory}")
         self.threads = threads or len(os.sched_getaffinity(0))
-        self.memory = memory or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+        self.memory = memory or machine_memory() // 2
         self._pools: dict[int, ThreadPoolExecutor] = {}
 
     def __repr__(self) -> str:

@@ -11,6 +11,8 @@ This is the only file that imports ray. The work of the workers is in shards.py.
 from __future__ import annotations
 
 import os
+import re
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -26,7 +28,7 @@ from scipy import sparse
 from clickbridge.engines import shards
 from clickbridge.engines.base import Array, Item, Result
 from clickbridge.engines.local import Local
-from clickbridge.errors import ClickbridgeError, EngineError
+from clickbridge.errors import ClickbridgeError, EngineError, SettingError, shown
 from clickbridge.numerics import qr
 from clickbridge.numerics.nearest import ROWS, SCORES
 from clickbridge.numerics.rmls import FactoredRows, FormedRows, Half, Shrinkage, added, decorrelation
@@ -35,6 +37,7 @@ from clickbridge.numerics.rows import Maps, Survey
 LEAST_STORE, STORE_SHARE = 80 << 20, 0.3
 RETRIES = 8
 """How often a task is run again if its worker or node was lost."""
+ADDRESS = re.compile(r"ray://(?:\[[\da-fA-F:.]+\]|[^\s/?#@:\[\]]+):(\d{1,5})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +82,11 @@ class Ray:
     narrow = True
 
     def __init__(self, threads: int = 0, memory: int = 0, address: str = "") -> None:
+        found = ADDRESS.fullmatch(address)
+        if address and not (found and 0 < int(found[1]) < 1 << 16):
+            raise SettingError(
+                f"the address of a Ray cluster is ray://HOST:PORT, such as ray://10.0.0.5:10001; got {shown(address)}"
+            )
         here = Local(threads, memory)
         self.threads, self.memory, self.address = here.threads, here.memory, address
         self._here = here
@@ -132,6 +140,14 @@ class Ray:
     def workers(self) -> int:
         self._cluster()
         return len(self._nodes)
+
+    @property
+    def workers_here(self) -> int:
+        """The number of workers, if this machine has all of them; 0 on a cluster. Starts nothing."""
+        ray = sys.modules.get("ray")
+        if not self.address and ray is not None and ray.is_initialized():
+            return 0 if len(set(self._cluster() and self._nodes)) > 1 else self.workers
+        return 0 if self.address else self.threads
 
     def _run(self, work: Callable[..., Any], place: int, *given: Any, returns: int = 1) -> Any:
         """Starts a task on the node of the shard `place`, or elsewhere if that node is lost."""
