@@ -11,6 +11,7 @@ import pytest
 from clickbridge import ResultList, build_model, example_graph
 from clickbridge.engines import shards
 from clickbridge.engines.base import Engine
+from clickbridge.engines.local import Local
 from clickbridge.engines.ray import Ray
 from clickbridge.models.model import Model
 from clickbridge.models.sfunction import ONE_BY_ONE
@@ -51,6 +52,20 @@ def test_lists(engine: Engine, spec: str) -> None:
     model = fitted(spec)
     same(model.rerank_lists(LISTS, engine=engine), model.rerank_lists(LISTS), 0)
     assert model.rerank_lists([], engine=engine) == []
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_here")
+@pytest.mark.parametrize("n_queries", [100, 300], ids=["one piece of work", "two"])
+def test_scores_on_ray_are_those_of_this_machine_to_the_bit(n_queries: int) -> None:
+    """Whatever the number of threads here, also where BLAS would use its own for a single piece of work."""
+    rng = np.random.default_rng(0)
+    queries, images = (rng.standard_normal((n, 200), dtype=np.float32) for n in (n_queries, 30_011))
+    with Ray(threads=2) as engine:
+        there = [part.tobytes() for part in engine.top_k(queries, images, 9)]
+    for threads in (1, 2, 3):
+        with Local(threads) as here:
+            assert [part.tobytes() for part in here.top_k(queries, images, 9)] == there
 
 
 class Counting(Ray):

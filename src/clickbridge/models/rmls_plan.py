@@ -108,7 +108,7 @@ NOMINAL = Rates(bandwidth=3e10, arithmetic=2e11, fetches=2e7)
 they change little from machine to machine."""
 CARD = Rates(bandwidth=4e12, arithmetic=2e13, fetches=1e9, host=3e9, small=5e10, start=0.2)
 """A data-centre card of 2024, in round numbers. Random starts and maps go through this machine's memory, which takes
-longer than the work on the card (measured on an H200, docs/benchmarks.md)."""
+longer than the work on the card. They were fitted at one size on one card, an H200 (docs/benchmarks.md)."""
 
 
 def sizes_of(
