@@ -180,14 +180,15 @@ def split(
     json: Json = False,
 ) -> None:
     """Cut a log into a training log and click-labelled lists, where there are no judgments."""
-    from clickbridge.io.files import check_output
+    from clickbridge.io.files import check_new
     from clickbridge.log.documents import read_docs
     from clickbridge.log.rejects import RejectLog
     from clickbridge.log.split import split_log
 
     keep_apart([train, lists, docs], logs)
-    for path in filter(None, (train, lists, docs)):
-        check_output(path)
+    for option, path in (("--train", train), ("--lists", lists), ("--docs", docs)):
+        if path is not None:
+            check_new(path, option)
     log = reading.log(logs, RejectLog(max_rejects))
     with guesses_told(json, log):
         report = asdict(split_log(log, at=at, by=by, train=train, lists=lists, docs=docs, seed=seed))

@@ -30,6 +30,13 @@ def check_output(path: str | Path) -> None:
         raise InputError(f"cannot write {target}: it is {kind}, not a file: choose another name")
 
 
+def check_new(path: str | Path, option: str) -> None:
+    """Refuses a file that exists, where a verb must not replace what may be the only copy of something."""
+    check_output(path)
+    if os.path.lexists(path):
+        raise InputError(f"{path} exists, and would be written over: choose another {option}, or remove it")
+
+
 def aside_name(target: Path, mark: str) -> Path:
     """A new name next to `target`. A file with this name gets the usual permissions of the umask, which those of the
     tempfile module do not."""
