@@ -8,17 +8,19 @@ be guessed, the file is refused with one message that lists its columns.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
 
 from clickbridge.errors import InputError, SettingError, shown_names
 from clickbridge.io.encodings import check_encoding
 from clickbridge.log.clean import RecordError, time_scale
-from clickbridge.log.column_names import folded, nested_value, usual_columns, usual_names
+from clickbridge.log.column_names import doubt, folded, nested_value, usual_columns, usual_names
 from clickbridge.log.event_formats import event_format
-from clickbridge.log.page_rows import is_flag, is_id, is_id_list, is_marked, is_number, page_row
+from clickbridge.log.page_rows import flag, is_flag, is_id, is_id_list, is_marked, is_number, page_row
 from clickbridge.log.searches import event_kind
 from clickbridge.log.source import Source
 from clickbridge.log.tables import DELIMITERS, check_delimiter
@@ -134,6 +136,13 @@ def recognise_documents(source: Source, given: Reading, id_name: str | None = No
     return _with_guesses(Layout(source.path, "documents", columns), source, given, "--doc-columns")
 
 
+_DAY = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b|\d{8}$")
+_DOUBTS: dict[str, Callable[[Any], bool]] = {
+    "text": lambda value: not is_number(value),
+    "date": lambda value: isinstance(value, date) or _DAY.match(str(value).strip()) is not None,
+}
+
+
 class _Values:
     """The first values of a file's columns, and what they can be."""
 
@@ -191,6 +200,8 @@ class _Values:
         if ours == "clicks" and theirs != "clicks" and any(type(value) is str and is_id(value) for value in values):
             # A column `clicked` may name the document; a flag or a count does not.
             return all(is_number(value) or is_flag(value) or is_id_list(value) for value in values)
+        if (needed := doubt(ours, theirs)) is not None and not all(map(_DOUBTS[needed], values)):
+            return False
         check = checks.get(ours, lambda value: not isinstance(value, dict | list))
         return sum(map(check, values)) >= 0.9 * len(values)
 
@@ -218,13 +229,9 @@ def _format(source: Source, found: Mapping[str, str], values: _Values) -> str:
     clicks = values.of(found["clicks"]) if "clicks" in found else []
     if clicks and any(type(value) is list for value in clicks):
         return "sessions"
-    flags = all(is_flag(value) for value in clicks) and any(not _is_set(value) for value in clicks)
+    flags = all(is_flag(value) for value in clicks) and any(not flag(value) for value in clicks)
     tells = found["clicks"] != "clicks" or "position" in found or "search_id" in found if clicks else False
     return "shown" if flags and tells and "impressions" not in found else "triples"
-
-
-def _is_set(value: Any) -> bool:
-    return str(value).strip().lower() in ("1", "1.0", "true", "t", "yes", "y")
 
 
 def _needed(source: Source, found: Mapping[str, str], kind: str, values: _Values) -> dict[str, str]:
