@@ -56,6 +56,7 @@ def _all_names(kind: str, table: Mapping[str, str]) -> dict[str, tuple[str, ...]
 
 
 _FOLDED = {kind: _all_names(kind, table) for kind, table in (("log", _LOG), ("document", _DOCUMENT))}
+_EVERY = frozenset(word for table in _FOLDED.values() for names in table.values() for word in names)
 # Where no usual name is there: names that end like one, as `shop_click_timestamp` and `opened_product_code`.
 _LIKELY = {
     "query": re.compile(r"(query|search|keywords?|searchterms?|typed|phrase)(text|string|term|value)?$"
@@ -140,6 +141,16 @@ def usual_names(ours: str, names: Sequence[str]) -> list[str]:
     """The columns of a log that have a usual name of this field, whatever their values are."""
     whole, nested = _by_name(names)
     return [name for word in _FOLDED["log"][ours] for name in (*whole.get(word, ()), *nested.get(word, ()))]
+
+
+def is_usual_name(name: str) -> bool:
+    """Whether columns of logs or documents usually have this name."""
+    return folded(name) in _EVERY
+
+
+def is_likely_name(name: str) -> bool:
+    """Whether a name ends like those that columns usually have."""
+    return any(form.search(folded(name)) for form in _LIKELY.values())
 
 
 def _by_name(names: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 import orjson
 
 from clickbridge.io.json_text import parse_json
-from clickbridge.log.clean import RecordError
+from clickbridge.log.clean import RecordError, ungrouped, without_points
 from clickbridge.log.column_names import dotted_names, nested_value, usual_columns, without_accents
 from clickbridge.log.translated_names import NO, YES
 
@@ -27,6 +27,11 @@ def is_number(value: Any) -> bool:
         return math.isfinite(float(value))
     except (TypeError, ValueError):
         return False
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value is a number, which may have marks between its thousands."""
+    return is_number(ungrouped(without_points(value)))
 
 
 def is_flag(value: Any) -> bool:
