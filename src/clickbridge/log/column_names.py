@@ -14,7 +14,7 @@ from clickbridge.log.translated_names import DOUBTFUL, NAMES
 _LOG = {
     "query": """query q searchterm searchquery searchterms searchstring searchtext searchphrase searchkeyword
         searchkeywords querytext querystring userquery rawquery keyword keywords phrase term terms search
-        suchbegriff suchanfrage suchwort recherche busqueda""",
+        suchbegriff suchanfrage suchwort recherche busqueda queries topqueries searchqueries""",
     "query_id": "queryid qid",
     "doc_id": """docid documentid doc document docno sku skuid productid productsku productcode product itemid itemsku
         item articleid articlenumber article asin ean gtin upc variantid offerid listingid contentid objectid resultid

@@ -21,6 +21,7 @@ from clickbridge.log.clean import RecordError, is_pointed, time_scale
 from clickbridge.log.column_names import doubt, folded, nested_value, usual_columns, usual_names
 from clickbridge.log.event_formats import event_format
 from clickbridge.log.page_rows import flag, is_count, is_flag, is_id, is_id_list, is_marked, is_number, page_row
+from clickbridge.log.query_counts import check_documents, page_column
 from clickbridge.log.searches import event_kind
 from clickbridge.log.source import Source
 from clickbridge.log.tables import DELIMITERS, check_delimiter
@@ -115,8 +116,11 @@ def _recognised(source: Source, given: Reading) -> Layout:
     _check_named(source, given.columns)
     values = _Values(source, of_log=True)
     found = usual_columns("log", source.names, given.columns, FIELDS, values.can_be)
-    found = _with_single_clicks(source, given, found, values)
+    found = _with_single_clicks(source, given, _with_pages(source, found, values), values)
     kind = given.format if given.format != "auto" else _format(source, found, values)
+    if given.format == "auto" and kind == "sessions" and not {"results", "doc_id"} & set(found) and "clicks" in found:
+        option = "--columns doc_id=..." if source.container != "frame" else 'columns={"doc_id": ...}'
+        check_documents(source.path, option, found["clicks"], values.of(found["clicks"]))
     columns = _needed(source, found, kind, values)
     _check_twins(source, columns, given.columns)
     pointed = _pointed(columns, values) if kind == "triples" and source.container == "table" else ()
@@ -225,6 +229,14 @@ def _with_single_clicks(source: Source, given: Reading, found: dict[str, str], v
     return found
 
 
+def _with_pages(source: Source, found: dict[str, str], values: _Values) -> dict[str, str]:
+    """Takes addresses of pages for the documents of a table that counts clicks, if it has no others."""
+    if {"doc_id", "results", "event"} & set(found) or not {"query", "query_id"} & set(found) or "clicks" not in found:
+        return found
+    page = page_column(source.names, found, values.of)
+    return found if page is None or not all(map(is_count, values.of(found["clicks"]))) else found | {"doc_id": page}
+
+
 def _format(source: Source, found: Mapping[str, str], values: _Values) -> str:
     """sessions: a row is a page; shown: a shown result; events: an event; triples: a click, or a count of clicks."""
     if "event" in found and ("doc_id" in found or "results" in found):
@@ -238,7 +250,13 @@ def _format(source: Source, found: Mapping[str, str], values: _Values) -> str:
         return "sessions"
     flags = all(is_flag(value) for value in clicks) and any(not flag(value) for value in clicks)
     tells = found["clicks"] != "clicks" or "position" in found or "search_id" in found if clicks else False
-    return "shown" if flags and tells and "impressions" not in found else "triples"
+    return "shown" if flags and tells and "impressions" not in found and not _are_means(found, values) else "triples"
+
+
+def _are_means(found: Mapping[str, str], values: _Values) -> bool:
+    """Whether positions are means over several pages."""
+    places = [float(value) for value in values.of(found["position"]) if is_number(value)] if "position" in found else []
+    return not all(map(float.is_integer, places))
 
 
 def _needed(source: Source, found: Mapping[str, str], kind: str, values: _Values) -> dict[str, str]:

@@ -76,7 +76,7 @@ DOUBTFUL = {
     "time": {"data": "date", "datahora": "date"},
     "title": {"nom": "text", "nome": "text", "nombre": "text"},
     "query": dict.fromkeys(("suchanfragen", "suchbegriffe", "suche", "requetes", "consultas", "busquedas", "ricerche",
-                            "pesquisas", "buscas", "zoekopdrachten"), "text"),
+                            "pesquisas", "buscas", "zoekopdrachten", "queries"), "text"),
 }  # fmt: skip
 """Names that may also count something, or hold anything at all, and what their values must be: text that is no number,
 or a date."""
