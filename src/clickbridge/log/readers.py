@@ -21,6 +21,7 @@ from clickbridge.io.bytes_read import BytesRead
 from clickbridge.io.streams import open_stream
 from clickbridge.log.blocks import Block, in_blocks, repeats
 from clickbridge.log.clean import RecordError
+from clickbridge.log.described import described
 from clickbridge.log.event_formats import READ, Event
 from clickbridge.log.page_rows import has_pages
 from clickbridge.log.recognise import EVENT_LOGS, FIELDS, Layout, Reading, guessed_line, recognise_log
@@ -56,6 +57,9 @@ class LogReader:
         self.reads = BytesRead(paths)
         self.notes: list[str] = []
         """What the last reading found out about the log, in lines for the user."""
+
+    def __repr__(self) -> str:
+        return described(type(self).__name__, self.paths, self.layouts, self.rejects.count)
 
     @property
     def id_name(self) -> str | None:

@@ -156,10 +156,17 @@ def text_rows(
         while len(cells) > width and not cells[-1]:
             cells.pop()  # a delimiter at the end of the line
         if len(cells) != width:
-            hint = f"; a {dialect.delimiter} within a text needs quotes" if len(cells) > width and dialect.quote else ""
+            hint = f"; {_separated(dialect)}" if len(cells) > width else ""
             rejects.add(path, number, f"{len(cells)} columns, the header has {width}{hint}")
         else:
             yield number, dict(zip(names, cells, strict=True))
+
+
+def _separated(dialect: Dialect) -> str:
+    """What to do about a text that has the delimiter within it."""
+    if dialect.quote:
+        return f"a {dialect.delimiter} within a text needs quotes"
+    return "a tab within a text ends its column: write CSV with quotes"
 
 
 def cells_of(stream: BinaryIO, path: str, dialect: Dialect) -> Iterator[tuple[int, Cells]]:
