@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clickbridge import BM25, ClickGraph, Document, Impression, PairCount, Ranking, ResultList, compare, evaluate
+from clickbridge import BM25, ClickGraph, Document, Hit, Impression, PairCount, Ranking, ResultList, compare, evaluate
 from clickbridge.errors import InputError
 
 
@@ -76,3 +76,12 @@ def test_fields_by_any_case_and_as_a_mapping() -> None:
     graph = ClickGraph.build([PairCount("a", "1")], [Document("1", {"product_name": "Pizza", "body": "x"})])
     by_text = BM25(fields="Product_Name:3").fit(graph).score("pizza", ["1"])
     assert by_text == BM25(fields={"product_name": 3}).fit(graph).score("pizza", ["1"])
+
+
+def test_a_ranking_as_a_frame() -> None:
+    pd = pytest.importorskip("pandas")
+    ranking = Ranking((Hit("d2", 3.5), Hit("d1", 1.25)), {"d2": "Pizza"}.get)
+    assert ranking.to_frame("pandas").to_dict("list") == {
+        "rank": [1, 2], "doc_id": ["d2", "d1"], "score": [3.5, 1.25], "title": ["Pizza", ""]
+    }  # fmt: skip
+    assert pd.DataFrame(ranking).to_dict("list") == {"doc_id": ["d2", "d1"], "score": [3.5, 1.25]}

@@ -175,7 +175,8 @@ class Hit(NamedTuple):
 class Ranking(Sequence[Hit]):
     """A ranked list of documents, best first. It may be empty. It behaves like a list of (doc_id, score).
 
-    It prints as a table, also in a notebook.
+    It prints as a table, also in a notebook. `to_frame` gives that table as a data frame, with ranks and titles;
+    `pandas.DataFrame(ranking)` has ids and scores alone.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ MORE_MALFORMED_LOGS = {
         b'{"query":"a","clicks":["1"],"time":"yesterday"}\n',
         f"{THE_ONE} (time.jsonl line 1: time 'yesterday' is neither ISO 8601 nor a number)",
     ),
-    "wide.tsv": (b"query\tdoc_id\na\t1\t2\t3\n", f"{THE_ONE} (wide.tsv line 2: 4 columns, the header has 2)"),
+    "wide.tsv": (b"query\tdoc_id\na\t1\t2\t3\n", f"{THE_ONE} (wide.tsv line 2: 4 columns, the header has 2; a tab"),
     "anonymous.jsonl": (
         b'{"clicks":["1"]}\n',
         "anonymous.jsonl needs keys query and clicks; it has clicks: name them with --columns query=...,clicks=...",

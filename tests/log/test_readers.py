@@ -207,7 +207,7 @@ def test_wrong_column_counts_are_rejects(tmp_path: Path) -> None:
     for name, cut, more in (
         ("log.csv", ",", hint.format(",")),
         ("s.csv", ";", hint.format(";")),
-        ("log.tsv", "\t", ""),
+        ("log.tsv", "\t", "; a tab within a text ends its column: write CSV with quotes"),
     ):
         rows = ["query,doc_id,clicks", "a,1,1", "a,1", "a,1,1,1", "b,2,2"]
         log = lenient(written(tmp_path / name, "\n".join(rows).replace(",", cut).encode()))

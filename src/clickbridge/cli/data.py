@@ -180,14 +180,16 @@ def split(
     json: Json = False,
 ) -> None:
     """Cut a log into a training log and click-labelled lists, where there are no judgments."""
-    from clickbridge.io.files import check_output
+    from clickbridge.io.files import check_new, check_output
     from clickbridge.log.documents import read_docs
     from clickbridge.log.rejects import RejectLog
     from clickbridge.log.split import split_log
 
     keep_apart([train, lists, docs], logs)
-    for path in filter(None, (train, lists, docs)):
+    for path in (train, lists):
         check_output(path)
+    if docs is not None:
+        check_new(docs, "--docs")
     log = reading.log(logs, RejectLog(max_rejects))
     with guesses_told(json, log):
         report = asdict(split_log(log, at=at, by=by, train=train, lists=lists, docs=docs, seed=seed))

@@ -30,6 +30,13 @@ def check_output(path: str | Path) -> None:
         raise InputError(f"cannot write {target}: it is {kind}, not a file: choose another name")
 
 
+def check_new(path: str | Path, option: str) -> None:
+    """Refuses a file that exists, where an option names a file to read in other verbs: it may be the only copy."""
+    check_output(path)
+    if os.path.lexists(path):
+        raise InputError(f"{path} exists, and {option} names a file to write here: choose another name, or remove it")
+
+
 def aside_name(target: Path, mark: str) -> Path:
     """A new name next to `target`. A file with this name gets the usual permissions of the umask, which those of the
     tempfile module do not."""

@@ -95,12 +95,17 @@ def write_lists(path: str | Path, lists: Iterable[ResultList]) -> None:
     [0.0, 1.0]
     """
     with written_aside(path) as out:
-        for result in lists:
-            record: dict[str, Any] = {"query_id": result.query_id, "query": result.query, "results": result.results}
-            record |= {} if result.labels is None else {"labels": result.labels}
-            record |= {} if result.scores is None else {"scores": result.scores}
-            record |= {} if result.vectors is None else {"vectors": result.vectors}
-            out.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+        out.writelines(list_lines(lists))
+
+
+def list_lines(lists: Iterable[ResultList]) -> Iterator[bytes]:
+    """The lines of a LISTS file."""
+    for result in lists:
+        record: dict[str, Any] = {"query_id": result.query_id, "query": result.query, "results": result.results}
+        record |= {} if result.labels is None else {"labels": result.labels}
+        record |= {} if result.scores is None else {"scores": result.scores}
+        record |= {} if result.vectors is None else {"vectors": result.vectors}
+        yield orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _result_list(record: Any) -> ResultList:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -213,13 +214,39 @@ def whole_number(value: Any, what: str, default: int | None) -> int | None:
     if value is None or value == "":
         return default
     try:
-        number = float(value)
+        number = float(ungrouped(value))
         count = int(number)
     except (TypeError, ValueError, OverflowError):
         raise RecordError(f"{what} must be a whole number, got {shown(value)}") from None
     if isinstance(value, bool) or count != number or not 0 <= count < 2**31:
         raise RecordError(f"{what} must be a whole number from 0 to 2147483647, got {shown(value)}")
     return count
+
+
+def ungrouped(value: Any) -> Any:
+    """A number without what stands between its thousands: `1,204`, `1 204` or `1'204`. A point may begin decimals."""
+    if type(value) is not str or value.isdigit() or not _GROUPED.fullmatch(value.strip()):
+        return value
+    return "".join(filter(str.isdigit, value))
+
+
+def is_pointed(values: Sequence[Any]) -> bool:
+    """Whether points stand between the thousands of these counts, as in `1.204`, and begin no decimals. There must be a
+    number below 1000 without a point, or one that would not be whole: all of `12.000` and `3.000` may be either."""
+    texts = [str(value).strip() for value in values]
+    pointed = [text for text in texts if _POINTED.fullmatch(text)]
+    rest = [text for text in texts if not _POINTED.fullmatch(text)]
+    if not pointed or not all(text.isdigit() and len(text) <= 3 for text in rest):
+        return False
+    return bool(rest) or any(text.count(".") > 1 or not text.endswith(".000") for text in pointed)
+
+
+def without_points(value: Any) -> Any:
+    return value.replace(".", "") if type(value) is str and _POINTED.fullmatch(value.strip()) else value
+
+
+_GROUPED = re.compile(r"[1-9]\d{0,2}([,'’ \u00a0\u2009\u202f])\d{3}(\1\d{3})*")
+_POINTED = re.compile(r"[1-9]\d{0,2}(\.\d{3})+")
 
 
 def kind_of(value: Any) -> str:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from clickbridge.log.translated_names import DOUBTFUL, NAMES
+
 # Each field of ours, with the names that others give it, the likeliest first. Names are folded: letters and digits
-# alone, in lower case, so that `search_term`, `Search Term` and `searchTerm` are one.
+# alone, in lower case and without accents, so that `search_term`, `Search Term` and `searchTerm` are one. Those of
+# other languages follow, but for an address, which is the last resort.
 _LOG = {
     "query": """query q searchterm searchquery searchterms searchstring searchtext searchphrase searchkeyword
         searchkeywords querytext querystring userquery rawquery keyword keywords phrase term terms search
-        suchbegriff suchanfrage suchwort recherche busqueda""",
+        suchbegriff suchanfrage suchwort recherche busqueda queries topqueries searchqueries""",
     "query_id": "queryid qid",
     "doc_id": """docid documentid doc document docno sku skuid productid productsku productcode product itemid itemsku
         item articleid articlenumber article asin ean gtin upc variantid offerid listingid contentid objectid resultid
         targetid clickeddocid clickeddocumentid clickedid clickedsku clickeditem clickedproduct clickeddoc
-        clickeddocument clickedurl movieid entityid artikelnummer url pageurl link""",
+        clickeddocument clickedurl movieid entityid artikelnummer""",
     "results": """results result resultids shownids shown shownresults displayed displayedids hits hitids resultlist
         ranking docids documents docs productids products itemids items skus serp shownproducts showndocs
         showndocuments shownitems shownskus displayedproducts displayeditems displayeddocuments""",
@@ -37,23 +41,35 @@ _LOG = {
 _DOCUMENT = {
     "doc_id": """docid documentid docno doc id sku skuid productid productsku productcode product itemid itemsku item
         articleid articlenumber asin ean gtin upc variantid offerid listingid contentid objectid movieid entityid
-        artikelnummer url link""",
+        artikelnummer""",
     "title": """title name heading producttitle productname itemtitle itemname articletitle articlename documenttitle
         doctitle pagetitle displayname headline label subject bezeichnung titel""",
 }
-_FOLDED = {kind: {ours: tuple(names.split()) for ours, names in table.items()}
-           for kind, table in (("log", _LOG), ("document", _DOCUMENT))}  # fmt: skip
+_ADDRESSES = {"log": "url pageurl link", "document": "url link"}
+
+
+def _all_names(kind: str, table: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The names of each field, in every language."""
+    last = {"doc_id": _ADDRESSES[kind]}
+    words = {ours: f"{names} {NAMES.get(ours, '')} {last.get(ours, '')}".split() for ours, names in table.items()}
+    return {ours: tuple(dict.fromkeys(names)) for ours, names in words.items()}
+
+
+_FOLDED = {kind: _all_names(kind, table) for kind, table in (("log", _LOG), ("document", _DOCUMENT))}
+_EVERY = frozenset(word for table in _FOLDED.values() for names in table.values() for word in names)
 # Where no usual name is there: names that end like one, as `shop_click_timestamp` and `opened_product_code`.
 _LIKELY = {
-    "query": re.compile(r"(query|search|keywords?|searchterms?|typed|phrase)(text|string|term|value)?$"),
-    "doc_id": re.compile(r"(product|item|doc|document|article|content|listing)(id|sku|code|number|no|key)$|sku$"),
+    "query": re.compile(r"(query|search|keywords?|searchterms?|typed|phrase)(text|string|term|value)?$"
+                        r"|(such(begriff|anfrage|wort)|zoek(term|woord|opdracht))(en?)?$"),
+    "doc_id": re.compile(r"(product|item|doc|document|article|content|listing)(id|sku|code|number|no|key)$|sku$"
+                         r"|(artikel|produkt|dokument)(nr|nummer|id|code)$"),
     "user": re.compile(r"(user|visitor|customer|client|shopper|member)(id|hash|key|token|number|no|uuid)?$"),
     "session": re.compile(r"session(id|key|uuid|token|hash)?$"),
-    "time": re.compile(r"(timestamp|time|date|datum|zeit|zeitpunkt|zeitstempel)$"),
-}
+    "time": re.compile(r"(timestamp|time|date|datum|zeit|zeitpunkt|zeitstempel|tijdstip)$|^(fecha|horodatage)"),
+}  # fmt: skip
 
 
-_GENERIC = ("id", "name", "label", "subject", "heading", "key", "url", "link")
+_GENERIC = ("id", "name", "label", "subject", "heading", "key", "url", "link", "nom", "nome", "nombre", "naam")
 """Last parts of nested names that say nothing without their parent: `search.id` and `brand.name` are no document's."""
 _OF_DOCUMENT = (
     "product", "item", "doc", "document", "article", "content", "listing", "result", "hit", "target", "object", "page",
@@ -68,8 +84,25 @@ _AROUND = ("user", "search", "session", "query", "event", "store", "shop")
 
 
 def folded(name: str) -> str:
-    """A name in lower case, without spaces and punctuation."""
-    return "".join(char for char in name.casefold() if char.isalnum())
+    """A name in lower case, without accents, spaces and punctuation.
+
+    >>> folded("Término de búsqueda")
+    'terminodebusqueda'
+    """
+    return "".join(char for char in without_accents(name.casefold()) if char.isalnum())
+
+
+def without_accents(text: str) -> str:
+    """Letters without what is written above or below them: `sì` and `si` are one."""
+    if text.isascii():
+        return text
+    plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not "\u0300" <= char <= "\u036f")
+    return unicodedata.normalize("NFC", plain)
+
+
+def doubt(ours: str, name: str) -> str | None:
+    """What the values of a column must be, besides fitting the field, because its name alone does not say enough."""
+    return DOUBTFUL.get(ours, {}).get(folded(name))
 
 
 def usual_columns(
@@ -108,6 +141,16 @@ def usual_names(ours: str, names: Sequence[str]) -> list[str]:
     """The columns of a log that have a usual name of this field, whatever their values are."""
     whole, nested = _by_name(names)
     return [name for word in _FOLDED["log"][ours] for name in (*whole.get(word, ()), *nested.get(word, ()))]
+
+
+def is_usual_name(name: str) -> bool:
+    """Whether columns of logs or documents usually have this name."""
+    return folded(name) in _EVERY
+
+
+def is_likely_name(name: str) -> bool:
+    """Whether a name ends like those that columns usually have."""
+    return any(form.search(folded(name)) for form in _LIKELY.values())
 
 
 def _by_name(names: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:

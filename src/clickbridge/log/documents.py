@@ -11,6 +11,7 @@ from clickbridge.frames import Frame, is_frame
 from clickbridge.io.streams import open_stream
 from clickbridge.log.clean import RecordError, clean_id
 from clickbridge.log.column_names import nested_value
+from clickbridge.log.described import described
 from clickbridge.log.plain_text import BREAK, field_text, without_html
 from clickbridge.log.recognise import Layout, Reading, guessed_line, recognise_documents
 from clickbridge.log.rejects import RejectLog
@@ -38,6 +39,9 @@ class DocumentReader:
         self.with_html = 0
         self.layouts: dict[str, Layout] = {}
         self._id_name = id_name
+
+    def __repr__(self) -> str:
+        return described(type(self).__name__, self.paths, self.layouts, self.rejects.count)
 
     def __iter__(self) -> Iterator[Document]:
         self.with_html = 0

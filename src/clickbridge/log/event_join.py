@@ -203,6 +203,8 @@ class EventJoin:
             results = search["results"]
             if results is None and search is searches[0]:
                 results = _shown_order(shown)
+            if not results and not clicked:
+                self._leave("searches without results and clicks")
             time = search["time"] if search["time"] is not None else next((a["time"] for a in actions), None)
             yield Impression(
                 search["query"] or query, results, list(dict.fromkeys(clicked)), None, search["user"] or user, time

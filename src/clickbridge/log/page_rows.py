@@ -12,10 +12,12 @@ from typing import Any, TypeGuard
 import orjson
 
 from clickbridge.io.json_text import parse_json
-from clickbridge.log.clean import RecordError
-from clickbridge.log.column_names import dotted_names, nested_value, usual_columns
+from clickbridge.log.clean import RecordError, ungrouped, without_points
+from clickbridge.log.column_names import dotted_names, nested_value, usual_columns, without_accents
+from clickbridge.log.translated_names import NO, YES
 
-_YES, _NO = ("1", "1.0", "true", "t", "yes", "y"), ("0", "0.0", "false", "f", "no", "n", "")
+_YES = frozenset(("1", "1.0", "true", "t", "yes", "y", *YES))
+_NO = frozenset(("0", "0.0", "false", "f", "no", "n", "", *NO))
 
 
 def is_number(value: Any) -> bool:
@@ -27,19 +29,28 @@ def is_number(value: Any) -> bool:
         return False
 
 
+def is_count(value: Any) -> bool:
+    """Whether a value is a number, which may have marks between its thousands."""
+    return is_number(ungrouped(without_points(value)))
+
+
 def is_flag(value: Any) -> bool:
     """Whether a value is a flag, such as yes or no."""
-    return not isinstance(value, list | dict) and str(value).strip().lower() in (*_YES, *_NO)
+    return not isinstance(value, list | dict) and _plain(value) in _YES | _NO
 
 
 def flag(value: Any) -> bool:
     """The value of a flag as a bool."""
-    text = "" if value is None else str(value).strip().lower()
+    text = "" if value is None else _plain(value)
     if text in _YES:
         return True
     if text in _NO:
         return False
     raise RecordError(f"clicks must be 0 or 1 in a row for a shown result, got {value!r:.80}")
+
+
+def _plain(value: Any) -> str:
+    return without_accents(str(value).strip().lower())
 
 
 def is_id(value: Any) -> bool:

@@ -8,7 +8,6 @@ to its RejectLog with line and reason. `recognise.py` decides how a file is read
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -22,6 +21,7 @@ from clickbridge.io.bytes_read import BytesRead
 from clickbridge.io.streams import open_stream
 from clickbridge.log.blocks import Block, in_blocks, repeats
 from clickbridge.log.clean import RecordError
+from clickbridge.log.described import described
 from clickbridge.log.event_formats import READ, Event
 from clickbridge.log.page_rows import has_pages
 from clickbridge.log.recognise import EVENT_LOGS, FIELDS, Layout, Reading, guessed_line, recognise_log
@@ -31,7 +31,6 @@ from clickbridge.log.row_events import RowEvents
 from clickbridge.log.source import Source, open_source
 from clickbridge.log.trec_session import read_trec_session
 from clickbridge.types import OPAQUE, Document, Impression, LogRecord
-from clickbridge.wording import agree, count_of
 
 if TYPE_CHECKING:
     from clickbridge.log.event_join import EventJoin
@@ -58,6 +57,9 @@ class LogReader:
         self.reads = BytesRead(paths)
         self.notes: list[str] = []
         """What the last reading found out about the log, in lines for the user."""
+
+    def __repr__(self) -> str:
+        return described(type(self).__name__, self.paths, self.layouts, self.rejects.count)
 
     @property
     def id_name(self) -> str | None:
@@ -120,7 +122,7 @@ class LogReader:
         self, join: EventJoin, rows: Iterator[tuple[int, Any]], layout: Layout, lists_as_text: bool
     ) -> Iterator[Document]:
         """Collects searches and actions until all files are read. Documents in the log are passed on at once."""
-        read, others = event_reader(layout, lists_as_text)
+        read, told = event_reader(layout, lists_as_text)
         for number, row in rows:
             try:
                 for event in read(row):
@@ -130,12 +132,7 @@ class LogReader:
                         join.add(event, layout.format, layout.path, number)
             except RecordError as error:
                 self.rejects.add(layout.path, number, str(error))
-        if others:
-            named = ", ".join(f"{name} {count:,}" for name, count in others.most_common(5))
-            n = others.total()
-            self.notes.append(
-                f"{count_of(n, 'event')} of other kinds {agree(n, 'say')} nothing about a result: {named}"
-            )
+        self.notes += told()
 
     def _joined(self, join: EventJoin) -> Iterator[Impression]:
         for page in join.impressions():
@@ -211,13 +208,15 @@ def event_join(rejects: RejectLog) -> closing[EventJoin]:
     return closing(EventJoin(rejects))
 
 
-def event_reader(layout: Layout, lists_as_text: bool) -> tuple[Callable[[Any], Iterable[Event]], Counter[str]]:
-    """A function from a record to its events, and a counter of events of other kinds."""
+def event_reader(
+    layout: Layout, lists_as_text: bool
+) -> tuple[Callable[[Any], Iterable[Event]], Callable[[], list[str]]]:
+    """A function from a record to its events, and one for lines about the records that have none."""
     if layout.format in EVENT_LOGS:
         own = READ[layout.format]
-        return lambda record: found if isinstance(found := own(record), list) else (found,), Counter()
+        return lambda record: found if isinstance(found := own(record), list) else (found,), list
     rows = RowEvents(layout, lists_as_text)
-    return lambda row: rows.read(renamed_row(checked_row(row), layout.renamed)), rows.others
+    return lambda row: rows.read(renamed_row(checked_row(row), layout.renamed)), rows.notes
 
 
 def read_log(

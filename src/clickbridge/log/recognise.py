@@ -8,21 +8,25 @@ be guessed, the file is refused with one message that lists its columns.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
 
-from clickbridge.errors import InputError, SettingError, shown_names
+from clickbridge.errors import InputError, SettingError, shown, shown_names
 from clickbridge.io.encodings import check_encoding
-from clickbridge.log.clean import RecordError, time_scale
-from clickbridge.log.column_names import folded, nested_value, usual_columns, usual_names
+from clickbridge.log.clean import RecordError, is_pointed, time_scale
+from clickbridge.log.column_names import doubt, folded, nested_value, usual_columns, usual_names
 from clickbridge.log.event_formats import event_format
-from clickbridge.log.page_rows import is_flag, is_id, is_id_list, is_marked, is_number, page_row
+from clickbridge.log.page_rows import flag, is_count, is_flag, is_id, is_id_list, is_marked, is_number, page_row
+from clickbridge.log.query_counts import check_documents, page_column
 from clickbridge.log.searches import event_kind
 from clickbridge.log.source import Source
 from clickbridge.log.tables import DELIMITERS, check_delimiter
 from clickbridge.log.time_formats import check_time_format, guess_format, guess_unit
+from clickbridge.wording import count_of
 
 EVENT_LOGS = ("ubi", "metarank", "algolia", "meilisearch", "typesense")
 """Formats with readers of their own, told by their first records in `event_formats.py`."""
@@ -70,6 +74,10 @@ class Layout:
     container: str = "json"
     guessed: Mapping[str, str] = field(default_factory=dict)
     """The options that say what was guessed, by name; none where nothing was."""
+    pointed: tuple[str, ...] = ()
+    """The counts of a table that have points between thousands."""
+    above: tuple[str, ...] = ()
+    """The lines above the header of a table, which are not read."""
     names: tuple[str, ...] = ()
     """Columns of the file, or keys; nested ones by their dotted names."""
 
@@ -108,11 +116,15 @@ def _recognised(source: Source, given: Reading) -> Layout:
     _check_named(source, given.columns)
     values = _Values(source, of_log=True)
     found = usual_columns("log", source.names, given.columns, FIELDS, values.can_be)
-    found = _with_single_clicks(source, given, found, values)
+    found = _with_single_clicks(source, given, _with_pages(source, found, values), values)
     kind = given.format if given.format != "auto" else _format(source, found, values)
+    if given.format == "auto" and kind == "sessions" and not {"results", "doc_id"} & set(found) and "clicks" in found:
+        option = "--columns doc_id=..." if source.container != "frame" else 'columns={"doc_id": ...}'
+        check_documents(source.path, option, found["clicks"], values.of(found["clicks"]))
     columns = _needed(source, found, kind, values)
     _check_twins(source, columns, given.columns)
-    layout = Layout(source.path, kind, columns, given.time_unit or "s", given.time_format)
+    pointed = _pointed(columns, values) if kind == "triples" and source.container == "table" else ()
+    layout = Layout(source.path, kind, columns, given.time_unit or "s", given.time_format, pointed=pointed)
     return _with_guesses(_with_times(layout, given, values), source, given, "--columns")
 
 
@@ -130,8 +142,16 @@ def recognise_documents(source: Source, given: Reading, id_name: str | None = No
         raise InputError(
             f"{source.path}: a {word} doc_id is needed; there are {shown_names(list(source.names))}: name it with "
             + ("--doc-columns doc_id=..." if source.container != "frame" else 'columns={"doc_id": ...}')
+            + (_headless(source) if len(source.names) == 1 else "")
         )
     return _with_guesses(Layout(source.path, "documents", columns), source, given, "--doc-columns")
+
+
+_DAY = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b|\d{8}$")
+_DOUBTS: dict[str, Callable[[Any], bool]] = {
+    "text": lambda value: not is_number(value),
+    "date": lambda value: isinstance(value, date) or _DAY.match(str(value).strip()) is not None,
+}
 
 
 class _Values:
@@ -174,8 +194,8 @@ class _Values:
         checks: dict[str, Callable[[Any], bool]] = {
             "doc_id": is_id,
             "results": is_id_list,
-            "clicks": lambda value: is_number(value) or is_flag(value) or is_id_list(value),
-            "impressions": is_number,
+            "clicks": lambda value: is_count(value) or is_flag(value) or is_id_list(value),
+            "impressions": is_count,
             "position": is_number,
             "time": lambda value: not isinstance(value, dict | list) and any(map(str.isdigit, str(value))),
             "query": lambda value: type(value) is str,
@@ -190,7 +210,9 @@ class _Values:
             return any(event_kind(name) == "click" for name in set(map(str, values)))
         if ours == "clicks" and theirs != "clicks" and any(type(value) is str and is_id(value) for value in values):
             # A column `clicked` may name the document; a flag or a count does not.
-            return all(is_number(value) or is_flag(value) or is_id_list(value) for value in values)
+            return all(is_count(value) or is_flag(value) or is_id_list(value) for value in values)
+        if (needed := doubt(ours, theirs)) is not None and not all(map(_DOUBTS[needed], values)):
+            return False
         check = checks.get(ours, lambda value: not isinstance(value, dict | list))
         return sum(map(check, values)) >= 0.9 * len(values)
 
@@ -207,6 +229,14 @@ def _with_single_clicks(source: Source, given: Reading, found: dict[str, str], v
     return found
 
 
+def _with_pages(source: Source, found: dict[str, str], values: _Values) -> dict[str, str]:
+    """Takes addresses of pages for the documents of a table that counts clicks, if it has no others."""
+    if {"doc_id", "results", "event"} & set(found) or not {"query", "query_id"} & set(found) or "clicks" not in found:
+        return found
+    page = page_column(source.names, found, values.of)
+    return found if page is None or not all(map(is_count, values.of(found["clicks"]))) else found | {"doc_id": page}
+
+
 def _format(source: Source, found: Mapping[str, str], values: _Values) -> str:
     """sessions: a row is a page; shown: a shown result; events: an event; triples: a click, or a count of clicks."""
     if "event" in found and ("doc_id" in found or "results" in found):
@@ -218,13 +248,15 @@ def _format(source: Source, found: Mapping[str, str], values: _Values) -> str:
     clicks = values.of(found["clicks"]) if "clicks" in found else []
     if clicks and any(type(value) is list for value in clicks):
         return "sessions"
-    flags = all(is_flag(value) for value in clicks) and any(not _is_set(value) for value in clicks)
+    flags = all(is_flag(value) for value in clicks) and any(not flag(value) for value in clicks)
     tells = found["clicks"] != "clicks" or "position" in found or "search_id" in found if clicks else False
-    return "shown" if flags and tells and "impressions" not in found else "triples"
+    return "shown" if flags and tells and "impressions" not in found and not _are_means(found, values) else "triples"
 
 
-def _is_set(value: Any) -> bool:
-    return str(value).strip().lower() in ("1", "1.0", "true", "t", "yes", "y")
+def _are_means(found: Mapping[str, str], values: _Values) -> bool:
+    """Whether positions are means over several pages."""
+    places = [float(value) for value in values.of(found["position"]) if is_number(value)] if "position" in found else []
+    return not all(map(float.is_integer, places))
 
 
 def _needed(source: Source, found: Mapping[str, str], kind: str, values: _Values) -> dict[str, str]:
@@ -251,7 +283,7 @@ def _needed(source: Source, found: Mapping[str, str], kind: str, values: _Values
     raise InputError(
         f"{source.path} needs {word} query and {second}; it has {shown_names(list(source.names))}: name them with "
         + (option if source.container != "frame" else f'columns={{"query": ..., "{second}": ...}}')
-        + ("; is there a header line?" if source.container == "table" and not found else "")
+        + (_headless(source) if not found else "")
         + (f"; {bare} differs in every record, so it may be the record's own" if bare is not None else "")
     )
 
@@ -311,7 +343,7 @@ def _with_guesses(layout: Layout, source: Source, given: Reading, option: str) -
         guessed["--time-unit"] = layout.time_unit
     if layout.time_format and given.time_format is None:
         guessed["--time-format"] = layout.time_format
-    return replace(layout, container=source.container, guessed=guessed)
+    return replace(layout, container=source.container, above=source.dialect.above, guessed=guessed)
 
 
 def column_option(columns: Mapping[str, str]) -> str:
@@ -344,7 +376,23 @@ def guessed_line(*files: Collection[Layout]) -> str:
             words = [f"{name} {shlex.quote(value)}" for name, value in options.items() if name not in UNSHARED - common]
             own = f" ({', '.join(found)})" if found else ""
             parts.append(f"{names}{own}" + (f": {' '.join(words)}" if words else ""))
-    return f"guessed, written as options: {'; '.join(parts)}" if parts else ""
+    said = [f"guessed, written as options: {'; '.join(parts)}"] if parts else []
+    return "; ".join([*said, *(_skipped(layout) for layouts in files for layout in layouts if layout.above)])
+
+
+def _skipped(layout: Layout) -> str:
+    """What stands above the header of a table."""
+    lines, more = count_of(len(layout.above), "line", "were"), ", …" if len(layout.above) > 1 else ""
+    return f"above the header of {layout.path} {lines} skipped: {shown(layout.above[0], 40)}{more}"
+
+
+def _headless(source: Source) -> str:
+    """What may be wrong with a table whose first line has no name that is known."""
+    if source.container != "table":
+        return ""
+    return (
+        "; is there a header line?" if len(source.names) > 1 else "; the header line is the first: remove what is above"
+    )
 
 
 def said_for_all(layouts: Iterable[Layout]) -> set[str]:
@@ -355,6 +403,13 @@ def said_for_all(layouts: Iterable[Layout]) -> set[str]:
         "--delimiter": [layout for layout in every if layout.container == "table"],
     }
     return {option for option, own in concerned.items() if len({layout.guessed.get(option) for layout in own}) == 1}
+
+
+def _pointed(columns: Mapping[str, str], values: _Values) -> tuple[str, ...]:
+    """The counts that have points between their thousands. What one of them leaves open another may tell."""
+    counts = {ours: values.of(columns[ours]) for ours in ("clicks", "impressions") if ours in columns}
+    together = is_pointed([value for own in counts.values() for value in own])
+    return tuple(ours for ours, own in counts.items() if together or is_pointed(own))
 
 
 def _is_among(one: Any, results: Any) -> bool:

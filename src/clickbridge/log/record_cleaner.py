@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from clickbridge.log.blocks import Block, pages_in, pairs_in
-from clickbridge.log.clean import RecordError, clean_session, clean_triple, kind_of, time_scale
+from clickbridge.log.clean import RecordError, clean_session, clean_triple, kind_of, time_scale, without_points
 from clickbridge.log.column_names import nested_value
 from clickbridge.log.page_rows import flag, is_marked, page_row
 from clickbridge.log.recognise import Layout
@@ -26,6 +26,7 @@ class RecordCleaner:
         self.form = layout.time_format
         self.scale = time_scale(layout.time_unit) if self.form is None else 1.0
         self.pages, self.shown = layout.format == "sessions", layout.format == "shown"
+        self.pointed = layout.pointed
         self.lists = self.pages and (lists_as_text or layout.columns.get("doc_id") is not None)
 
     def __call__(self, row: Any) -> Impression | PairCount:
@@ -34,6 +35,8 @@ class RecordCleaner:
             row = row | {"clicks": int(flag(row.get("clicks"))), "impressions": 1}
         if self.form is not None and "time" in row:
             row = row | {"time": read_time(row["time"], self.form)}
+        if self.pointed:
+            row = row | {name: without_points(row.get(name)) for name in self.pointed}
         if not self.pages:
             return clean_triple(row, self.scale)
         clicks = row.get("clicks")
@@ -48,7 +51,7 @@ class RecordCleaner:
     @property
     def takes_blocks(self) -> bool:
         """Whether many records can be cleaned at once. If not, each has to be rewritten first."""
-        return not self.shown and self.form is None and not self.lists
+        return not self.shown and self.form is None and not self.lists and not self.pointed
 
     def blocks(self, numbers: Sequence[int], rows: list[Any]) -> Iterator[Block | Iterator[Numbered]]:
         """Records in blocks. Records that do not fit into a block are passed on with their numbers, in order."""

@@ -3,7 +3,8 @@ them.
 
 If a row does not name its search, rows of the same person, session and query form one page, until a document is
 repeated, a position does not increase or, without positions, the time changes. An event without a query text belongs to
-the latest search with its `query_id`.
+the latest search with its `query_id`. What people do before they search says nothing about a query: it is counted, and
+no reason to refuse a log.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from clickbridge.log.recognise import Layout
 from clickbridge.log.searches import Action, Search, event_kind
 from clickbridge.log.time_formats import read_time
 from clickbridge.types import OPAQUE
+from clickbridge.wording import agree, count_of
 
 MOST_OPEN = 100_000
 """Pages that may go on: of rows that are further apart, a page becomes two."""
@@ -36,8 +38,7 @@ class _Page:
 
 
 class RowEvents:
-    """Makes searches and actions from rows, in the order of the log. `others` counts events of kinds that do not
-    concern a result."""
+    """Makes searches and actions from rows, in the order of the log. Events that are neither are counted."""
 
     def __init__(self, layout: Layout, lists_as_text: bool) -> None:
         self._events = layout.format == "events"
@@ -48,7 +49,26 @@ class RowEvents:
         self._last: OrderedDict[str, _Page] = OrderedDict()
         self._by_id: OrderedDict[str, _Page] = OrderedDict()
         self._pages = 0
-        self.others: Counter[str] = Counter()
+        self._others: Counter[str] = Counter()
+        """Events of kinds that do not concern a result."""
+        self._bare: Counter[str] = Counter()
+        """Events that name no document."""
+        self._early: Counter[str] = Counter()
+        """Events of people who have not searched yet."""
+
+    def notes(self) -> list[str]:
+        """Lines about the events that were left out."""
+        told = (
+            (self._others, "of other kinds", "say", "nothing about a result"),
+            (self._bare, "without a document", "say", "nothing about a result"),
+            (self._early, "before the first search of their session or user", "belong", "to no query"),
+        )
+        return [
+            f"{count_of(kinds.total(), 'event')} {which} {agree(kinds.total(), verb)} {what}: "
+            + ", ".join(f"{name} {count:,}" for name, count in kinds.most_common(5))
+            for kinds, which, verb, what in told
+            if kinds
+        ]
 
     def read(self, row: dict[str, Any]) -> Iterator[Search | Action]:
         """The events of a row: none, one, or a shown result and a click on it."""
@@ -58,13 +78,25 @@ class RowEvents:
             if flag(row.get("clicks")):
                 yield Action(**{**_fields(action), "kind": "click"})
             return
+        name = str(row.get("event"))[:40]
         kind = event_kind(row.get("event"))
         if kind is None:
-            self.others[str(row.get("event"))[:40]] += 1
+            self._others[name] += 1
         elif kind == "search":
             yield self._search(row)
+        elif row.get("doc_id") in (None, ""):
+            self._bare[name] += 1
+        elif self._is_early(row):
+            self._early[name] += 1
         else:
             yield self._action(row, "click" if kind == "click" else "shown")
+
+    def _is_early(self, row: dict[str, Any]) -> bool:
+        """Whether a row has no query, and its session or user has not searched yet."""
+        who = _who(row)
+        if who is None or who in self._last or _named(row) is not None:
+            return False
+        return all(row.get(name) in (None, "") for name in ("query", "query_id"))
 
     def _search(self, row: dict[str, Any]) -> Search:
         query, user, time = _query(row), clean_user(row), self._time(row)
@@ -102,7 +134,7 @@ class RowEvents:
         if last is not None and (not query or last.query == query):
             return last
         if not query:
-            raise RecordError(f"a {kind} without a query, and no search before it has its session or user")
+            raise RecordError("an event without a query, and without a session or user whose search it may belong to")
         name = (query, str(row.get("user")), str(row.get("session")))
         page = self._open.get(name)
         if page is None or (kind == "shown" and self._begins(page, doc_id, place, time)):

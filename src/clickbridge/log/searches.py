@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from clickbridge.log.clean import MAX_QUERY, RecordError, clean_id, event_time, kind_of, normalise_query
+from clickbridge.log.column_names import without_accents
 
 CLICKS = frozenset(
     ("click", "select", "add_to_cart", "cart", "purchase", "order", "buy", "checkout", "conversion", "watch", "play",
@@ -23,9 +24,10 @@ SHOWN = frozenset(("impression", "view"))
 no better than the others, and who opens the document clicks as well."""
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_ALSO_CLICKS = {"clicked", "clicks", "selected", "clickthrough", "opened", "open"}
+_ALSO_CLICKS = {"clicked", "clicks", "selected", "clickthrough", "opened", "open", "klick", "geklickt", "klik", "clic"}
 _ALSO_SHOWN = {"impressions", "shown", "show", "display", "displayed", "exposure", "viewed", "list"}
-_SEARCHES = {"search", "searched", "query", "queried", "request", "ranking"}
+_SEARCHES = {"search", "searched", "query", "queried", "request", "ranking", "suche", "suchanfrage", "recherche",
+             "busqueda", "ricerca", "pesquisa", "busca", "zoekopdracht"}  # fmt: skip
 _NOTHING = {"remove", "removed", "filter", "sort", "error"}
 
 
@@ -76,7 +78,7 @@ def event_kind(name: Any) -> str | None:
     >>> [event_kind(name) for name in ("searchResultClick", "view_item_list", "Search", "remove_from_cart")]
     ['click', 'shown', 'search', None]
     """
-    words = {word.lower() for word in _WORDS.findall(str(name))}
+    words = {word.lower() for word in _WORDS.findall(without_accents(str(name)))}
     if words & _NOTHING:
         return None
     kinds = (("click", CLICKS | _ALSO_CLICKS), ("shown", SHOWN | _ALSO_SHOWN), ("search", _SEARCHES))

@@ -23,6 +23,7 @@ from clickbridge.log.envelopes import is_wrapped, unwrapped
 from clickbridge.log.json_objects import json_objects, nesting
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.tables import (
+    DELIMITERS,
     Dialect,
     cells_of,
     check_delimiter,
@@ -136,8 +137,8 @@ def _container(path: str, start: bytes, suffix: str) -> str:
         return "json"
     if suffix:
         return suffix
-    line = start.split(b"\n")[0]
-    if any(mark in line for mark in (b",", b";", b"|", b"\t")):
+    text = start.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    if any(mark in text.split("\n")[0] for mark in DELIMITERS.values()) or find_dialect(text, None).skip:
         return "table"
     raise InputError(
         f"cannot recognise the format of {path}: no JSON, no XML, no table with a header: is it the right file?"
@@ -149,7 +150,7 @@ def _table(source: Source, start: bytes, delimiter: str | None, known: Sequence[
     text = start.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     given = check_delimiter(delimiter) if delimiter else None
     dialect = find_dialect(text, given, known)
-    if suffix == ".tsv" and given is None and "\t" in text.split("\n")[0]:
+    if suffix == ".tsv" and given is None and "\t" in text.split("\n")[dialect.skip]:
         dialect = find_dialect(text, "\t", known)
     whole = start if len(start) < HEAD else start[: start.rfind(b"\n") + 1] or start
     names = header_of(cells_of(io.BytesIO(start), source.path, dialect), source.path)

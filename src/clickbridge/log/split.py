@@ -11,6 +11,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
@@ -21,7 +22,7 @@ import orjson
 
 from clickbridge.errors import InputError, SettingError
 from clickbridge.io.files import written_aside
-from clickbridge.io.lists import write_lists
+from clickbridge.io.lists import list_lines
 from clickbridge.log.clean import RecordError, clean_time
 from clickbridge.log.pair_sums import database_errors
 from clickbridge.log.readers import LogReader
@@ -69,7 +70,11 @@ def _split(
     popular: Counter[str] = Counter()
     brought: dict[str, Document] = {}
     has_results = False
-    with log_writer(train) as out:
+    # The training log is finished before the others get their names, since its format may not hold all that is in it.
+    with ExitStack() as files:
+        list_file = files.enter_context(written_aside(lists))
+        docs_file = files.enter_context(written_aside(docs)) if docs is not None else None
+        out = files.enter_context(log_writer(train))
         for record in log:
             if isinstance(record, Document):
                 brought.setdefault(record.doc_id, record)
@@ -108,11 +113,11 @@ def _split(
         kept = list(_lists(shown, texts, others))
         if not kept:
             raise InputError("the held part has no query with both a clicked and an unclicked result: move the cut")
+        list_file.writelines(list_lines(kept))
+        if docs_file is not None:
+            docs_file.writelines(_document_lines(brought.values()))
     report.lists, report.documents = len(kept), len(brought)
-    write_lists(lists, kept)
-    if docs is not None:
-        _write_documents(docs, brought.values())
-    elif brought:
+    if docs is None and brought:
         report.notes.append(
             f"{train} has no text of documents, and the log brings along {count_of(len(brought), 'document')}: "
             "--docs FILE keeps them"
@@ -120,10 +125,9 @@ def _split(
     return report
 
 
-def _write_documents(path: str, documents: Iterable[Document]) -> None:
-    with written_aside(path) as out:
-        for document in documents:
-            out.write(orjson.dumps({"doc_id": document.doc_id, **document.fields}, option=orjson.OPT_APPEND_NEWLINE))
+def _document_lines(documents: Iterable[Document]) -> Iterator[bytes]:
+    for document in documents:
+        yield orjson.dumps({"doc_id": document.doc_id, **document.fields}, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _lists(shown: dict[str, dict[str, float]], records: dict[str, Any], others: list[str]) -> Iterator[ResultList]:

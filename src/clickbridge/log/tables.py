@@ -6,11 +6,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from clickbridge.errors import InputError, SettingError
 from clickbridge.io.streams import MAX_LINE, lines
 from clickbridge.log.rejects import RejectLog
+from clickbridge.log.table_head import LOOKED_AT, lines_above
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +32,9 @@ class Dialect:
     quote: str | None = '"'
     escape: str | None = None
     skip: int = 0
-    """Lines before the header: `sep=;` of spreadsheets, and comments."""
+    """Lines before the header: `sep=;` of spreadsheets, comments, and what reports write above their tables."""
+    above: tuple[str, ...] = ()
+    """Those that say something."""
 
 
 def check_delimiter(text: str) -> str:
@@ -46,20 +50,37 @@ def find_dialect(head: str, delimiter: str | None, known: Sequence[str] = ()) ->
     and equally many in the other lines. `known` are column names that the user gave: a delimiter that gives them is
     preferred."""
     rows = head.splitlines()
-    skip = 0
-    while skip < len(rows) and _before_header(rows[skip]):
-        if rows[skip].lower().startswith("sep=") and len(rows[skip]) == 5:
-            delimiter = delimiter or rows[skip][4]
-        skip += 1
-    rows = [row for row in rows[skip : skip + 20] if row]
-    header = rows[0] if rows else ""
-    marks = [delimiter] if delimiter else sorted(DELIMITERS.values(), key=lambda mark: _merit(rows, mark, known))
-    mark = marks[-1]
-    first = header.split(mark)[0].strip()
+    delimiter = delimiter or next((row[4] for row in takewhile(_before_header, rows) if _is_sep(row)), None)
+    skip = sum(1 for _ in takewhile(_before_header, rows))
+    marks = [delimiter] if delimiter else list(DELIMITERS.values())
+    # Other line ends than the reader's, such as a lone carriage return: no line can be skipped.
+    looked_at = rows[skip : skip + LOOKED_AT] if head.count("\n") >= len(rows) - 1 else []
+    starts = {mark: skip + lines_above(looked_at, mark, known) for mark in marks}
+    tables = {mark: [row for row in rows[start : start + 20] if row] for mark, start in starts.items()}
+    mark = max(reversed(marks), key=lambda mark: _merit(tables[mark], mark, known))
+    found = Dialect(mark, skip=starts[mark], above=_told(rows[: starts[mark]]))
+    return _with_quotes(found, tables[mark])
+
+
+def _is_sep(row: str) -> bool:
+    """Whether a line is what spreadsheets put above a table to say how it is delimited."""
+    return row.lower().startswith("sep=") and len(row) == 5
+
+
+def _told(above: list[str]) -> tuple[str, ...]:
+    """The lines above a header that say something."""
+    said = [row.strip(' \t,;|"#') for row in above if not _is_sep(row)]
+    return tuple(row for row in said if any(map(str.isalnum, row)))
+
+
+def _with_quotes(found: Dialect, rows: list[str]) -> Dialect:
+    """The dialect with the quotes of these lines, the first of which is the header."""
+    mark = found.delimiter
+    first = rows[0].split(mark)[0].strip() if rows else ""
     quote = "'" if len(first) > 1 and first[0] == first[-1] == "'" else '"'
     if mark == "\t" and not (len(first) > 1 and first[0] == first[-1] == quote):
-        return Dialect(mark, None, skip=skip)
-    plain = Dialect(mark, quote, skip=skip)
+        return replace(found, quote=None)
+    plain = replace(found, quote=quote)
     escaped = replace(plain, escape="\\")
     marked = any(f"\\{quote}" in row for row in rows)
     return escaped if marked and _even(rows, escaped) and not _even(rows, plain) else plain
@@ -135,10 +156,17 @@ def text_rows(
         while len(cells) > width and not cells[-1]:
             cells.pop()  # a delimiter at the end of the line
         if len(cells) != width:
-            hint = f"; a {dialect.delimiter} within a text needs quotes" if len(cells) > width and dialect.quote else ""
+            hint = f"; {_separated(dialect)}" if len(cells) > width else ""
             rejects.add(path, number, f"{len(cells)} columns, the header has {width}{hint}")
         else:
             yield number, dict(zip(names, cells, strict=True))
+
+
+def _separated(dialect: Dialect) -> str:
+    """What to do about a text that has the delimiter within it."""
+    if dialect.quote:
+        return f"a {dialect.delimiter} within a text needs quotes"
+    return "a tab within a text ends its column: write CSV with quotes"
 
 
 def cells_of(stream: BinaryIO, path: str, dialect: Dialect) -> Iterator[tuple[int, Cells]]:

@@ -1,0 +1,130 @@
+"""Tables as reports write them: lines above the header, and marks between thousands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clickbridge import PairCount, read_docs, read_log
+from clickbridge.cli.inputs import guessed_line
+from clickbridge.errors import InputError
+from clickbridge.log.clean import RecordError, whole_number
+
+TABLE = ["query,doc_id,clicks", "ny pizza,d2,12", "big apple,d1,5"]
+PAIRS = [PairCount("ny pizza", "d2", 12), PairCount("big apple", "d1", 5)]
+LINE = "Search terms, by page and day"  # three names would be a header
+
+
+@pytest.mark.parametrize(
+    ("above", "said"),
+    [
+        (["Site search report"], "1 line was skipped: 'Site search report'"),
+        (["Search terms"], "1 line was skipped: 'Search terms'"),
+        (["Report", "", "2024-01-01 - 2024-01-31", ""], "2 lines were skipped: 'Report', …"),
+        (["Report", "Period: 1 Jan 2024, to 31 Jan 2024"], "2 lines were skipped: 'Report', …"),
+        (["Report", "From,2024-01-01,2024-01-31"], "2 lines were skipped: 'Report', …"),
+        (["Report,,", "Period,January,", ",,"], "2 lines were skipped: 'Report', …"),
+        (["# ------", f"# {LINE}", "# ------"], f"1 line was skipped: '{LINE}'"),
+        (["# Search terms, by page"], "1 line was skipped: 'Search terms, by page'"),
+        (["sep=,", "Report"], "1 line was skipped: 'Report'"),
+        (["", ""], ""),
+        (["sep=,"], ""),
+        (["# --"], ""),
+    ],
+)
+@pytest.mark.parametrize(("mark", "name"), [(",", "log.csv"), (";", "log.csv"), ("\t", "log.tsv"), (",", "log")])
+def test_lines_above_the_header(tmp_path: Path, above: list[str], said: str, mark: str, name: str) -> None:
+    path = tmp_path / name
+    marked = [row if "terms" in row else row.replace(",", mark) for row in (*above, *TABLE)]
+    path.write_text("\n".join([*marked, ""]))
+    log = read_log(str(path))
+    assert list(log) == PAIRS
+    line = guessed_line(log)
+    assert line.endswith(f"above the header of {path} {said}" if said else "")
+    assert ("above the header" in line) == bool(said)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["a,b,c", "ny pizza,query,doc", "big apple,d1,5"],
+        ["shop_time,Typed Search,Opened Product Code", "2024-01-31,title,name", "2024-01-31,query,sku"],
+        ["sku,what,which", "query,title,d1", "d2,x"],
+        ["#query,doc_id", "ny pizza,d2"],
+        ["query,doc_id", "a,1,x", "query,2,clicks", "b,3,y"],
+    ],
+)
+def test_a_row_is_not_taken_for_the_header(tmp_path: Path, rows: list[str]) -> None:
+    from clickbridge.log.tables import find_dialect
+
+    found = find_dialect("\n".join(rows), None)
+    assert (found.skip, found.above, found.delimiter) == (0, (), ",")
+
+
+def test_lines_above_documents(tmp_path: Path) -> None:
+    path = tmp_path / "docs.tsv"
+    path.write_text("Products\nJanuary\n\nsku\tproduct name\nd1\tPizza\nd2\tPie\n")
+    docs = read_docs(str(path))
+    assert [(document.doc_id, document.fields["title"]) for document in docs] == [("d1", "Pizza"), ("d2", "Pie")]
+    assert guessed_line(docs).endswith(f"; above the header of {path} 2 lines were skipped: 'Products', …")
+
+
+def test_names_that_the_user_gives_are_looked_for(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("A report\n\nwhat,which\nny pizza,d2\nbig apple,d1\n")
+    with pytest.raises(InputError, match=r"it has A report: name them with .*; the header line is the first: remove w"):
+        list(read_log(str(path)))
+    log = read_log(str(path), columns={"query": "what", "doc_id": "which"})
+    assert list(log) == [PairCount("ny pizza", "d2", 1), PairCount("big apple", "d1", 1)]
+    with pytest.raises(InputError, match=r"a column doc_id is needed; there are A report: .*: remove what is above"):
+        list(read_docs(str(path)))
+
+
+def test_lines_that_are_rejected_have_their_number_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["Report", "", *TABLE, "x,y,many"]))
+    with pytest.raises(InputError, match=r"log.csv line 6: clicks must be a whole number, got 'many'"):
+        list(read_log(str(path)))
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("1,204", 1204), ("12,050,000", 12_050_000), ("1 204", 1204), ("1\u202f204", 1204), ("1\u00a0204", 1204),
+        ("1'204", 1204), ("1’204", 1204), (" 3,000 ", 3000), ("12", 12), ("3.0", 3),
+    ],
+)  # fmt: skip
+def test_marks_between_thousands(text: str, count: int) -> None:
+    assert whole_number(text, "clicks", 1) == count
+
+
+@pytest.mark.parametrize(
+    "text", ["1,20", "0,204", "1204,000", "1,204 000", "1,204.5", "1,2045", "3.5", "1.204", "1,,204"]
+)
+def test_other_marks_are_refused(text: str) -> None:
+    with pytest.raises(RecordError, match="clicks must be a whole number"):
+        whole_number(text, "clicks", 1)
+
+
+@pytest.mark.parametrize(
+    ("clicks", "impressions", "read"),
+    [
+        (["1.204", "5"], ["12.000", "30"], [(1204, 12_000), (5, 30)]),
+        (["1.204", "5"], ["12.000", "3.000"], [(1204, 12_000), (5, 3000)]),  # clicks tell what impressions mean
+        (["1.204.000", "3.000"], ["", ""], [(1_204_000, None), (3000, None)]),
+        (["12.000", "3.000"], ["", ""], [(12, None), (3, None)]),  # as a program writes numbers
+        (["12.0", "3.0"], ["4000", "30.0"], [(12, 4000), (3, 30)]),
+        (["1,204", "5"], ["12,000", "30"], [(1204, 12_000), (5, 30)]),
+        (["1 204", "5"], ["12 000", "3 000"], [(1204, 12_000), (5, 3000)]),
+    ],
+)
+def test_points_between_thousands(
+    tmp_path: Path, clicks: list[str], impressions: list[str], read: list[tuple[int, int | None]]
+) -> None:
+    path = tmp_path / "log.csv"
+    rows = [f"q{i};d{i};{c};{n}" for i, (c, n) in enumerate(zip(clicks, impressions, strict=True))]
+    path.write_text("\n".join(["query;doc_id;clicks;impressions", *rows, ""]))
+    log = read_log(str(path))
+    assert [(row.clicks, row.impressions) for row in log] == read  # type: ignore[union-attr]
+    assert [n for block in log.blocks() for n in block.clicks] == [n for n, _ in read]  # type: ignore[union-attr]
