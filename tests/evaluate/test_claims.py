@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from clickbridge import ClickGraph
 from clickbridge.evaluate.reproduction import claims_of_11, paper09, paper11m, rmls_runs, verdicts
@@ -172,6 +173,15 @@ def test_all_find_similar_queries_in_one_graph() -> None:
         assert (queries, failed) == (4, {})
         by_words = next(p for p in found if p.baseline == "Cos_W")
         assert by_words.pos == 0, "Cos_W finds pies, not the queries that were dropped"
+        shares = claims_of_11._shares(data, 0, ours, 0.25, 0.03)
+        assert shares.word == "fails", "all queries are found by Cos_W too: nothing is better on a quarter of them"
+        assert shares.figures.startswith("better on 0% or more")
+        assert claims_of_11._shares(data, 0, ours, -0.01, 1.01).word == "holds"
+
+
+@pytest.mark.parametrize(("mean", "p", "word"), [(3.0, 0.5, "holds"), (3.0, 0.01, "fails"), (-3.0, 0.01, "fails")])
+def test_level_is_where_the_test_finds_nothing(mean: float, p: float, word: str) -> None:
+    assert claims_of_11.as_good(mean, p, "better on 5") == verdicts.Verdict(word, "better on 5")
 
 
 def test_a_claim_on_every_measure_fails_with_one() -> None:
