@@ -97,8 +97,8 @@ def show(table: Table) -> None:
 
 def tell_cost(files: Files, parts: Parts, made: int) -> None:
     """What the tables cost, and where, as the end of tables.md."""
-    cores, version = len(os.sched_getaffinity(0)), f"Python {platform.python_version()}"
+    cores, version = count_of(len(os.sched_getaffinity(0)), "core"), f"Python {platform.python_version()}"
     spent = f"{sum(parts.seconds.values()):.0f} s of processor time"
     by_key = ", ".join(f"{key} {seconds:.0f}" for key, seconds in parts.seconds.items())
-    files.end(f"{made} tables in {spent}, on {cores} cores, {version}, {date.today().isoformat()}.")
+    files.end(f"{made} tables in {spent}, on {cores}, {version}, {date.today().isoformat()}.")
     files.end(f"Seconds by key: {by_key}. A log or a fit counts where it is first asked for.")

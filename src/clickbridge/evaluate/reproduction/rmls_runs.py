@@ -23,6 +23,7 @@ from clickbridge.log.preference import contradicted, preferences
 from clickbridge.models.rmls import RMLS, RMLSChoices
 from clickbridge.models.study import Study
 from clickbridge.views.word import count_words
+from clickbridge.wording import count_of
 
 SIZES = ("d_x", "d_y", "c_x", "c_y", "documents_per_query", "queries_per_document", "N_x", "N_y", "W_x", "W_y")
 PUBLISHED_SIZES: dict[str, tuple[Cell, ...]] = {
@@ -136,7 +137,7 @@ def threads(lab: Lab) -> Iterator[Table]:
     notes = [
         f"as printed: {PASSES} passes; ours: as many as a fit makes",
         "seconds of wall-clock time from features to maps, the faster of two runs: what else the machine does counts",
-        f"this machine has {len(os.sched_getaffinity(0))} cores; 13 and 12 had 24",
+        f"this machine has {count_of(len(os.sched_getaffinity(0)), 'core')}; 13 and 12 had 24",
     ]
     if disturbed(printed) or disturbed(ours):
         notes.append("the machine was busy: one thread did not have a core of its own, so threads are not compared")
