@@ -367,6 +367,7 @@ def _made(command: str, graph: Any, opened: ClickGraph, lists: Any, labelled: Se
         "lists": f"{lists if isinstance(lists, str | Path) else 'in memory'}: "
         f"{count_of(len(labelled), 'labelled list')}, {length:.1f} results each on average",
         "versions": f"clickbridge {__version__}, Python {platform.python_version()}, {libraries}",
-        "machine": f"{platform.system()} {platform.machine()}, {count_of(os.cpu_count() or 1, 'core')}, {memory:.0f} GiB",
+        "machine": f"{platform.system()} {platform.machine()}, {count_of(os.cpu_count() or 1, 'core')}, "
+        f"{memory:.0f} GiB",
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     }
