@@ -10,8 +10,8 @@ import pytest
 from clickbridge import BM25, RMLS, ClickGraph
 from clickbridge.evaluate.reproduction.bench import OVER_LISTS, Data, built, key_of
 from clickbridge.evaluate.reproduction.paper11m import OF_QUERIES
-from clickbridge.evaluate.reproduction.paper13 import EIGHT_TO_TWO
 from clickbridge.evaluate.reproduction.printed_sums import PrintedSum
+from clickbridge.evaluate.reproduction.relevance_rows import EIGHT_TO_TWO
 from clickbridge.models.algebra import Sum
 from clickbridge.models.candidates import without_gaps
 from clickbridge.models.fitted import Array

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from clickbridge import ClickGraph
-from clickbridge.evaluate.reproduction import claims_of_11, paper09, paper11m, rmls_runs, verdicts
-from clickbridge.evaluate.reproduction.bench import NDCG, NO_SCORE, Data, Trial, key_of
+from clickbridge.evaluate.reproduction import claims_of_11, paper09, paper11m, paper13, rmls_runs, verdicts
+from clickbridge.evaluate.reproduction.bench import NDCG, NO_SCORE, Data, Trial, built, key_of
 from clickbridge.evaluate.reproduction.claims import CLAIMS
+from clickbridge.evaluate.reproduction.lab import Lab
 from clickbridge.evaluate.reproduction.relevance_rows import (
     Line,
     own_tests,
@@ -23,6 +25,7 @@ from clickbridge.evaluate.reproduction.relevance_rows import (
 )
 from clickbridge.evaluate.reproduction.run import TABLES
 from clickbridge.evaluate.similar import Judgments
+from clickbridge.models.specs import parse_spec
 from clickbridge.online.groups import Move
 from clickbridge.types import Document, Impression, ResultList
 
@@ -181,7 +184,7 @@ def test_all_find_similar_queries_in_one_graph() -> None:
 
 @pytest.mark.parametrize(("mean", "p", "word"), [(3.0, 0.5, "holds"), (3.0, 0.01, "fails"), (-3.0, 0.01, "fails")])
 def test_level_is_where_the_test_finds_nothing(mean: float, p: float, word: str) -> None:
-    assert claims_of_11.as_good(mean, p, "better on 5") == verdicts.Verdict(word, "better on 5")
+    assert verdicts.not_apart(mean, p, "better on 5") == verdicts.Verdict(word, "better on 5")
 
 
 def test_a_claim_on_every_measure_fails_with_one() -> None:
@@ -218,4 +221,58 @@ def test_lambda_is_not_tested_where_nothing_is_learned() -> None:
     data = Data("new", "", ClickGraph.build(log * 4, docs), {"seen": lists, "unseen": lists}, relevant=1)
     lab: Any = _OneData(data)
     ((_, printed, ours),) = claims_of_11.lambda_hardly_matters(lab)
+    assert printed == ours == verdicts.NOT_TESTED
+
+
+@pytest.mark.parametrize(("sign", "word"), [(1.0, "holds"), (-1.0, "fails")])
+def test_a_claim_of_a_fall_is_that_of_a_rise_the_other_way(sign: float, word: str) -> None:
+    rises = np.array([1.0] * 30 + [-1.0] * 5)
+    assert verdicts.by_gains(rises, 0.001, "+0.71 places", signs, sign) == verdicts.Verdict(word, "+0.71 places")
+
+
+def test_what_falls_is_not_said_to_rise() -> None:
+    """Thirty fall by one place, twelve rise by four."""
+    rises = np.array([-1.0] * 30 + [4.0] * 12)
+    found = verdicts.by_gains(rises, 0.008, "+0.43 places", signs, -1.0)
+    assert found == verdicts.Verdict("not significant", "+0.43 places, but 12 up, 30 down and +0.4286 on average")
+
+
+def test_pls_on_half_a_year_has_words_alone_in_both_rows() -> None:
+    (line,) = [line for line in paper13.HALF_YEAR if line.label == "PLS (word)"]
+    for settings in (line.settings, line.ours):
+        assert built(parse_spec("pls"), settings or {}).views == "word"
+    trees = [tree for tree in paper13.mart_lines(Lab(Path("unused"), 0.01, 10), "13-5") if "+pls" in tree.spec]
+    assert len(trees) == 2
+    for tree in trees:
+        for settings in (tree.settings, tree.ours):
+            parts = built(parse_spec(tree.spec), settings or {}).parts  # type: ignore[attr-defined]
+            assert [part.views for part in parts if part.name == "pls"] == ["word"]
+
+
+@pytest.mark.parametrize(("robust", "word"), [([1.0, 1.0, 1.0], "holds"), ([0.5, 0.6, 0.7], "not tested")])
+def test_lambda_is_tested_where_robust_bm25_learned(
+    robust: list[float], word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may make no difference at all; where nothing is learned the scores are those of BM25."""
+    base = [0.5, 0.6, 0.7]
+    data = a_week({"bm25": base})
+    values = {True: robust, False: base}
+
+    def found(spec: str, settings: dict[str, Any]) -> dict[str, dict[str, float]]:
+        return {data.map_name: dict(enumerate(values[spec == "robust-bm25"]))}  # type: ignore[arg-type]
+
+    monkeypatch.setattr(data, "values", found)
+    monkeypatch.setattr(claims_of_11.paper11r, "some_judged", lambda own: own)
+    lab = Lab(Path("unused"), fraction=0.01, dim=10)
+    monkeypatch.setattr(lab, "relevance_sets", lambda scale: iter([data]))
+    ((_, printed, _),) = claims_of_11.lambda_hardly_matters(lab)
+    assert printed.word == word
+
+
+def test_dimensions_below_the_least_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = Lab(Path("unused"), fraction=0.01, dim=30)
+    data = a_week({"mpls": [0.5, 0.6]})
+    monkeypatch.setattr(lab, "simulated", lambda scale: data)
+    monkeypatch.setattr(paper11m, "dimensions", lambda lab, data: [50, 90])
+    ((_, printed, ours),) = claims_of_11.others_with_dimensions("one-week", paper11m.WEB)(lab)
     assert printed == ours == verdicts.NOT_TESTED

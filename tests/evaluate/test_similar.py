@@ -14,7 +14,8 @@ from scipy.spatial.distance import jensenshannon
 from clickbridge import ClickGraph, build_model
 from clickbridge.errors import InputError
 from clickbridge.evaluate.similar import (
-    MEASURES,
+    CLICK_KERNELS,
+    DIGITS,
     Judgments,
     PairedPreference,
     answers_of,
@@ -111,32 +112,35 @@ def full_pearson(a: np.ndarray, b: np.ndarray) -> float:  # type: ignore[type-ar
 
 
 @given(st.integers(0, 10_000))
-def test_measures_against_other_libraries(seed: int) -> None:
+def test_the_order_of_similar_queries_is_that_of_other_libraries(seed: int) -> None:
     rng = np.random.default_rng(seed)
     clicks = rng.integers(1, 20, (6, 9)) * (rng.random((6, 9)) < 0.5)
     clicks[:, 0] += 1
-    one, many = clicks[0].astype(float), clicks[1:].astype(float)
-    values = {name: measure(one, many, 9) for name, measure in MEASURES.items()}
-    for row, other in enumerate(many):
-        assert values["Pearson"][row] == pytest.approx(full_pearson(one, other), abs=1e-9)
-        printed = np.nan_to_num(pearson_over_union(one, other))
-        assert values["Pearson (9)"][row] == pytest.approx(printed, abs=1e-9)
-        assert values["Jensen-Shannon"][row] == pytest.approx(1 - jensenshannon(one, other, 2) ** 2, abs=1e-9)
-        a, b = {*np.flatnonzero(one)}, {*np.flatnonzero(other)}
-        assert values["Jaccard"][row] == pytest.approx(len(a & b) / len(a | b))
-        assert values["cosine"][row] == pytest.approx(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+    one, many, keys = clicks[0], clicks[1:], [*"abcdef"]
+    others = {
+        "Pearson": [full_pearson(one, other) for other in many],
+        "Pearson (9)": [float(np.nan_to_num(pearson_over_union(one, other))) for other in many],
+        "Jensen-Shannon": [1 - jensenshannon(one, other, 2) ** 2 for other in many],
+        "Jaccard": [float(((one > 0) & (other > 0)).sum() / ((one > 0) | (other > 0)).sum()) for other in many],
+        "cosine": [float(one @ other / np.linalg.norm(one) / np.linalg.norm(other)) for other in many],
+    }
+    assert {*others} == {*CLICK_KERNELS}
+    for measure, values in others.items():
+        order = np.argsort(-np.round(values, DIGITS - 2), kind="stable")
+        found = similar_by_clicks(measure, sparse.csr_array(clicks), keys, ["a"], k=5)["a"]
+        assert [values[keys.index(name) - 1] for name in found] == pytest.approx([values[i] for i in order], abs=1e-9)
 
 
 def test_equation_9_knows_nothing_of_one_shared_url() -> None:
-    """Two queries that were clicked on the same single URL, and one that has another URL beside it."""
-    one, many = np.array([3.0, 0.0]), np.array([[5.0, 0.0], [5.0, 2.0], [0.0, 4.0]])
-    assert MEASURES["Pearson (9)"](one, many, 2) == pytest.approx([0.0, 1.0, -1.0])
+    """A query with one URL, one that has the same URL alone, and one that has another beside it."""
+    clicks = sparse.csr_array(np.array([[3, 0], [5, 0], [5, 2]]))
+    assert similar_by_clicks("Pearson (9)", clicks, ["a", "b", "c"], ["a"]) == {"a": ["c", "b"]}
 
 
 def test_similar_by_clicks_looks_at_sharers_only() -> None:
     clicks = sparse.csr_array(np.array([[5, 1, 0, 0], [4, 1, 0, 0], [0, 1, 9, 0], [0, 0, 0, 7]]))
     keys = ["a", "b", "c", "d"]
-    for measure in MEASURES:
+    for measure in CLICK_KERNELS:
         found = similar_by_clicks(measure, clicks, keys, ["a", "d", "unknown"])
         assert found == {"a": ["b", "c"], "d": [], "unknown": []}
     judged = Judgments({"a": {"b": 1.0}, "d": {}})

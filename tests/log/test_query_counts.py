@@ -109,3 +109,16 @@ def test_a_log_whose_clicks_all_come_first_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "log.csv", *EVENTS[:3], EVENTS[4])
     with pytest.raises(InputError, match="has neither a shown result nor a click"):
         ClickGraph.build(read_log(path))
+
+
+def test_a_page_that_is_not_set_is_one_reject(tmp_path: Path) -> None:
+    rows = [f"q{n},{ADDRESS},{n}" for n in range(1, 200)]
+    log = read_log(written(tmp_path / "log.csv", "query,page,clicks", *rows, "q,(not set),3"))
+    assert len(list(log)) == 199
+    assert log.rejects.count == 1
+
+
+def test_the_page_where_people_search_is_no_document(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.csv", "search_term,page_path,clicks", "ny,/search,3", "tv,/search,4")
+    with pytest.raises(InputError, match="no column says on which documents"):
+        list(read_log(path))

@@ -128,3 +128,18 @@ def test_points_between_thousands(
     log = read_log(str(path))
     assert [(row.clicks, row.impressions) for row in log] == read  # type: ignore[union-attr]
     assert [n for block in log.blocks() for n in block.clicks] == [n for n, _ in read]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["log.tsv", "log.csv"])
+@pytest.mark.parametrize("text", ["# only a comment", "sep=;", "sep=;\n"])
+def test_a_file_without_a_header_line_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"a header line with column names is needed|needs columns"):
+        list(read_log(str(path)))
+
+
+def test_separators_of_lines_within_a_text_are_no_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("Report\nquery,doc_id,clicks\na\u2028b\u2028c,1,2\n", encoding="utf-8")
+    assert [record.doc_id for record in read_log(str(path))] == ["1"]  # type: ignore[union-attr]

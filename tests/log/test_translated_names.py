@@ -136,3 +136,31 @@ def test_accents_make_no_difference() -> None:
     assert folded("検索ガイド") == "検索ガイド"
     found = usual_columns("log", ["Größe", "Suchanfrage"], {}, FIELDS, lambda ours, theirs: True)
     assert found == {"query": "Suchanfrage"}
+
+
+@pytest.mark.parametrize(("header", "repeated"), [("url;titre;produit", "sac"), ("url;titulo;codigo", "ROJO")])
+def test_kinds_of_documents_are_no_ids(tmp_path: Path, header: str, repeated: str) -> None:
+    path = tmp_path / "docs.csv"
+    path.write_text(f"{header}\n/a;Rosa;{repeated}\n/b;Blau;{repeated}\n", encoding="utf-8")
+    assert [d.doc_id for d in read_docs(str(path))] == ["/a", "/b"]
+
+
+def test_one_query_that_is_a_number_leaves_a_column_of_queries(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    rows = [f"rosa {n};A{n};1" for n in range(30)]
+    path.write_text("\n".join(["Suchanfragen;Artikelnummer;Klicks", *rows, "4711;A1;2", ""]), encoding="utf-8")
+    assert list(read_log(str(path)))[-1] == PairCount("4711", "A1", 2)
+
+
+@pytest.mark.parametrize("time", ["2024-01-05T10:00:00", "2024-01-05T10:00:00Z", "2024-01-05"])
+def test_days_with_a_time_are_dates(tmp_path: Path, time: str) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(f"ricerca;idprodotto;data\nrosa;A1;{time}\n", encoding="utf-8")
+    (pair,) = read_log(str(path))
+    assert pair.time is not None  # type: ignore[union-attr]
+
+
+def test_the_number_of_hits_is_no_list_of_results(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("Suchbegriff;Artikelnr;Treffer\nrosa;A1;1 204\nblau;A2;2 310\n", encoding="utf-8")
+    assert list(read_log(str(path))) == [PairCount("rosa", "A1"), PairCount("blau", "A2")]

@@ -8,7 +8,7 @@ by their judgments: better (pos), comparable (com) or worse (neg).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +22,13 @@ from clickbridge.io.json_text import parse_json
 from clickbridge.io.streams import lines, open_stream
 from clickbridge.log.clean import normalise_query
 from clickbridge.models.model import Model
+from clickbridge.skernel.click_kernel import ClickKernel
 
 Array = np.ndarray[Any, Any]
 TOP, SAMPLE, TAIL = 3, 500, 10
 """11M: the top 3 of 500 queries; a tail query has fewer than 10 clicks."""
+DEPTH = 64
+"""The first look for answers among given queries: so deep that hardly any query needs another."""
 Answers = Mapping[str, Sequence[str]]
 
 
@@ -136,7 +139,8 @@ def answers_of(
 
 
 def _most_similar(model: Model, query: str, k: int, among: Collection[str] | None) -> list[str]:
-    depth = k
+    # A sum looks at more candidates the deeper it is asked, so all queries are asked equally deep as far as possible.
+    depth = k if among is None else max(DEPTH, k)
     while True:
         found = [name for name, _ in model.similar_queries(query, depth)]
         kept = [name for name in found if among is None or name in among]
@@ -166,84 +170,32 @@ def tail_of(model: Model, queries: Iterable[str], below: int = TAIL) -> list[str
 
 # --- measures of query similarity on clicks (11R, footnote 2) ------------------------------------------
 
-Measure = Callable[[Array, Array, int], Array]
-TINY = 1e-12
-"""A share of the squared clicks under which a deviation is rounding."""
-
-
-def _pearson(one: Array, many: Array, n_urls: int) -> Array:
-    """Pearson correlation, centred over a fixed set of n URLs. Over only the URLs of the two queries it would be
-    undefined for one shared URL, and -1 for two different ones."""
-    means = one.sum() / n_urls, many.sum(axis=1) / n_urls
-    covariance = many @ one / n_urls - means[0] * means[1]
-    deviations = (one @ one / n_urls - means[0] ** 2) * ((many**2).sum(axis=1) / n_urls - means[1] ** 2)
-    return covariance / np.sqrt(np.maximum(deviations, 1e-300))
-
-
-def _pearson_of_union(one: Array, many: Array, _: int) -> Array:
-    """Equation (9) of 11R as printed: over the URLs of the two queries; 0 where it is undefined."""
-    either = (many > 0) | (one > 0)
-    n = either.sum(axis=1)
-    means = one.sum() / n, many.sum(axis=1) / n
-    covariance = many @ one - n * means[0] * means[1]
-    deviations = (one @ one - n * means[0] ** 2) * ((many**2).sum(axis=1) - n * means[1] ** 2)
-    defined = deviations > TINY * (one @ one) * (many**2).sum(axis=1)
-    return np.where(defined, covariance / np.sqrt(np.where(defined, deviations, 1.0)), 0.0)
-
-
-def _jensen_shannon(one: Array, many: Array, _: int) -> Array:
-    """One minus the divergence of the two distributions of clicks, in bits."""
-    p, q = one / one.sum(), many / many.sum(axis=1, keepdims=True)
-    middle = (p + q) / 2
-
-    def against_middle(side: Array) -> Array:
-        ratio = np.divide(side, middle, out=np.ones_like(middle), where=side > 0)
-        total: Array = np.sum(np.where(side > 0, side, 0.0) * np.log2(ratio), axis=1)
-        return total
-
-    return 1 - (against_middle(np.broadcast_to(p, q.shape)) + against_middle(q)) / 2
-
-
-def _jaccard(one: Array, many: Array, _: int) -> Array:
-    a, b = one > 0, many > 0
-    shared: Array = (a & b).sum(axis=1)
-    return shared / (a | b).sum(axis=1)
-
-
-def _cosine(one: Array, many: Array, _: int) -> Array:
-    return many @ one / np.maximum(np.linalg.norm(one) * np.linalg.norm(many, axis=1), 1e-300)
-
-
-MEASURES: dict[str, Measure] = {
-    "Pearson": _pearson,
-    "Pearson (9)": _pearson_of_union,
-    "Jensen-Shannon": _jensen_shannon,
-    "Jaccard": _jaccard,
-    "cosine": _cosine,
+CLICK_KERNELS = {
+    "Pearson": "pearson",
+    "Pearson (9)": "pearson-union",
+    "Jensen-Shannon": "jensen-shannon",
+    "Jaccard": "jaccard",
+    "cosine": "cosine",
 }
+"""Measures by the names of 11R, and the kernels that compute them. `Pearson` is over all URLs, `Pearson (9)` as printed
+over those of the two queries."""
+DIGITS = 12
+"""Values that are equal in so many digits are equal but for rounding."""
 
 
 def similar_by_clicks(
     measure: str, clicks: sparse.csr_array, keys: Sequence[str], queries: Sequence[str], k: int = TOP
 ) -> dict[str, list[str]]:
     """The k most similar queries by clicks only, among those that share a clicked document."""
-    compute, numbers = MEASURES[measure], {key: number for number, key in enumerate(keys)}
+    kernel, numbers = ClickKernel.of(CLICK_KERNELS[measure], clicks), {key: number for number, key in enumerate(keys)}
     by_doc = clicks.tocsc()
     out: dict[str, list[str]] = {}
     for query in queries:
         number = numbers.get(query, -1)
-        own = clicks[[number]] if number >= 0 else None
-        near = np.unique(by_doc[:, own.indices].indices) if own is not None and own.nnz else np.empty(0, dtype=int)
-        near = near[near != number]
-        if own is None or not len(near):
-            out[query] = []
-            continue
-        rows = sparse.csr_array(clicks[near])
-        # Only URLs of one of the two matter. For Pearson, the number of all others is passed.
-        urls = np.union1d(rows.indices, own.indices)
-        one = own[:, urls].toarray().ravel().astype(np.float64)
-        values = compute(one, rows[:, urls].toarray().astype(np.float64), clicks.shape[1])
-        out[query] = [keys[near[i]] for i in np.argsort(-values, kind="stable")[:k]]
+        own = clicks[[number]].indices if number >= 0 else np.empty(0, dtype=np.int64)
+        near = np.setdiff1d(by_doc[:, own].indices, [number])
+        values = kernel.block(np.array([number]), near)[0] if len(near) else np.empty(0)
+        out[query] = [keys[near[i]] for i in np.argsort(-values.round(DIGITS), kind="stable")[:k]]
     return out
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from clickbridge.insight.log_counts import EXAMPLES, LogCounts, count_log
 from clickbridge.log.documents import DocumentReader
 from clickbridge.log.readers import LogReader
+from clickbridge.log.row_events import OUT_OF_ORDER
 from clickbridge.progress import Progress, silent
 from clickbridge.wording import agree, count_of
 
@@ -217,5 +218,8 @@ def event_notes(log: LogReader) -> Iterator[Check]:
     zero = [note for note in log.notes if "counted from 0" in note]
     yield Check("UBI ordinals", PASS, zero[0] if zero else "places on a page are counted from 1, or not needed")
     others = [note for note in log.notes if note not in (*internal, *zero)]
+    early = [note for note in others if OUT_OF_ORDER in note]
     if others:
-        yield Check("joined events", PASS, "; ".join(others[:EXAMPLES]))
+        costs = "clicks before the first search belong to no query: sort the log by time, oldest first" if early else ""
+        found = "; ".join((early + [note for note in others if note not in early])[:EXAMPLES])
+        yield Check("joined events", WARN if early else PASS, found, costs=costs)

@@ -43,9 +43,28 @@ def aside_name(target: Path, mark: str) -> Path:
     return target.with_name(f".{target.name}.{mark}-{secrets.token_hex(8)}")
 
 
+Waiting = list[tuple[Path, Path]]
+"""Complete files that do not have their names yet, with these names."""
+
+
 @contextmanager
-def written_aside(path: str | Path) -> Iterator[BinaryIO]:
-    """A binary file that gets its name only when it is complete; gzip if the name ends in .gz."""
+def named_together() -> Iterator[Waiting]:
+    """Gives files that `written_aside` is told to leave waiting their names, when the last of them is complete."""
+    waiting: Waiting = []
+    try:
+        yield waiting
+        for aside, target in waiting:
+            os.replace(aside, target)
+    except BaseException:
+        for aside, _ in waiting:
+            aside.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def written_aside(path: str | Path, waiting: Waiting | None = None) -> Iterator[BinaryIO]:
+    """A binary file that gets its name only when it is complete, and not before the others in `waiting`; gzip if the
+    name ends in .gz."""
     target = Path(path)
     check_output(target)
     aside = aside_name(target, "new")
@@ -58,7 +77,10 @@ def written_aside(path: str | Path) -> Iterator[BinaryIO]:
                 yield raw
             raw.flush()
             os.fsync(raw.fileno())
-        os.replace(aside, target)
+        if waiting is None:
+            os.replace(aside, target)
+        else:
+            waiting.append((aside, target))
     except BaseException:
         aside.unlink(missing_ok=True)
         raise

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from clickbridge.log.translated_names import DOUBTFUL, NAMES
+from clickbridge.log.translated_names import CODES, DOUBTFUL, KINDS, NAMES
 
 # Each field of ours, with the names that others give it, the likeliest first. Names are folded: letters and digits
 # alone, in lower case and without accents, so that `search_term`, `Search Term` and `searchTerm` are one. Those of
@@ -50,7 +50,8 @@ _ADDRESSES = {"log": "url pageurl link", "document": "url link"}
 
 def _all_names(kind: str, table: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """The names of each field, in every language."""
-    last = {"doc_id": _ADDRESSES[kind]}
+    of_ids = (KINDS, _ADDRESSES[kind], CODES) if kind == "log" else (_ADDRESSES[kind], KINDS, CODES)
+    last = {"doc_id": " ".join(of_ids)}
     words = {ours: f"{names} {NAMES.get(ours, '')} {last.get(ours, '')}".split() for ours, names in table.items()}
     return {ours: tuple(dict.fromkeys(names)) for ours, names in words.items()}
 
@@ -60,7 +61,7 @@ _EVERY = frozenset(word for table in _FOLDED.values() for names in table.values(
 # Where no usual name is there: names that end like one, as `shop_click_timestamp` and `opened_product_code`.
 _LIKELY = {
     "query": re.compile(r"(query|search|keywords?|searchterms?|typed|phrase)(text|string|term|value)?$"
-                        r"|(such(begriff|anfrage|wort)|zoek(term|woord|opdracht))(en?)?$"),
+                        r"|(such(begriff|anfrage|wort)|zoek(term|woord|opdracht))(e?n|e)?$"),
     "doc_id": re.compile(r"(product|item|doc|document|article|content|listing)(id|sku|code|number|no|key)$|sku$"
                          r"|(artikel|produkt|dokument)(nr|nummer|id|code)$"),
     "user": re.compile(r"(user|visitor|customer|client|shopper|member)(id|hash|key|token|number|no|uuid)?$"),
@@ -103,6 +104,11 @@ def without_accents(text: str) -> str:
 def doubt(ours: str, name: str) -> str | None:
     """What the values of a column must be, besides fitting the field, because its name alone does not say enough."""
     return DOUBTFUL.get(ours, {}).get(folded(name))
+
+
+def is_kind_name(name: str) -> bool:
+    """Whether a column may hold the kinds of documents, or codes of something else, instead of their ids."""
+    return folded(name) in f"{KINDS} {CODES}".split()
 
 
 def usual_columns(
@@ -178,11 +184,12 @@ def _candidates(
         return [name for name in nested.get(word, ()) if _says_enough(kind, ours, word, name, home)]
 
     if kind == "document":
-        # A field of the document itself goes before that of anything it mentions; its address is the last resort.
-        names, addresses = [word for word in usual if word not in ("url", "link")], ("url", "link")
-        for words in (names, addresses):
-            yield from (name for word in words if word in usual for name in whole.get(word, ()))
-            yield from (name for word in words if word in usual for name in inside(word))
+        # A field of the document itself goes before that of anything it mentions; its address, and what may name its
+        # kind, are the last resorts.
+        late = {*_ADDRESSES[kind].split(), *KINDS.split()}
+        for words in ([word for word in usual if word not in late], [word for word in usual if word in late]):
+            yield from (name for word in words for name in whole.get(word, ()))
+            yield from (name for word in words for name in inside(word))
     else:
         for word in usual:
             yield from (*whole.get(word, ()), *inside(word))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
 from typing import Any, TypeGuard
@@ -18,6 +18,11 @@ from clickbridge.log.translated_names import NO, YES
 
 _YES = frozenset(("1", "1.0", "true", "t", "yes", "y", *YES))
 _NO = frozenset(("0", "0.0", "false", "f", "no", "n", "", *NO))
+
+
+def mostly(check: Callable[[Any], bool], values: Sequence[Any]) -> bool:
+    """Whether nearly all values, nine in ten, pass a check: files have a few that are wrong or missing."""
+    return sum(map(check, values)) >= 0.9 * len(values)
 
 
 def is_number(value: Any) -> bool:

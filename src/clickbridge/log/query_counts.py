@@ -10,21 +10,22 @@ from typing import Any
 
 from clickbridge.errors import InputError
 from clickbridge.log.column_names import folded
-from clickbridge.log.page_rows import is_count, is_id
+from clickbridge.log.page_rows import is_count, is_id, mostly
 
 _PAGES = (
-    "page", "pages", "toppages", "pagepath", "pagelocation", "landingpage", "landingpages", "landingpageurl",
-    "destinationpage", "destinationurl", "clickedpage", "targetpage", "targeturl", "fullurl", "seite", "seiten",
+    "page", "pages", "toppages", "landingpage", "landingpages", "landingpageurl",
+    "destinationpage", "destinationurl", "clickedpage", "targetpage", "targeturl", "seite", "seiten",
     "topseiten", "zielseite", "adresse", "pagededestination", "pagina", "paginas", "paginadedestino",
     "paginadidestinazione",
 )  # fmt: skip
+"""Names of columns. Those of the page where people searched, as `page_path` is in many reports, are no documents."""
 
 
 def page_column(names: Sequence[str], taken: Mapping[str, str], of: Callable[[str], Sequence[Any]]) -> str | None:
     """The column of pages: one whose values, given by `of`, are addresses. A number of a page is none."""
     for name in names:
         values = of(name) if folded(name) in _PAGES and name not in taken.values() else ()
-        if values and all(is_id(value) and "/" in str(value) for value in values):
+        if values and mostly(lambda value: is_id(value) and "/" in str(value), values):
             return name
     return None
 

@@ -18,9 +18,9 @@ from typing import Any
 from clickbridge.errors import InputError, SettingError, shown, shown_names
 from clickbridge.io.encodings import check_encoding
 from clickbridge.log.clean import RecordError, is_pointed, time_scale
-from clickbridge.log.column_names import doubt, folded, nested_value, usual_columns, usual_names
+from clickbridge.log.column_names import doubt, folded, is_kind_name, nested_value, usual_columns, usual_names
 from clickbridge.log.event_formats import event_format
-from clickbridge.log.page_rows import flag, is_count, is_flag, is_id, is_id_list, is_marked, is_number, page_row
+from clickbridge.log.page_rows import flag, is_count, is_flag, is_id, is_id_list, is_marked, is_number, mostly, page_row
 from clickbridge.log.query_counts import check_documents, page_column
 from clickbridge.log.searches import event_kind
 from clickbridge.log.source import Source
@@ -147,7 +147,7 @@ def recognise_documents(source: Source, given: Reading, id_name: str | None = No
     return _with_guesses(Layout(source.path, "documents", columns), source, given, "--doc-columns")
 
 
-_DAY = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b|\d{8}$")
+_DAY = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?!\d)|\d{8}$")
 _DOUBTS: dict[str, Callable[[Any], bool]] = {
     "text": lambda value: not is_number(value),
     "date": lambda value: isinstance(value, date) or _DAY.match(str(value).strip()) is not None,
@@ -211,10 +211,13 @@ class _Values:
         if ours == "clicks" and theirs != "clicks" and any(type(value) is str and is_id(value) for value in values):
             # A column `clicked` may name the document; a flag or a count does not.
             return all(is_count(value) or is_flag(value) or is_id_list(value) for value in values)
-        if (needed := doubt(ours, theirs)) is not None and not all(map(_DOUBTS[needed], values)):
+        if ours == "results" and values and all(map(is_count, values)):
+            return False  # how many there were, as 1,204
+        if ours == "doc_id" and not self._of_log and is_kind_name(theirs) and not self.are_unique(theirs):
             return False
-        check = checks.get(ours, lambda value: not isinstance(value, dict | list))
-        return sum(map(check, values)) >= 0.9 * len(values)
+        if (needed := doubt(ours, theirs)) is not None and not mostly(_DOUBTS[needed], values):
+            return False
+        return mostly(checks.get(ours, lambda value: not isinstance(value, dict | list)), values)
 
 
 def _with_single_clicks(source: Source, given: Reading, found: dict[str, str], values: _Values) -> dict[str, str]:

@@ -3,8 +3,9 @@ them.
 
 If a row does not name its search, rows of the same person, session and query form one page, until a document is
 repeated, a position does not increase or, without positions, the time changes. An event without a query text belongs to
-the latest search with its `query_id`. What people do before they search says nothing about a query: it is counted, and
-no reason to refuse a log.
+the latest search with its `query_id`, or to the latest query of its session or user. What people do before they search
+says nothing about a query: it is counted, and no reason to refuse a log. But a search that is earlier than what came
+before it in the log shows that the log is not in the order of time, and is a reject.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from typing import Any
 from clickbridge.log.clean import RecordError, clean_id, clean_ids, clean_query, clean_user, event_time, time_scale
 from clickbridge.log.page_rows import flag, page_row
 from clickbridge.log.recognise import Layout
-from clickbridge.log.searches import Action, Search, event_kind
+from clickbridge.log.searches import Action, Search, event_kind, tells_of_search
 from clickbridge.log.time_formats import read_time
 from clickbridge.types import OPAQUE
 from clickbridge.wording import agree, count_of
 
 MOST_OPEN = 100_000
 """Pages that may go on: of rows that are further apart, a page becomes two."""
+OUT_OF_ORDER = "is the log in the order of time?"
 
 
 @dataclass
@@ -33,6 +35,8 @@ class _Page:
     key: str
     query: str
     time: float | None
+    searched: bool = False
+    """Whether an event of its own told of the search, and not its results alone."""
     place: float = float("-inf")
     documents: set[str] = field(default_factory=set)
 
@@ -55,6 +59,10 @@ class RowEvents:
         """Events that name no document."""
         self._early: Counter[str] = Counter()
         """Events of people who have not searched yet."""
+        self._early_times: OrderedDict[str, float] = OrderedDict()
+        """When the last of these was, by session or user."""
+        self._clicks = Counter[str]()
+        """Clicks that belong to a query, and clicks that came too early."""
 
     def notes(self) -> list[str]:
         """Lines about the events that were left out."""
@@ -63,12 +71,19 @@ class RowEvents:
             (self._bare, "without a document", "say", "nothing about a result"),
             (self._early, "before the first search of their session or user", "belong", "to no query"),
         )
-        return [
+        lines = [
             f"{count_of(kinds.total(), 'event')} {which} {agree(kinds.total(), verb)} {what}: "
             + ", ".join(f"{name} {count:,}" for name, count in kinds.most_common(5))
             for kinds, which, verb, what in told
             if kinds
         ]
+        if self._clicks["early"] > self._clicks["joined"]:
+            early, joined = self._clicks["early"], self._clicks["joined"]
+            lines.append(
+                f"{count_of(early, 'click')} {agree(early, 'come')} before the first search of their session or user, "
+                f"{joined:,} after it: {OUT_OF_ORDER}"
+            )
+        return lines
 
     def read(self, row: dict[str, Any]) -> Iterator[Search | Action]:
         """The events of a row: none, one, or a shown result and a click on it."""
@@ -80,15 +95,21 @@ class RowEvents:
             return
         name = str(row.get("event"))[:40]
         kind = event_kind(row.get("event"))
+        bare = row.get("doc_id") in (None, "")
+        if kind == "shown" and bare and row.get("query") and tells_of_search(row.get("event")):
+            kind = "search"  # `view_search_results`, whose results are events of their own
         if kind is None:
             self._others[name] += 1
         elif kind == "search":
             yield self._search(row)
-        elif row.get("doc_id") in (None, ""):
+        elif bare:
             self._bare[name] += 1
         elif self._is_early(row):
             self._early[name] += 1
+            self._clicks["early"] += kind == "click"
+            self._note_time(str(_who(row)), self._time(row))
         else:
+            self._clicks["joined"] += kind == "click"
             yield self._action(row, "click" if kind == "click" else "shown")
 
     def _is_early(self, row: dict[str, Any]) -> bool:
@@ -98,10 +119,21 @@ class RowEvents:
             return False
         return all(row.get(name) in (None, "") for name in ("query", "query_id"))
 
+    def _note_time(self, who: str, time: float | None) -> None:
+        if time is not None:
+            self._early_times[who] = max(time, self._early_times.get(who, time))
+            _bound(self._early_times)
+
     def _search(self, row: dict[str, Any]) -> Search:
         query, user, time = _query(row), clean_user(row), self._time(row)
+        before = self._early_times.pop(_who(row) or "", None)
+        if before is not None and time is not None and time < before:
+            raise RecordError(
+                "a search is earlier than what its session did before it in the log: sort the log by time"
+            )
         results = page_row(row, self._lists_as_text).get("results")
         page = self._new_page(query, time)
+        page.searched = True
         named = _named(row)
         if named:
             page.key = named
@@ -131,7 +163,7 @@ class RowEvents:
             return found
         who = _who(row)
         last = self._last.get(who) if who else None
-        if last is not None and (not query or last.query == query):
+        if last is not None and (not query or (last.searched and last.query == query)):
             return last
         if not query:
             raise RecordError("an event without a query, and without a session or user whose search it may belong to")
@@ -141,6 +173,9 @@ class RowEvents:
             page = self._open[name] = self._new_page(query, time)
             self._forget()
         self._open.move_to_end(name)
+        if who and self._events:
+            self._last[who] = page
+            _bound(self._last)
         if kind == "shown":
             page.documents.add(doc_id)
             page.place = page.place if place is None else place
@@ -158,12 +193,17 @@ class RowEvents:
 
     def _forget(self) -> None:
         for pages in (self._open, self._last, self._by_id):
-            if len(pages) > MOST_OPEN:
-                pages.popitem(last=False)
+            _bound(pages)
 
     def _time(self, row: dict[str, Any]) -> float | None:
         value = row.get("time")
         return event_time(value, self._scale) if self._form is None else event_time(read_time(value, self._form), 1.0)
+
+
+def _bound(kept: OrderedDict[Any, Any]) -> None:
+    """Forgets the oldest where there are too many."""
+    if len(kept) > MOST_OPEN:
+        kept.popitem(last=False)
 
 
 def _query(row: dict[str, Any], needed: bool = True) -> str:

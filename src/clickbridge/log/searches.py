@@ -24,7 +24,9 @@ SHOWN = frozenset(("impression", "view"))
 no better than the others, and who opens the document clicks as well."""
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_ALSO_CLICKS = {"clicked", "clicks", "selected", "clickthrough", "opened", "open", "klick", "geklickt", "klik", "clic"}
+_ALSO_CLICKS = {"clicked", "clicks", "selected", "clickthrough", "opened", "open", "klick", "klicks", "geklickt",
+                "klik", "kliks", "geklikt", "clic", "clics", "clique", "cliques", "clicou", "clicado", "cliccato",
+                "achat"}  # fmt: skip
 _ALSO_SHOWN = {"impressions", "shown", "show", "display", "displayed", "exposure", "viewed", "list"}
 _SEARCHES = {"search", "searched", "query", "queried", "request", "ranking", "suche", "suchanfrage", "recherche",
              "busqueda", "ricerca", "pesquisa", "busca", "zoekopdracht"}  # fmt: skip
@@ -78,11 +80,20 @@ def event_kind(name: Any) -> str | None:
     >>> [event_kind(name) for name in ("searchResultClick", "view_item_list", "Search", "remove_from_cart")]
     ['click', 'shown', 'search', None]
     """
-    words = {word.lower() for word in _WORDS.findall(without_accents(str(name)))}
+    words = _words_of(name)
     if words & _NOTHING:
         return None
     kinds = (("click", CLICKS | _ALSO_CLICKS), ("shown", SHOWN | _ALSO_SHOWN), ("search", _SEARCHES))
     return next((kind for kind, known in kinds if words & known), None)
+
+
+def tells_of_search(name: Any) -> bool:
+    """Whether the name of an event has a word for searching, such as `view_search_results`."""
+    return bool(_words_of(name) & _SEARCHES)
+
+
+def _words_of(name: Any) -> set[str]:
+    return {word.lower() for word in _WORDS.findall(without_accents(str(name)))}
 
 
 def text_of_query(value: Any) -> str:

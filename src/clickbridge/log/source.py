@@ -150,7 +150,7 @@ def _table(source: Source, start: bytes, delimiter: str | None, known: Sequence[
     text = start.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     given = check_delimiter(delimiter) if delimiter else None
     dialect = find_dialect(text, given, known)
-    if suffix == ".tsv" and given is None and "\t" in text.split("\n")[dialect.skip]:
+    if suffix == ".tsv" and given is None and "\t" in "".join(text.split("\n")[dialect.skip :][:1]):
         dialect = find_dialect(text, "\t", known)
     whole = start if len(start) < HEAD else start[: start.rfind(b"\n") + 1] or start
     names = header_of(cells_of(io.BytesIO(start), source.path, dialect), source.path)

@@ -21,7 +21,7 @@ import numpy as np
 import orjson
 
 from clickbridge.errors import InputError, SettingError
-from clickbridge.io.files import written_aside
+from clickbridge.io.files import named_together, written_aside
 from clickbridge.io.lists import list_lines
 from clickbridge.log.clean import RecordError, clean_time
 from clickbridge.log.pair_sums import database_errors
@@ -70,11 +70,10 @@ def _split(
     popular: Counter[str] = Counter()
     brought: dict[str, Document] = {}
     has_results = False
-    # The training log is finished before the others get their names, since its format may not hold all that is in it.
-    with ExitStack() as files:
-        list_file = files.enter_context(written_aside(lists))
-        docs_file = files.enter_context(written_aside(docs)) if docs is not None else None
-        out = files.enter_context(log_writer(train))
+    with named_together() as waiting, ExitStack() as files:
+        list_file = files.enter_context(written_aside(lists, waiting))
+        docs_file = files.enter_context(written_aside(docs, waiting)) if docs is not None else None
+        out = files.enter_context(log_writer(train, waiting))
         for record in log:
             if isinstance(record, Document):
                 brought.setdefault(record.doc_id, record)

@@ -4,6 +4,7 @@ line."""
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "pipe": "|", "tab": "\t"}
+_LINE_ENDS = re.compile(r"\r\n?|\n")
 Cells = list[str] | str
 """The cells of a line or, as text, why it could not be read."""
 NOT_UTF8 = "not UTF-8: give --encoding"
@@ -49,11 +51,11 @@ def find_dialect(head: str, delimiter: str | None, known: Sequence[str] = ()) ->
     """The dialect of a table, guessed from its first lines: the delimiter that gives the most columns in the header,
     and equally many in the other lines. `known` are column names that the user gave: a delimiter that gives them is
     preferred."""
-    rows = head.splitlines()
+    rows = _LINE_ENDS.split(head.removesuffix("\n"))
     delimiter = delimiter or next((row[4] for row in takewhile(_before_header, rows) if _is_sep(row)), None)
     skip = sum(1 for _ in takewhile(_before_header, rows))
     marks = [delimiter] if delimiter else list(DELIMITERS.values())
-    # Other line ends than the reader's, such as a lone carriage return: no line can be skipped.
+    # The reader does not end lines at a lone carriage return: then no line can be skipped.
     looked_at = rows[skip : skip + LOOKED_AT] if head.count("\n") >= len(rows) - 1 else []
     starts = {mark: skip + lines_above(looked_at, mark, known) for mark in marks}
     tables = {mark: [row for row in rows[start : start + 20] if row] for mark, start in starts.items()}

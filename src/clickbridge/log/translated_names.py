@@ -27,9 +27,11 @@ DOC_ID = """
     idproducto codigoproducto codigodeproducto codigodelproducto idarticulo codigoarticulo codigodearticulo iddocumento
     idprodotto codiceprodotto idarticolo codicearticolo
     idproduto codigoproduto codigodoproduto idartigo
-    productnummer productnr documentnummer
-    referencia codigo codice
-    artikel produkt dokument produit producto articulo documento prodotto articolo produto artigo"""
+    productnummer productnr documentnummer"""
+KINDS = "artikel produkt dokument produit producto articulo documento prodotto articolo produto artigo"
+"""In a log the document itself. A file of documents may have their kinds or names there."""
+CODES = "referencia codigo codice"
+"""Of a document, or of a campaign, a country, a voucher."""
 CLICKS = """
     klicks klick geklickt angeklickt wurdegeklickt anzahlklicks anzahlderklicks klickanzahl klickzahl
     clics clic clique estclique nombredeclics nbclics nbclic
@@ -73,7 +75,7 @@ YES = ("ja", "oui", "si", "sim", "wahr", "vrai", "verdadero", "vero", "verdadeir
 NO = ("nein", "non", "nao", "nee", "falsch", "faux", "falso", "onwaar")
 
 DOUBTFUL = {
-    "time": {"data": "date", "datahora": "date"},
+    "time": {"data": "date"},
     "title": {"nom": "text", "nome": "text", "nombre": "text"},
     "query": dict.fromkeys(("suchanfragen", "suchbegriffe", "suche", "requetes", "consultas", "busquedas", "ricerche",
                             "pesquisas", "buscas", "zoekopdrachten", "queries"), "text"),

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clickbridge.errors import InputError, SettingError, shown
-from clickbridge.io.files import written_aside
+from clickbridge.io.files import Waiting, written_aside
 from clickbridge.io.streams import file_stem_suffix
 from clickbridge.log.pair_sums import connect
 from clickbridge.types import Impression, PairCount
@@ -53,12 +53,12 @@ class LogWriter(Protocol):
 
 
 @contextmanager
-def log_writer(path: str) -> Iterator[LogWriter]:
-    """A writer of records. The file gets its name only when it is complete."""
+def log_writer(path: str, waiting: Waiting | None = None) -> Iterator[LogWriter]:
+    """A writer of records. The file gets its name only when it, and the others in `waiting`, are complete."""
     suffix = file_stem_suffix(path)
     if suffix in (".parquet", ".pq") and not path.lower().endswith(suffix):
         raise SettingError(f"Parquet is packed already: name it {path[: path.lower().rindex(suffix)]}{suffix}")
-    with written_aside(path) as out:
+    with written_aside(path, waiting) as out:
         if suffix not in TABLES:
             yield SessionsWriter(out)
             return

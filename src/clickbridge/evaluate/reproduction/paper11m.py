@@ -9,11 +9,14 @@ import numpy as np
 from scipy import sparse
 
 from clickbridge.evaluate import plots, slices
-from clickbridge.evaluate.reproduction.bench import NDCG, OVER_LISTS, Data
+from clickbridge.evaluate.reproduction.bench import NDCG, Data
 from clickbridge.evaluate.reproduction.lab import Lab
 from clickbridge.evaluate.reproduction.paper_table import Cell, Table, TableRow, missing
 from clickbridge.evaluate.reproduction.relevance_rows import (
     AS_PRINTED,
+    EIGHT_TO_TWO,
+    NINE_TO_ONE,
+    SUMMED,
     Line,
     both_rows,
     own_tests,
@@ -29,12 +32,8 @@ COM: dict[str, Any] = dict(AS_PRINTED)
 CONCA = {**PAPER, "views": "word,response"}
 WORD = {**PAPER, "views": "word"}
 BIPAR = {**PAPER, "views": "response"}
-SUMMED = {**AS_PRINTED, **OVER_LISTS}
-NINE_TO_ONE = {**SUMMED, "weights": "0.9,0.1"}
-EIGHT_TO_TWO = {**SUMMED, "weights": "0.8,0.2"}
-"""The weights that 11M found best for sums: on enterprise data, and on web data."""
 OF_QUERIES = {**AS_PRINTED, "weights": "0.9,0.1"}
-"""Those for similar queries. There are no lists there."""
+"""The weights that 11M found best for sums of similarities of queries. There are no lists there."""
 
 RELEVANCE: tuple[tuple[str, str, Mapping[str, Any], tuple[Cell, ...], tuple[Cell, ...]], ...] = (
     ("M-PLS_Com", "mpls", COM, (0.644, 0.730, 0.742, 0.754), (0.533, 0.667, 0.724, 0.730)),

@@ -20,7 +20,7 @@ from clickbridge.evaluate.reproduction.relevance_rows import (
     t_on,
 )
 from clickbridge.evaluate.significance import Array
-from clickbridge.evaluate.similar import MEASURES, precision, sample_queries, similar_by_clicks
+from clickbridge.evaluate.similar import CLICK_KERNELS, precision, sample_queries, similar_by_clicks
 from clickbridge.graph.responses import ClickedQueries, clicked_queries, responses
 
 RELEVANCE = (
@@ -90,7 +90,7 @@ def _each_precision(data: Data, seed: int) -> dict[str, Array]:
     counted = _counted(data)
     known, out = {*counted.keys}, {}
     queries = sample_queries([q for q in data.alike.queries if q in known], seed=seed)
-    for name in MEASURES:
+    for name in CLICK_KERNELS:
         answers = similar_by_clicks(name, counted.matrix, counted.keys, queries)
         out[name] = np.array([precision({query: answers[query]}, data.alike) for query in queries])
     return out

@@ -1,4 +1,5 @@
-"""Sums with BM25 as 11M, 12 and 13 combine them: fixed weights on scores that are standardised over each list.
+"""Sums with BM25 as 11M, 12 and 13 have them: fixed weights. The papers do not say which scores they weigh. Here these
+are standardised over each list, so that a weight means the same for every part.
 
 A document without clicks is a zero row of the matrix that LSI decomposes, so its score there is 0, as it is in a random
 walk that never reaches it. Our own sums leave such a document out of the list of that part.

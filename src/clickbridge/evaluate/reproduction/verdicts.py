@@ -12,12 +12,19 @@ import numpy as np
 from scipy.stats import kendalltau, ttest_ind
 
 from clickbridge.evaluate.reproduction.bench import Data
-from clickbridge.evaluate.reproduction.relevance_rows import Line, OwnTest, PValue, direction, gains, without_scores
+from clickbridge.evaluate.reproduction.relevance_rows import (
+    NONE,
+    Line,
+    OwnTest,
+    PValue,
+    direction,
+    gains,
+    without_scores,
+)
 from clickbridge.evaluate.significance import LEVELS, Array, p_in_words
 
 HOLDS, FAILS, UNSURE, ABSENT = "holds", "fails", "not significant", "not tested"
 LEAST_ORDERED = 3
-NONE: Mapping[str, str] = {}
 
 
 class Verdict(NamedTuple):
@@ -28,14 +35,14 @@ class Verdict(NamedTuple):
 NOT_TESTED = Verdict(ABSENT, "")
 
 
-def by_gains(found: Array, p: float, figures: str, p_of: PValue) -> Verdict:
-    """The verdict for differences that should be above 0. If the sign test was used, and the number of gains and their
-    mean disagree, there is none, and the figures tell both."""
+def by_gains(found: Array, p: float, figures: str, p_of: PValue, sign: float = 1.0) -> Verdict:
+    """The verdict for differences that should be above 0, or below with `sign=-1`. If the sign test was used, and the
+    number of gains and their mean disagree, there is none, and the figures tell both."""
     way = direction(found, p_of)
     if p < LEVELS[0] and not way:
         better, worse = int((found > 0).sum()), int((found < 0).sum())
         return Verdict(UNSURE, f"{figures}, but {better:,} up, {worse:,} down and {found.mean():+.4f} on average")
-    return by_mean(way, p, figures)
+    return by_mean(sign * way, p, figures)
 
 
 def by_mean(mean: float, p: float, figures: str) -> Verdict:
@@ -43,6 +50,11 @@ def by_mean(mean: float, p: float, figures: str) -> Verdict:
     if p >= LEVELS[0]:
         return Verdict(UNSURE, figures)
     return Verdict(HOLDS if mean > 0 else FAILS, figures)
+
+
+def not_apart(mean: float, p: float, figures: str) -> Verdict:
+    """The verdict for a mean that should not differ from 0."""
+    return Verdict(HOLDS if p >= LEVELS[0] else FAILS, figures)
 
 
 def beats(data: Data, one: Line, two: Line, test: OwnTest, only: set[str] | None = None) -> Verdict:
