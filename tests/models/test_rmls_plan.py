@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from clickbridge import ClickGraph
+from clickbridge import ClickGraph, Ray
 from clickbridge.engines.local import Local
 from clickbridge.errors import EngineError, NoRoom, NotSupported, SettingError
 from clickbridge.models.lexical import BM25
@@ -202,3 +203,31 @@ def test_a_card_works_on_dense_rows_and_waits_for_maps() -> None:
     factors = next(plan for plan in plans(half_year, 1e12, "gpu") if plan.name == "factors")
     transfers = 4.0 * (4_871_410 + 6_643_815) * 1000 / CARD.host
     assert 1.8 < factors.seconds - transfers - CARD.start < 3.2
+
+
+def test_a_card_that_is_too_small_needs_more_memory_of_this_machine() -> None:
+    """By tiles, the sums and the new map wait here beside both maps."""
+    printed = sizes()
+    made = [{p.name: p for p in plans(printed, 1e12, "gpu", card=card)} for card in (1e12, 1e8)]
+    large, small = (found["factors"] for found in made)
+    assert small.memory - large.memory == 2 * 4.0 * max(printed.n_x, printed.n_y) * printed.dim
+    with pytest.raises(NoRoom, match="rmls needs"):
+        choose(printed, large.memory, "factors", home="gpu", card=1e8)
+    assert choose(printed, large.memory, "factors", home="gpu", card=1e12) == large
+
+
+def test_the_processor_decomposes_small_matrices_for_a_card() -> None:
+    printed, ours = (
+        next(p for p in plans(replace(sizes(), decorrelate=turned), 1e12, "gpu") if p.name == "factors")
+        for turned in (False, True)
+    )
+    passes, dim = sizes().iterations, sizes().dim
+    assert ours.seconds - printed.seconds > passes * 2 * 20.0 * dim**3 / CARD.small
+
+
+def test_a_start_that_workers_cannot_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ray, "workers_here", 2)
+    x = sparse.csr_array(sparse.random_array((3000, 60_000), density=0.001, rng=np.random.default_rng(0)))
+    problem = Problem(x, sparse.eye_array(3000, format="csr"), x, 300)
+    with pytest.raises(NoRoom, match=r"start=svd of rmls needs .* for 2 Ray workers .* or take start=random"):
+        problem.sizes(RMLS(dim=300, start="svd").settings, 3, Ray(2, 60 << 20))

@@ -43,7 +43,7 @@ from clickbridge.models.latent_features import check_updatable, learn_features, 
 from clickbridge.models.model import Model
 from clickbridge.models.rmls_plan import CARD, NOMINAL, Plan
 from clickbridge.models.study import Known, Study
-from clickbridge.models.svd_plan import Factors, checked, checked_for_workers, svd_plan
+from clickbridge.models.svd_plan import TAKE_RMLS, Factors, checked, checked_for_workers, svd_plan
 from clickbridge.numerics.svd import MatrixOperator, Operator, ProductOperator, randomised_svd
 from clickbridge.search import ann
 from clickbridge.settings import (
@@ -308,16 +308,19 @@ def starts_cold(within: Study | None, start: Any = None) -> bool:
     return start is None and (within is None or within.checkpoints is None)
 
 
-def fitting_plan(sizes: Sequence[Factors], precision: str, engine: Engine, name: str, cold: bool = True) -> Plan:
+def fitting_plan(
+    sizes: Sequence[Factors], precision: str, engine: Engine, name: str, cold: bool = True, instead: str = TAKE_RMLS
+) -> Plan:
     """Estimates the cost of decompositions. Refused if they do not fit in this machine's memory, that of workers of Ray
-    on this machine included; a cluster has memory of its own, and a GPU of any size takes them by tiles."""
+    on this machine included; a cluster has memory of its own, and a GPU of any size takes them by tiles. `instead` is
+    what to do then."""
     workers = getattr(engine, "workers_here", 0)
     room = engine.memory if engine.name == "local" or workers else getattr(engine, "card_memory", inf)
     rates = CARD if engine.name == "gpu" else NOMINAL
     plan = svd_plan(sizes, np.dtype(precision).itemsize, room, rates, basis=cold and engine.narrow, workers=workers)
     if workers:
-        return checked_for_workers(plan, workers, engine.memory, machine_memory(), name)
-    return checked(plan, room, name) if engine.name == "local" else plan
+        return checked_for_workers(plan, workers, engine.memory, machine_memory(), name, instead)
+    return checked(plan, room, name, instead) if engine.name == "local" else plan
 
 
 def weighted_responses(responses: sparse.csr_array, mean: bool) -> sparse.csr_array:

@@ -26,7 +26,7 @@ from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Space, mapped
 from clickbridge.models.latent_features import check_updatable, updated_features
 from clickbridge.models.pls import LatentModel, dim_note, with_spaces
-from clickbridge.models.rmls_passes import AUTO, Pass, Problem, RMLSSettings, map_density, passes
+from clickbridge.models.rmls_passes import AUTO, Pass, Problem, RMLSSettings, limits_of, map_density, passes
 from clickbridge.models.rmls_plan import choose, plans
 from clickbridge.models.rmls_tuning import TooFewLists, tune
 from clickbridge.models.study import Known, Study
@@ -205,9 +205,9 @@ class RMLS(LatentModel):
         graph, study = study.graph, self.on(study)
         _, features, (columns,) = self.learn_features(study, ["&".join(self.groups(graph))], super().choose(study))
         sizes = Problem.of(features, *columns, s.dim, s).sizes(s, s.iterations, study.engine)
-        limits = study.engine.memory, study.engine.name
-        chosen = choose(sizes, limits[0], s.plan, limits[1])
-        rest = [plan for plan in plans(sizes, *limits) if plan.name != chosen.name]
+        limits = limits_of(study.engine)
+        chosen = choose(sizes, wanted=s.plan, **limits)
+        rest = [plan for plan in plans(sizes, **limits) if plan.name != chosen.name]
         return [asdict(plan) for plan in (chosen, *rest)]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,8 +20,8 @@ from clickbridge.errors import SettingError
 from clickbridge.io.checkpoint import Checkpoint, Checkpoints
 from clickbridge.models.fitted import Array
 from clickbridge.models.latent import Features, Space, of_columns
-from clickbridge.models.pls import LatentSettings, weighted_responses, worked_by
-from clickbridge.models.rmls_plan import Plan, Sizes, choose, sizes_of
+from clickbridge.models.pls import LatentSettings, fitting_plan, weighted_responses, worked_by
+from clickbridge.models.rmls_plan import FLOAT, Plan, Sizes, choose, sizes_of
 from clickbridge.models.svd_plan import Factors, svd_plan
 from clickbridge.numerics.qr import ROWS
 from clickbridge.numerics.rmls import (
@@ -231,9 +232,13 @@ class Problem:
         one = float(self.y.shape[1] * self.dim * 4)
         if s.start == "random":
             return 0.0 if s.shrink == "density" else one
-        if s.start == "ball" or engine.name != "local":  # elsewhere a decomposition does not work in this memory
+        if s.start == "ball":
             return one
-        return svd_plan([Factors.of(self.x, self.r, self.y, self.dim)], 4, engine.memory).memory
+        factors = [Factors.of(self.x, self.r, self.y, self.dim)]
+        if engine.name == "local":
+            return svd_plan(factors, FLOAT, engine.memory).memory
+        fitting_plan(factors, "float32", engine, "start=svd of rmls", instead="take start=random")
+        return one  # elsewhere a decomposition does not work in this memory
 
     def first(self, s: RMLSSettings, engine: Engine) -> Maps:
         """L_y before the first pass."""
@@ -279,7 +284,7 @@ def passes(
     """Runs at most `iterations` passes, until the objective hardly changes. `start` is an L_y to start from. With
     `checkpoints` each pass is saved, and a restarted run continues after the last one saved."""
     problem = Problem.of(features, q_columns, d_columns, dim, s)
-    plan = choose(problem.sizes(s, iterations, engine, start), engine.memory, s.plan, engine.name)
+    plan = choose(problem.sizes(s, iterations, engine, start), wanted=s.plan, **limits_of(engine))
     columns, dense = (q_columns, d_columns), plan.name == "w-dense"
     checkpoint = None
     if checkpoints is not None:
@@ -317,6 +322,11 @@ def passes(
         if checkpoint is not None:
             _keep(checkpoint, now)
         yield now
+
+
+def limits_of(engine: Engine) -> dict[str, Any]:
+    """What a plan of RMLS has to keep to."""
+    return {"budget": engine.memory, "home": engine.name, "card": getattr(engine, "card_memory", inf)}
 
 
 def _done(now: Pass, iterations: int, tolerance: float) -> bool:

@@ -128,13 +128,13 @@ def sizes_of(
     )  # fmt: skip
 
 
-def plans(sizes: Sizes, budget: float, home: str = "local", rates: Rates = NOMINAL) -> list[Plan]:
+def plans(sizes: Sizes, budget: float, home: str = "local", rates: Rates = NOMINAL, card: float = inf) -> list[Plan]:
     """All plans with their cost, cheapest first; those over the memory budget, in bytes, come last. `home` is the name
-    of the engine, and `rates` are those of a processor.
+    of the engine, `card` the bytes of its card, and `rates` are those of a processor.
 
     The printed algorithm has the same bits on every engine. So a plan that only this machine has is its last choice."""
     if home == "gpu":
-        made = [_on_a_card(sizes, name, rates) for name in PLANS if name != "images"]
+        made = [_on_a_card(sizes, name, rates, card) for name in PLANS if name != "images"]
     else:
         formed = (_w_plan(sizes, rates, budget, home, dense=dense) for dense in (False, True))
         made = [*formed, _factors(sizes, rates, budget)]
@@ -147,9 +147,11 @@ def plans(sizes: Sizes, budget: float, home: str = "local", rates: Rates = NOMIN
     return sorted(made, key=rank)
 
 
-def choose(sizes: Sizes, budget: float, wanted: str = "auto", home: str = "local", rates: Rates = NOMINAL) -> Plan:
+def choose(
+    sizes: Sizes, budget: float, wanted: str = "auto", home: str = "local", rates: Rates = NOMINAL, card: float = inf
+) -> Plan:
     """The cheapest plan that fits, or the one that is wanted. Refused where it does not fit."""
-    made = plans(sizes, budget, home, rates)
+    made = plans(sizes, budget, home, rates, card)
     allowed = [plan for plan in made if wanted in ("auto", plan.name)]
     if not allowed:
         raise SettingError(f"plan={wanted} is for --engine local: take another plan, or auto")
@@ -175,14 +177,14 @@ def _w_plan(s: Sizes, rates: Rates, budget: float, home: str, *, dense: bool) ->
         operations = 2 * 2.0 * s.nnz_w * s.kept * GATHER
         moved = 2.0 * s.nnz_w * (s.kept * 6 + FLOAT + INDEX)
         maps, first, fetched = rows * s.kept * 6, s.first_map, _fetched(2.0 * s.nnz_w, rows * s.kept * 3)
-    turning, small = _turning(s)
+    turning, cubes, small = _turning(s)
     if home == "ray":
         kept, times = 0.0, 2.0 if s.decorrelate else 1.0  # workers keep nothing
     elif dense:
         kept, times = 0.0, 1.0  # omega becomes the new map where it is
     else:
         kept, times = _omega(s, budget)
-    operations = s.iterations * (times * operations + SCAN * rows * s.dim + turning) + forming
+    operations = s.iterations * (times * operations + SCAN * rows * s.dim + turning + cubes) + forming
     moved, fetched = s.iterations * times * moved, s.iterations * times * fetched
     memory = formed + 2 * maps + first + small + kept + 8 * 2048 * s.dim * FLOAT
     name = "w-dense" if dense else "w-sparse"
@@ -191,10 +193,10 @@ def _w_plan(s: Sizes, rates: Rates, budget: float, home: str, *, dense: bool) ->
 
 def _images(s: Sizes, rates: Rates, budget: float) -> Plan:
     rows = s.n_x + s.n_y
-    turning, small = _turning(s)
+    turning, cubes, small = _turning(s)
     kept, times = _omega(s, budget)
     made = 2.0 * (s.nnz_x + s.nnz_y) * s.kept * GATHER  # the images themselves
-    operations = s.iterations * (times * 2.0 * s.linked * GATHER + made + SCAN * rows * s.dim + turning)
+    operations = s.iterations * (times * 2.0 * s.linked * GATHER + made + SCAN * rows * s.dim + turning + cubes)
     moved = s.iterations * (times * 6.0 * s.linked + 12.0 * s.images)
     fetched = s.iterations * times * _fetched(s.links, s.images * 6)
     factors = 2 * (s.nnz_x + s.nnz_y + s.nnz_r) * (FLOAT + INDEX)
@@ -206,35 +208,38 @@ def _images(s: Sizes, rates: Rates, budget: float) -> Plan:
 
 def _factors(s: Sizes, rates: Rates, budget: float) -> Plan:
     rows, nnz = s.n_x + s.n_y, s.nnz_x + s.nnz_r + s.nnz_y
-    turning, small = _turning(s)
+    turning, cubes, small = _turning(s)
     fixed = 2 * nnz * (FLOAT + INDEX) + max(s.n_x, s.n_y) * s.dim * FLOAT + 2 * rows * s.kept * 6 + small + s.first_map
     column = (s.n_queries + s.n_docs + rows) * FLOAT
     tile = int(min(max((budget - fixed) // column, min(s.dim, 16)), s.dim))
-    operations = s.iterations * (2 * 2.0 * nnz * s.dim + SCAN * rows * s.dim + turning)
+    operations = s.iterations * (2 * 2.0 * nnz * s.dim + SCAN * rows * s.dim + turning + cubes)
     moved = s.iterations * 2.0 * (nnz * s.dim * FLOAT + (s.n_queries + s.n_docs + rows) * s.dim * FLOAT)
     memory = fixed + tile * column
     return Plan("factors", operations, moved, max(memory, s.first), rates.seconds(operations, moved), tile)
 
 
-def _on_a_card(s: Sizes, name: str, rates: Rates) -> Plan:
-    """W is formed by the processor. The memory is this machine's: a card of any size will do."""
+def _on_a_card(s: Sizes, name: str, rates: Rates, card: float) -> Plan:
+    """W is formed by the processor. The memory is this machine's. A card of any size will do; where it is too small,
+    what is not in use waits here: beside both maps the new one, before and after the thresholds."""
     rows, nnz = s.n_x + s.n_y, s.nnz_x + s.nnz_r + s.nnz_y
     numbers, between = (nnz, s.n_queries + s.n_docs) if name == "factors" else (s.nnz_w, 0)
     forming = 0.0 if name == "factors" else s.products * FORM * 2
-    turning, _ = _turning(s)
+    turning, cubes, _ = _turning(s)
     operations = s.iterations * (2 * 2.0 * numbers * s.dim + SCAN * rows * s.dim + turning)
     moved = s.iterations * 2.0 * (numbers + between + rows) * s.dim * FLOAT
-    maps = float(rows * s.dim * FLOAT)
-    memory = 2 * numbers * (FLOAT + INDEX) + maps + s.first_map
-    seconds = CARD.seconds(operations, moved, host=maps + s.first_map) + rates.seconds(forming, 0.0)
-    return Plan(name, operations + forming, moved, max(memory, s.first), seconds, s.dim)
+    maps, larger = float(rows * s.dim * FLOAT), max(s.n_x, s.n_y) * s.dim * FLOAT
+    there = maps + between * s.dim * FLOAT + numbers * (FLOAT + INDEX) + (larger if s.decorrelate else 0)
+    memory = 2 * numbers * (FLOAT + INDEX) + maps + s.first_map + (2 * larger if there > card else 0)
+    seconds = CARD.seconds(operations, moved, small=s.iterations * cubes, host=maps + s.first_map)
+    operations += s.iterations * cubes + forming
+    return Plan(name, operations, moved, max(memory, s.first), seconds + rates.seconds(forming, 0.0), s.dim)
 
 
-def _turning(s: Sizes) -> tuple[float, float]:
-    """Operations and memory of decorrelation: for each side a Gram matrix, its power, and a product."""
+def _turning(s: Sizes) -> tuple[float, float, float]:
+    """Decorrelation: for each side a Gram matrix and a product, then the power of that matrix; and the memory."""
     if not s.decorrelate:
-        return 0.0, 0.0
-    return 4.0 * (s.n_x + s.n_y) * s.dim**2 + 2 * 20.0 * s.dim**3, 6.0 * s.dim**2 * 8
+        return 0.0, 0.0, 0.0
+    return 4.0 * (s.n_x + s.n_y) * s.dim**2, 2 * 20.0 * s.dim**3, 6.0 * s.dim**2 * 8
 
 
 def _omega(s: Sizes, budget: float) -> tuple[float, float]:

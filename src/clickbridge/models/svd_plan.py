@@ -20,6 +20,7 @@ from clickbridge.numerics.svd import OVERSAMPLE, POWER_STEPS, basis_memory, basi
 from clickbridge.wording import count_of
 
 DOUBLE = 8
+TAKE_RMLS = "take rmls, whose maps are sparse"
 
 
 @dataclass(frozen=True)
@@ -100,23 +101,25 @@ def svd_plan(
     return Plan("block svd", operations + cubes, moved, memory + kept, seconds, min(tiles, default=0))
 
 
-def checked_for_workers(plan: Plan, workers: int, memory: float, machine: float, name: str) -> Plan:
+def checked_for_workers(
+    plan: Plan, workers: int, memory: float, machine: float, name: str, instead: str = TAKE_RMLS
+) -> Plan:
     """Returns the plan of workers on this machine if it fits into the memory of each and into the machine's."""
     room = min(workers * memory, machine)
     if plan.memory > room:
         has, more = ("may use", "raise --memory") if room < machine else ("this machine has", "lower --threads")
         raise NoRoom(
             f"{name} needs {plan.memory / GIB:.3g} GiB for {count_of(workers, 'Ray worker')} and {has} "
-            f"{room / GIB:.3g}: {more}, lower dim, or take rmls, whose maps are sparse"
+            f"{room / GIB:.3g}: {more}, lower dim, or {instead}"
         )
     return plan
 
 
-def checked(plan: Plan, budget: float, name: str) -> Plan:
+def checked(plan: Plan, budget: float, name: str, instead: str = TAKE_RMLS) -> Plan:
     """Returns the plan if it fits into this many bytes, and refuses it otherwise."""
     if plan.memory > budget:
         raise NoRoom(
             f"{name} needs {plan.memory / GIB:.3g} GiB and may use {budget / GIB:.3g}: raise --memory, "
-            f"lower dim ({plan.tile} columns at once are the fewest already), or take rmls, whose maps are sparse"
+            f"lower dim ({plan.tile} columns at once are the fewest already), or {instead}"
         )
     return plan
