@@ -29,6 +29,7 @@ class ClickbridgeError(Exception):
 
     Examples
     --------
+    >>> from clickbridge import ClickbridgeError
     >>> print(ClickbridgeError("--time-unit must be one of s, ms; got 'h'"))
     time_unit must be one of s, ms; got 'h'
     """

@@ -50,6 +50,7 @@ class Impression:
 
     Examples
     --------
+    >>> from clickbridge import Impression
     >>> Impression("ny pizza", ["d1", "d2"], ["d2"], user="u7").clicks
     ['d2']
     """
@@ -92,6 +93,7 @@ class PairCount:
 
     Examples
     --------
+    >>> from clickbridge import PairCount
     >>> PairCount("ny pizza", "d2", clicks=3).clicks
     3
     """
@@ -123,6 +125,7 @@ class Document:
 
     Examples
     --------
+    >>> from clickbridge import Document
     >>> Document("d2", {"title": "Pizza by the slice", "city": "Brooklyn"}).fields["title"]
     'Pizza by the slice'
     """
@@ -162,6 +165,7 @@ class Hit(NamedTuple):
 
     Examples
     --------
+    >>> from clickbridge import Hit
     >>> doc_id, score = Hit("d2", 3.5)
     >>> doc_id
     'd2'
@@ -187,6 +191,7 @@ class Ranking(Sequence[Hit]):
 
     Examples
     --------
+    >>> from clickbridge import Hit, Ranking
     >>> ranking = Ranking((Hit("d2", 3.5), Hit("d1", 1.25)), {"d2": "Pizza"}.get)
     >>> for doc_id, score in ranking:
     ...     print(doc_id, score)
@@ -383,6 +388,7 @@ class ResultList:
 
     Examples
     --------
+    >>> from clickbridge import ResultList
     >>> ResultList("q1", "ny pizza", ["d1", "d2"], labels=[0, 2]).results
     ['d1', 'd2']
     """

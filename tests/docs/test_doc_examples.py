@@ -35,3 +35,10 @@ def test_examples(name: str) -> None:
     result = doctest.testmod(import_module(name))
     assert result.attempted > 0
     assert result.failed == 0
+
+
+@pytest.mark.parametrize("name", clickbridge.__all__)
+def test_examples_run_as_they_are_pasted(name: str) -> None:
+    """What they name they import."""
+    for examples in doctest.DocTestFinder().find(getattr(clickbridge, name), name, globs={}):
+        assert doctest.DocTestRunner(verbose=False).run(examples).failed == 0, examples.name

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clickbridge import ClickGraph
+from clickbridge import BM25, ClickGraph
 from clickbridge.errors import InputError, MissingPart, SettingError
 from clickbridge.graph.hold_back import HoldBack, choose, query_hash
 from clickbridge.graph.sums import sum_pairs
@@ -252,7 +252,10 @@ def test_pooled_lists() -> None:
     assert lists["q"].labels == pytest.approx([taken[0] / most, taken[1] / most, 0.0])
     assert lists["r"].results == ["a", "c", "x"]
     assert lists["r"].labels == [0.0, 1.0, 0.0]
-    assert held.lists() == [], "nothing to tell the clicked documents from"
+    with pytest.raises(InputError, match=r"no result pages: give models .* such as lists\(\[BM25\(\).fit"):
+        held.lists()  # nothing to tell the clicked documents from
+    model = BM25().fit(held.graph)
+    assert held.lists([model]) == held.lists([lambda queries, k: [r.doc_ids for r in model.rank_many(queries, k)]])
     with pytest.raises(ValueError, match="one list for each of 2 queries; got 1"):
         held.lists([lambda queries, k: [["x"]]])
 

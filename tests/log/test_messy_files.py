@@ -307,13 +307,15 @@ def test_a_frame_is_recognised_like_a_file() -> None:
 
 def test_a_frame_says_what_was_guessed_and_what_is_odd(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "clickbridge")
-    log = pa.table({"q": ["a", "b"], "hits": [["C1"], ["B1"]], "clicked": [["A1"], ["B1"]]})
-    docs = pa.table({"id": ["a1", "b1"], "name": ["<p>x</p>", "y"]})
+    log = pa.table({"q": ["a", "b"], "hits": [["C1"], ["B1"]], "clicked": [["A1"], ["B1"]], "ran": ["u", "v"]})
+    docs = pa.table({"id": ["a1", "b1"], "name": ["<p>x</p>", "y"], "price": [1.5, 2.5]})
     ClickGraph.from_frame(log, docs)
     said = [(record.levelname, record.getMessage()) for record in caplog.records]
-    guessed = "guessed, written as options: the"
-    assert ("INFO", f"{guessed} log: --columns query=q,results=hits,clicks=clicked") in said
-    assert ("INFO", f"{guessed} documents: --doc-columns doc_id=id,title=name") in said
+    assert [line for level, line in said if level == "INFO" and "guessed" in line] == [
+        "guessed of the log: columns={'query': 'q', 'results': 'hits', 'clicks': 'clicked'}; not used of the log: ran",
+        "guessed of the documents: doc_columns={'doc_id': 'id', 'title': 'name'}",
+    ]
+    assert ("INFO", "fields of documents that are not text were left out: price") in said
     assert [line for level, line in said if level == "WARNING"] == [
         "HTML was taken out of the text of 1 document",
         "1 of 2 clicks is on documents that the page did not show",

@@ -143,3 +143,35 @@ def test_separators_of_lines_within_a_text_are_no_line_ends(tmp_path: Path) -> N
     path = tmp_path / "log.csv"
     path.write_text("Report\nquery,doc_id,clicks\na\u2028b\u2028c,1,2\n", encoding="utf-8")
     assert [record.doc_id for record in read_log(str(path))] == ["1"]  # type: ignore[union-attr]
+
+
+PRINTED = """\
+   query   | doc_id | clicks
+-----------+--------+--------
+ ny pizza  | 101    |      3
+ big apple | 102    |      1
+(2 rows)
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PRINTED,
+        "query, doc_id, clicks\nny pizza, 101, 3\nbig apple, 102, 1\n",
+        "query;doc_id;clicks\nny pizza; 101; 3\nbig apple; 102; 1\n",
+        'query, doc_id, clicks\n"ny pizza", "101", 3\n"big apple", "102", 1\n',
+    ],
+)
+def test_blanks_beside_delimiters_are_no_part_of_the_cells(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(text)
+    log = read_log(str(path))
+    assert list(log) == [PairCount("ny pizza", "101", 3), PairCount("big apple", "102", 1)]
+
+
+def test_a_blank_in_some_cells_is_part_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("query,doc_id\nny pizza,101\nbig apple, 102\n")
+    with pytest.raises(InputError, match="doc_id ' 102' is empty or has white space"):
+        list(read_log(str(path)))

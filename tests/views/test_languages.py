@@ -53,6 +53,18 @@ def test_the_right_document_without_a_setting(language: str) -> None:
     assert [model.rank(query, 1).doc_ids for query in queries] == [["0"], ["1"], ["2"]]
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [("鞋", ["1"]), ("茶", ["2"]), ("酒", ["3"]), ("KILIF", ["4"]), ("kilif", ["4"]), ("kılıf", ["4"])],
+)
+def test_short_words_and_capitals(query: str, found: list[str]) -> None:
+    """One Han character is a word; the capital of the Turkish ı is that of no other letter."""
+    titles = ["运动鞋 男士", "绿茶 礼盒", "赤ワインと日本酒", "Telefon Kılıfı, şeffaf"]
+    graph = ClickGraph.build([], [Document(str(n), {"title": title}) for n, title in enumerate(titles, 1)])
+    for language in ("auto", "turkish"):
+        assert BM25(language=language).fit(graph).rank(query).doc_ids == found
+
+
 def test_what_is_not_done() -> None:
     """Thai is written without spaces, so a word within a text is not found. Compounds are not split: they are found by
     similar spelling if a query has no known word."""

@@ -128,16 +128,16 @@ def test_elisions_are_undone() -> None:
 @pytest.mark.parametrize(
     ("text", "terms"),
     [
-        ("東京都", ["東京", "京都"]),
+        ("東京都", ["東京", "京都", "東", "京", "都"]),
         ("本", ["本"]),
-        ("東京 大阪", ["東京", "大阪"]),
+        ("東京 大阪", ["東京", "東", "京", "大阪", "大", "阪"]),
         ("ひらがな", ["ひら", "らが", "がな"]),
         ("한국어", ["한국", "국어"]),
-        ("iPhone手机壳", ["iphone", "i", "phone", "手机", "机壳"]),
-        ("Python3教程", ["python3", "教程"]),
+        ("iPhone手机壳", ["iphone", "i", "phone", "手机", "机壳", "手", "机", "壳"]),
+        ("Python3教程", ["python3", "教程", "教", "程"]),
     ],
 )
-def test_scripts_without_blanks_become_bigrams(text: str, terms: list[str]) -> None:
+def test_scripts_without_blanks_become_bigrams_and_han_characters(text: str, terms: list[str]) -> None:
     assert PLAIN.terms(text) == terms
 
 

@@ -109,7 +109,7 @@ def guesses_told(json: bool, *readers: LogReader | DocumentReader) -> Iterator[N
 
 def guessed_line(*readers: LogReader | DocumentReader) -> str:
     """What was guessed, as options; empty where nothing was."""
-    from clickbridge.log.recognise import guessed_line as line_of
+    from clickbridge.log.guesses import guessed_line as line_of
 
     return line_of(*(reader.layouts.values() for reader in readers))
 

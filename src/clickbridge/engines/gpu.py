@@ -42,6 +42,7 @@ class Gpu(OnCard):
 
     Examples
     --------
+    >>> from clickbridge import Gpu
     >>> from clickbridge.engines.emulation import Emulation
     >>> Gpu(threads=2, memory=1 << 30, card=Emulation())
     Gpu(threads=2, memory=1073741824, store='float32')

@@ -55,6 +55,7 @@ class Local:
 
     Examples
     --------
+    >>> from clickbridge import Local
     >>> Local(threads=2, memory=1 << 30)
     Local(threads=2, memory=1073741824)
     """

@@ -74,6 +74,7 @@ class Ray:
 
     Examples
     --------
+    >>> from clickbridge import Ray
     >>> Ray(threads=2, memory=1 << 30)
     Ray(threads=2, memory=1073741824, address='')
     """

@@ -157,7 +157,7 @@ def compare(
 
     Examples
     --------
-    >>> from clickbridge import BM25, PLS, ResultList, example_graph
+    >>> from clickbridge import BM25, compare, example_graph, PLS, ResultList
     >>> lists = [ResultList("1", "somewhere to sleep", ["slice", "rooms"], [0, 1])]
     >>> result = compare(example_graph(), lists, {"words": BM25(), "meaning": PLS(dim=10)}, measures="nDCG@1")
     >>> [(row["model"], row["nDCG@1"]) for row in result.rows()]

@@ -97,7 +97,7 @@ def stats(graph: ClickGraph, paper: bool = False) -> Statistics:
 
     Examples
     --------
-    >>> from clickbridge import PairCount
+    >>> from clickbridge import ClickGraph, PairCount, stats
     >>> found = stats(ClickGraph.build([PairCount("ny pizza", "d2", clicks=3)]))
     >>> found["clicks"], found["pairs"]
     (3, 1)

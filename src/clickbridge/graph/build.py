@@ -92,6 +92,8 @@ def warn_of(graph: ClickGraph, log: Iterable[LogRecord], docs: Iterable[Document
         return
     if isinstance(docs, DocumentReader) and docs.with_html:
         LOGGER.warning(html_removed(docs.with_html))
+    if isinstance(docs, DocumentReader) and docs.ignored:
+        LOGGER.info(f"fields of documents that are not text were left out: {', '.join(sorted(docs.ignored))}")
     for line in oddities(graph):
         LOGGER.warning(line)
 

@@ -57,7 +57,7 @@ class ClickGraph(Contents):
 
     Examples
     --------
-    >>> from clickbridge import Document, Impression
+    >>> from clickbridge import ClickGraph, Document, Impression
     >>> pages = [Impression("NY  pizza", ["d1", "d2"], ["d2"]), Impression("ny pizza", ["d2", "d1"], ["d2"])]
     >>> graph = ClickGraph.build(pages, [Document("d1", {"title": "New York"}), Document("d2", {"title": "Pizza"})])
     >>> graph
@@ -186,6 +186,7 @@ class ClickGraph(Contents):
 
         Examples
         --------
+        >>> from clickbridge import ClickGraph
         >>> import pyarrow as pa
         >>> log = pa.table({"term": ["ny pizza", "big apple"], "sku": ["d2", "d1"]})
         >>> docs = pa.table({"sku": ["d1", "d2"], "title": ["New York", "Pizza"]})

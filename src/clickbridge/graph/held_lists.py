@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise, repeat
+from typing import Protocol
 
 import numpy as np
 
+from clickbridge.errors import InputError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.parts import Array, Impressions, Pairs
 from clickbridge.graph.sums import sum_pairs
@@ -15,8 +17,24 @@ from clickbridge.numerics.ragged import Ragged
 from clickbridge.types import ResultList
 
 POOL = 50
-Ranker = Callable[[list[str], int], list[list[str]]]
-"""Query keys and k into the k best documents of each: all queries at once, so that a model searches in one batch."""
+
+
+class Ranked(Protocol):
+    """The part of a Ranking that counts here."""
+
+    @property
+    def doc_ids(self) -> list[str]: ...
+
+
+class RanksMany(Protocol):
+    """A fitted model, as far as it is asked here."""
+
+    def rank_many(self, queries: list[str], k: int, /) -> Sequence[Ranked]: ...
+
+
+Ranker = RanksMany | Callable[[list[str], int], list[list[str]]]
+"""A fitted model; or a function of query keys and k that gives the k best documents of each. All queries at once, so
+that a model searches in one batch."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +86,9 @@ class HoldBack:
 
         Parameters
         ----------
-        rankers : sequence of functions
-            Each returns the best documents for queries. Their results are pooled.
+        rankers : sequence of models or functions
+            Fitted models, or functions of queries and a number of documents that return the ids of the best
+            documents for each query. Their results are pooled. Needed if the log has no result pages.
         pool : int
             The number of documents from each ranker.
         pages : bool
@@ -87,6 +106,11 @@ class HoldBack:
         """
         if self.shown is not None and pages:
             return self._shown_lists(self.shown, at_most, seed)
+        if not rankers and self.clicked is not None and len(self.clicked):
+            raise InputError(
+                "the log has no result pages: give models whose best documents are to be re-ranked, such as "
+                "lists([BM25().fit(held.graph)])"
+            )
         return list(self._pooled_lists(rankers, pool, missed, at_most, seed))
 
     def _shown_lists(self, shown: Impressions, at_most: int | None, seed: int) -> list[ResultList]:
@@ -195,8 +219,14 @@ def _drawn(numbers: Array, at_most: int | None, seed: int) -> Array:
 
 def _pooled(keys: list[str], rankers: Sequence[Ranker], pool: int) -> Iterator[Iterable[str]]:
     """What all rankers found for each query."""
-    found = [rank(keys, pool) for rank in rankers] if keys else []
+    found = [_best(ranker, keys, pool) for ranker in rankers] if keys else []
     for lists in found:
         if len(lists) != len(keys):
             raise ValueError(f"a ranker must give one list for each of {len(keys)} queries; got {len(lists)}")
     return map(chain.from_iterable, zip(*found, strict=True)) if found else repeat((), len(keys))
+
+
+def _best(ranker: Ranker, keys: list[str], k: int) -> list[list[str]]:
+    if callable(ranker):
+        return ranker(keys, k)
+    return [ranking.doc_ids for ranking in ranker.rank_many(keys, k)]

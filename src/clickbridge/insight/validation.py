@@ -148,6 +148,7 @@ def robots(c: LogCounts) -> Check:
     name, costs = "robots", "a program's clicks outnumber those of people: fit with --set max_clicks_per_user=…"
     if not c.users:
         found = "no users: robots cannot be found, and --min-users cannot be used"
+        costs = "one person, or a program, may have made many of the clicks: --columns user=… or session=…"
         return Check(name, WARN, found, 0, c.records, costs)
     fast = {u for u, rate in c.users.items() if rate.most >= A_MINUTE}
     heavy = {u for u, rate in c.users.items() if rate.records > max(A_SHARE * c.records, 100)}

@@ -36,6 +36,7 @@ def read_lists(source: str | Path | Frame, columns: Mapping[str, str] | None = N
 
     Examples
     --------
+    >>> from clickbridge import read_lists
     >>> import pyarrow as pa
     >>> judged = pa.table({"query": ["pizza", "pizza"], "doc_id": ["d1", "d2"], "label": [0, 1]})
     >>> read_lists(judged)[0].results
@@ -88,6 +89,7 @@ def write_lists(path: str | Path, lists: Iterable[ResultList]) -> None:
 
     Examples
     --------
+    >>> from clickbridge import read_lists, ResultList, write_lists
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_lists(f"{folder}/lists.jsonl", [ResultList("q1", "ny pizza", ["d1", "d2"], [0, 1])])

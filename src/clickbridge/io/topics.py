@@ -36,6 +36,7 @@ def read_topics(path: str | Path) -> dict[str, str]:
 
     Examples
     --------
+    >>> from clickbridge import read_topics
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
     ...     print("q1\\tny pizza", file=file, flush=True)
@@ -109,6 +110,7 @@ def lists_of_run(
 
     Examples
     --------
+    >>> from clickbridge import lists_of_run
     >>> lists_of_run({"q1": ["d1", "d2"]}, {"q1": "ny pizza"}, {"q1": {"d2": 2.0}})[0].labels
     [0.0, 2.0]
     """

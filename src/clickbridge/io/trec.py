@@ -35,6 +35,7 @@ def write_run(path: str | Path, rankings: Iterable[tuple[str, Ranking]], spec: s
 
     Examples
     --------
+    >>> from clickbridge import Ranking, read_run, write_run
     >>> import tempfile
     >>> from clickbridge import Hit
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -108,6 +109,7 @@ def read_qrels(path: str | Path) -> Grades:
 
     Examples
     --------
+    >>> from clickbridge import read_qrels
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w") as file:
     ...     print("q1 0 d2 2", file=file, flush=True)

@@ -41,6 +41,7 @@ def normalise_query(text: str) -> str:
 
     Examples
     --------
+    >>> from clickbridge import normalise_query
     >>> normalise_query("  New\\tYORK  Pizza ")
     'new york pizza'
     """

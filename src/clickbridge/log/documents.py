@@ -12,8 +12,9 @@ from clickbridge.io.streams import open_stream
 from clickbridge.log.clean import RecordError, clean_id
 from clickbridge.log.column_names import nested_value
 from clickbridge.log.described import described
+from clickbridge.log.guesses import guessed_arguments
 from clickbridge.log.plain_text import BREAK, field_text, without_html
-from clickbridge.log.recognise import Layout, Reading, guessed_line, recognise_documents
+from clickbridge.log.recognise import Layout, Reading, recognise_documents
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.source import open_source
 from clickbridge.types import Document
@@ -65,7 +66,7 @@ class DocumentReader:
         """Stores how a file is read, and reports what was guessed."""
         if path not in self.layouts:
             self.layouts[path] = layout
-            if line := guessed_line([layout]):
+            if line := guessed_arguments(layout):
                 LOGGER.info(line)
 
     def _clean(self, record: Any, columns: Mapping[str, str]) -> Document:
@@ -126,6 +127,7 @@ def read_docs(
 
     Examples
     --------
+    >>> from clickbridge import read_docs
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
     ...     print("SKU,Product Name", "d2,<b>Pizza</b> by the slice", sep="\\n", file=file, flush=True)

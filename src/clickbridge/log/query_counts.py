@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from clickbridge.errors import InputError
+from clickbridge.errors import InputError, shown_names
 from clickbridge.log.column_names import folded
 from clickbridge.log.page_rows import is_count, is_id, mostly
 
@@ -30,10 +30,11 @@ def page_column(names: Sequence[str], taken: Mapping[str, str], of: Callable[[st
     return None
 
 
-def check_documents(path: str, option: str, column: str, clicks: Sequence[Any]) -> None:
-    """Refuses counts of clicks that stand where ids of clicked documents would be."""
+def check_documents(path: str, option: str, column: str, clicks: Sequence[Any], names: Sequence[str]) -> None:
+    """Refuses counts of clicks that stand where ids of clicked documents would be. `names` are all columns."""
     if clicks and all(is_count(value) for value in clicks):
         raise InputError(
-            f"{path}: {column} counts the clicks of queries, and no column says on which documents: export queries "
-            f"with their pages, or name the documents with {option}; if they are ids, give --format sessions"
+            f"{path}: {column} counts the clicks of queries, and no column says on which documents; it has "
+            f"{shown_names(list(names))}: name the documents with {option}, or export queries with their pages; if the "
+            "numbers are ids, give --format sessions"
         )

@@ -23,14 +23,15 @@ from clickbridge.log.blocks import Block, in_blocks, repeats
 from clickbridge.log.clean import RecordError
 from clickbridge.log.described import described
 from clickbridge.log.event_formats import READ, Event
+from clickbridge.log.guesses import guessed_arguments
 from clickbridge.log.page_rows import has_pages
-from clickbridge.log.recognise import EVENT_LOGS, FIELDS, Layout, Reading, guessed_line, recognise_log
+from clickbridge.log.recognise import EVENT_LOGS, FIELDS, Layout, Reading, recognise_log
 from clickbridge.log.record_cleaner import RecordCleaner, checked_row, renamed_row
 from clickbridge.log.rejects import RejectLog
 from clickbridge.log.row_events import RowEvents
 from clickbridge.log.source import Source, open_source
 from clickbridge.log.trec_session import read_trec_session
-from clickbridge.types import OPAQUE, Document, Impression, LogRecord
+from clickbridge.types import OPAQUE, Document, Impression, LogRecord, PairCount
 
 if TYPE_CHECKING:
     from clickbridge.log.event_join import EventJoin
@@ -115,7 +116,7 @@ class LogReader:
         """Stores how a file is read, and reports what was guessed."""
         if path not in self.layouts:
             self.layouts[path] = layout
-            if line := guessed_line([layout]):
+            if line := guessed_arguments(layout):
                 LOGGER.info(line)
 
     def _join(
@@ -182,8 +183,8 @@ class LogReader:
             for record in records:
                 # Without a time, each of several equal rows is a click.
                 time = getattr(record, "time", None)
-                if time is not None:
-                    self.repeated += time == getattr(before, "time", None) and record == before
+                if time is not None and time == getattr(before, "time", None):
+                    self.repeated += _counted(record) == _counted(before)
                 before = record
                 yield record
             return
@@ -195,6 +196,11 @@ class LogReader:
                 continue
             seen.add(mark)
             yield record
+
+
+def _counted(record: LogRecord | None) -> LogRecord | None:
+    """A record as it is counted: no number of impressions is none."""
+    return replace(record, impressions=record.impressions or 0) if isinstance(record, PairCount) else record
 
 
 def is_joined(layout: Layout) -> bool:
@@ -261,6 +267,7 @@ def read_log(
 
     Examples
     --------
+    >>> from clickbridge import read_log
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
     ...     print("search_term;sku", "ny pizza;d2", "big apple;d1", sep="\\n", file=file, flush=True)

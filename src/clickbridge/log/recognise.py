@@ -9,13 +9,12 @@ be guessed, the file is refused with one message that lists its columns.
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from clickbridge.errors import InputError, SettingError, shown, shown_names
+from clickbridge.errors import InputError, SettingError, shown_names
 from clickbridge.io.encodings import check_encoding
 from clickbridge.log.clean import RecordError, is_pointed, time_scale
 from clickbridge.log.column_names import doubt, folded, is_kind_name, nested_value, usual_columns, usual_names
@@ -25,12 +24,10 @@ from clickbridge.log.query_counts import check_documents, page_column
 from clickbridge.log.searches import event_kind
 from clickbridge.log.source import Source
 from clickbridge.log.tables import DELIMITERS, check_delimiter
-from clickbridge.log.time_formats import check_time_format, guess_format, guess_unit
-from clickbridge.wording import count_of
+from clickbridge.log.time_formats import check_time_format, check_times, guess_format, guess_unit
 
 EVENT_LOGS = ("ubi", "metarank", "algolia", "meilisearch", "typesense")
 """Formats with readers of their own, told by their first records in `event_formats.py`."""
-UNSHARED = {"--encoding", "--delimiter"}
 FORMATS = ("auto", "sessions", "triples", "shown", "events", "trec-session", *EVENT_LOGS)
 FIELDS = ("query", "query_id", "doc_id", "user", "session", "time", "results", "clicks", "impressions", "search_id",
           "position", "event")  # fmt: skip
@@ -86,7 +83,8 @@ class Layout:
         """The columns that none of our fields is read from. Formats with readers of their own know theirs."""
         used = set(self.columns.values())
         inner = {name[:at] for name in self.names for at, char in enumerate(name) if char == "."}
-        return [name for name in self.names if self.columns and name not in used | inner and not _is_inside(name, used)]
+        named = [name for name in self.names if name.strip() and name not in used | inner]
+        return [name for name in named if self.columns and not _is_inside(name, used)]
 
     @property
     def renamed(self) -> dict[str, str]:
@@ -120,7 +118,7 @@ def _recognised(source: Source, given: Reading) -> Layout:
     kind = given.format if given.format != "auto" else _format(source, found, values)
     if given.format == "auto" and kind == "sessions" and not {"results", "doc_id"} & set(found) and "clicks" in found:
         option = "--columns doc_id=..." if source.container != "frame" else 'columns={"doc_id": ...}'
-        check_documents(source.path, option, found["clicks"], values.of(found["clicks"]))
+        check_documents(source.path, option, found["clicks"], values.of(found["clicks"]), source.names)
     columns = _needed(source, found, kind, values)
     _check_twins(source, columns, given.columns)
     pointed = _pointed(columns, values) if kind == "triples" and source.container == "table" else ()
@@ -130,6 +128,8 @@ def _recognised(source: Source, given: Reading) -> Layout:
 
 def recognise_documents(source: Source, given: Reading, id_name: str | None = None) -> Layout:
     """The layout of a file of documents. `id_name` is the name of their id column in the log."""
+    if source.container == "xml":
+        raise InputError(f"{source.path} is XML: documents are read from JSON, CSV, TSV or Parquet")
     _check_named(source, given.columns)
     columns = dict(given.columns)
     if "doc_id" not in columns and "doc_id" not in source.names and id_name in source.names:
@@ -148,6 +148,7 @@ def recognise_documents(source: Source, given: Reading, id_name: str | None = No
 
 
 _DAY = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?!\d)|\d{8}$")
+_CLOCK = re.compile(r"\d{1,2}[:h.]\d{2}([:.]\d{2})?( ?[aApP][mM])?")
 _DOUBTS: dict[str, Callable[[Any], bool]] = {
     "text": lambda value: not is_number(value),
     "date": lambda value: isinstance(value, date) or _DAY.match(str(value).strip()) is not None,
@@ -202,6 +203,8 @@ class _Values:
             "title": lambda value: type(value) is str,
         }
         values = self.of(theirs)
+        if ours == "time" and values and all(_CLOCK.fullmatch(str(value).strip()) for value in values):
+            return False  # of the day that another column has
         if ours == theirs:
             return sum(isinstance(value, dict) for value in values) <= 0.1 * len(values)
         if ours == "doc_id" and self._of_log and folded(theirs) == "id" and self.are_unique(theirs):
@@ -324,6 +327,8 @@ def _with_times(layout: Layout, given: Reading, values: _Values) -> Layout:
     times = values.of(layout.columns["time"])
     unit = guess_unit(times)
     form = None if unit else guess_format(times, layout.path)
+    if unit is None and form is None:
+        check_times(times, layout.path)
     return replace(layout, time_unit=unit or "s", time_format=form)
 
 
@@ -358,37 +363,6 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if any(char in name for char in ',"') else name
 
 
-def guesses_in_words(layouts: Iterable[Layout]) -> list[tuple[str, dict[str, str]]]:
-    """What was guessed, with the files it was guessed for. Equal guesses are listed once."""
-    out: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    for layout in layouts:
-        if layout.guessed:
-            out.setdefault(tuple(layout.guessed.items()), []).append(layout.path)
-    return [(", ".join(paths[:3]) + (", …" if len(paths) > 3 else ""), dict(key)) for key, paths in out.items()]
-
-
-def guessed_line(*files: Collection[Layout]) -> str:
-    """What was guessed, written as options; empty where nothing was. Each of `files` is what one reader read."""
-    common = said_for_all(layout for layouts in files for layout in layouts)
-    parts = []
-    for layouts in files:
-        for names, options in guesses_in_words(layouts):
-            # What differs from file to file cannot be said by one option; it is found again for each.
-            apart = {name.removeprefix("--"): value for name, value in options.items() if name in UNSHARED - common}
-            found = [f"{name} {value}" for name, value in apart.items()]
-            words = [f"{name} {shlex.quote(value)}" for name, value in options.items() if name not in UNSHARED - common]
-            own = f" ({', '.join(found)})" if found else ""
-            parts.append(f"{names}{own}" + (f": {' '.join(words)}" if words else ""))
-    said = [f"guessed, written as options: {'; '.join(parts)}"] if parts else []
-    return "; ".join([*said, *(_skipped(layout) for layouts in files for layout in layouts if layout.above)])
-
-
-def _skipped(layout: Layout) -> str:
-    """What stands above the header of a table."""
-    lines, more = count_of(len(layout.above), "line", "were"), ", …" if len(layout.above) > 1 else ""
-    return f"above the header of {layout.path} {lines} skipped: {shown(layout.above[0], 40)}{more}"
-
-
 def _headless(source: Source) -> str:
     """What may be wrong with a table whose first line has no name that is known."""
     if source.container != "table":
@@ -396,16 +370,6 @@ def _headless(source: Source) -> str:
     return (
         "; is there a header line?" if len(source.names) > 1 else "; the header line is the first: remove what is above"
     )
-
-
-def said_for_all(layouts: Iterable[Layout]) -> set[str]:
-    """The options `--encoding` and `--delimiter` to report. An option applies to all files, so all must agree."""
-    every = list(layouts)
-    concerned = {
-        "--encoding": [layout for layout in every if layout.container in ("json", "table")],
-        "--delimiter": [layout for layout in every if layout.container == "table"],
-    }
-    return {option for option, own in concerned.items() if len({layout.guessed.get(option) for layout in own}) == 1}
 
 
 def _pointed(columns: Mapping[str, str], values: _Values) -> tuple[str, ...]:

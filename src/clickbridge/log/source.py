@@ -38,9 +38,10 @@ HEAD = 1 << 18
 FIRST = 1000
 """Bytes, and records, that are looked at before the rest is read."""
 ROWS_AT_ONCE = 300
+ZIP = b"PK\x03\x04"
 _SUFFIXES = {
     ".jsonl": "json", ".ndjson": "json", ".json": "json", ".csv": "table", ".tsv": "table", ".xml": "xml",
-    ".parquet": "parquet", ".pq": "parquet",
+    ".parquet": "parquet", ".pq": "parquet", ".xlsx": "spreadsheet", ".ods": "spreadsheet",
 }  # fmt: skip
 
 
@@ -113,6 +114,10 @@ def open_source(
     suffix = _SUFFIXES.get(file_stem_suffix(path), "")
     if head.startswith(PARQUET):
         return _parquet(path, io.BytesIO(rest.read()) if path == "-" else rest)
+    if head.startswith(ZIP):
+        spreadsheet = suffix == "spreadsheet" or b"[Content_Types].xml" in head
+        kind, remedy = ("a spreadsheet", "save it as CSV") if spreadsheet else ("a zip archive", "unpack it")
+        raise InputError(f"{path} is {kind}: {remedy}")
     if suffix == "parquet":
         raise InputError(f"{path} is not a valid Parquet file (its first bytes are not): fetch or write it again")
     if "xml" in (suffix, expected):

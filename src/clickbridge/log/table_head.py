@@ -1,4 +1,5 @@
 """Finds the header line of a table below what reports put above it: a title, a date range, comments, blank lines.
+And tells tables that programs print for people: blanks around the cells, a ruler below the header, a count at the end.
 
 The first line is the header unless it cannot be. A later line is it only if its cells are usual names of columns, so
 that no row of data is taken for one.
@@ -7,6 +8,7 @@ that no row of data is taken for one.
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -15,6 +17,7 @@ from clickbridge.log.column_names import is_likely_name, is_usual_name
 LOOKED_AT = 60
 """Lines that are looked at: what stands above a header is shorter."""
 Row = list[str]
+_COUNTED = re.compile(r"\(\d+ rows?\)")
 
 
 def lines_above(rows: Sequence[str], mark: str, known: Sequence[str] = ()) -> int:
@@ -66,6 +69,23 @@ def _is_header(cut: list[Row], start: int, place: int, known: Sequence[str]) -> 
     if all(len(other) <= 1 or other[0].startswith("#") for other in above):
         return names > 0 or sum(map(is_likely_name, row)) > 1
     return names > 1 and names > max(_names(other, known) for other in above)
+
+
+def is_padded(rows: Sequence[str], mark: str) -> bool:
+    """Whether each delimiter of these lines has a blank beside it, but perhaps in the first, the header."""
+    cut = [row.split(mark) for row in rows if mark in row]
+    cut = cut[1:] or cut
+    after = [cell[:1] for row in cut for cell in row[1:]]
+    before = [cell[-1:] for row in cut for cell in row[:-1]]
+    return {*after} == {" "} or {*before} == {" "}
+
+
+def is_ruler(cells: Row | str) -> bool:
+    """Whether a line of a printed table is its ruler, or counts its rows."""
+    if isinstance(cells, str):
+        return False
+    text = "".join(cells).strip()
+    return not text.strip("-+|=: ") or (len(cells) == 1 and _COUNTED.fullmatch(text) is not None)
 
 
 def _is_numeric(cell: str) -> bool:

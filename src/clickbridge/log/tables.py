@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from clickbridge.errors import InputError, SettingError
 from clickbridge.io.streams import MAX_LINE, lines
 from clickbridge.log.rejects import RejectLog
-from clickbridge.log.table_head import LOOKED_AT, lines_above
+from clickbridge.log.table_head import LOOKED_AT, is_padded, is_ruler, lines_above
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +37,8 @@ class Dialect:
     """Lines before the header: `sep=;` of spreadsheets, comments, and what reports write above their tables."""
     above: tuple[str, ...] = ()
     """Those that say something."""
+    padded: bool = False
+    """Whether blanks stand beside the delimiters, as programs print tables for people."""
 
 
 def check_delimiter(text: str) -> str:
@@ -60,7 +62,8 @@ def find_dialect(head: str, delimiter: str | None, known: Sequence[str] = ()) ->
     starts = {mark: skip + lines_above(looked_at, mark, known) for mark in marks}
     tables = {mark: [row for row in rows[start : start + 20] if row] for mark, start in starts.items()}
     mark = max(reversed(marks), key=lambda mark: _merit(tables[mark], mark, known))
-    found = Dialect(mark, skip=starts[mark], above=_told(rows[: starts[mark]]))
+    padded = mark != "\t" and is_padded(tables[mark], mark)
+    found = Dialect(mark, skip=starts[mark], above=_told(rows[: starts[mark]]), padded=padded)
     return _with_quotes(found, tables[mark])
 
 
@@ -103,6 +106,7 @@ def _reader(text: Iterable[str], dialect: Dialect) -> Any:
         quotechar=dialect.quote,
         escapechar=dialect.escape,
         doublequote=dialect.escape is None,
+        skipinitialspace=dialect.padded,
         strict=True,
     )
 
@@ -134,7 +138,7 @@ def header_of(rows: Iterator[tuple[int, Cells]], path: str) -> list[str]:
     if header is None or header[1] in ([], [""]):
         raise InputError(f"{path} is empty, or its first line is: a header line with column names is needed")
     if isinstance(header[1], str):
-        raise InputError(f"{path} has a first line that is {header[1]}: a header line is needed")
+        raise InputError(f"the header line of {path} is {header[1]}")
     names = [name.strip() for name in header[1]]
     while len(names) > 1 and not names[-1]:
         names.pop()
@@ -149,12 +153,14 @@ def text_rows(
     names = header_of(rows, path)
     width = len(names)
     for number, cells in rows:
-        if cells == [""] or cells == []:
+        if cells == [""] or cells == [] or (dialect.padded and is_ruler(cells)):
             continue
         rejects.lines += 1
         if isinstance(cells, str):
             rejects.add(path, number, cells)
             continue
+        if dialect.padded:
+            cells = [cell.strip() for cell in cells]
         while len(cells) > width and not cells[-1]:
             cells.pop()  # a delimiter at the end of the line
         if len(cells) != width:

@@ -30,7 +30,7 @@ DOC_ID = """
     productnummer productnr documentnummer"""
 KINDS = "artikel produkt dokument produit producto articulo documento prodotto articolo produto artigo"
 """In a log the document itself. A file of documents may have their kinds or names there."""
-CODES = "referencia codigo codice"
+CODES = "reference referencia codigo codice"
 """Of a document, or of a campaign, a country, a voucher."""
 CLICKS = """
     klicks klick geklickt angeklickt wurdegeklickt anzahlklicks anzahlderklicks klickanzahl klickzahl

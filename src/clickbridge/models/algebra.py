@@ -16,7 +16,7 @@ from clickbridge.errors import SettingError
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.graph.notes import said_by
 from clickbridge.io.values import stored
-from clickbridge.models.ascent import coordinate_ascent, labelled, ranker_of
+from clickbridge.models.ascent import coordinate_ascent, labelled
 from clickbridge.models.candidates import Candidates, Labelled, Query, without_gaps
 from clickbridge.models.catalogue import KnownQueries
 from clickbridge.models.change import Change
@@ -76,8 +76,8 @@ class WeightedSum(Composite):
         held, rest = study.hold_back(seed=s.seed)
         parts = self.choose_parts(rest)
         fitted = self.learn_parts(rest, parts)
-        rankers = [ranker_of(part) for part in fitted if "search" in part.abilities]
-        lists = held.lists(rankers)
+        rankers = [part for part in fitted if "search" in part.abilities]
+        lists = held.lists(rankers) if rankers or held.shown is not None else []
         usable = labelled(study, lists)
         if len(usable) < MIN_USABLE:
             few = few_held(len(usable), follows="weights are equal")

@@ -10,7 +10,6 @@ from scipy import sparse
 
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.models.candidates import Labelled
-from clickbridge.models.fitted import Fitted
 from clickbridge.models.formulas import BM25Formula, Formula, TermStatistics
 from clickbridge.models.study import Study
 from clickbridge.progress import Progress, silent
@@ -57,11 +56,6 @@ def coordinate_ascent(
         if best_value <= before:
             break
     return best, best_value
-
-
-def ranker_of(fitted: Fitted) -> Callable[[list[str], int], list[list[str]]]:
-    """A function that gives the ids of a fitted model's best documents for each query key, to fill pooled lists."""
-    return lambda keys, k: [ranking.doc_ids for ranking in fitted.rank_many(keys, k)]
 
 
 def labelled(study: Study, lists: Sequence[ResultList], most: int | None = None) -> Labelled:

@@ -24,7 +24,7 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.graph.notes import said_by
 from clickbridge.io.values import expect, stored
-from clickbridge.models.ascent import labelled, ranker_of
+from clickbridge.models.ascent import labelled
 from clickbridge.models.candidates import Candidates, Query
 from clickbridge.models.catalogue import heading_of
 from clickbridge.models.fitted import Array, Choices, Fitted
@@ -212,7 +212,7 @@ class BLTM(Model):
             return BLTMChoices(unigram=self.unigram().choose(study), topic_weight=DEFAULT, notes=(note,))
         choices = BLTMChoices(unigram=self.unigram().choose(rest), topic_weight=POOL_WEIGHT)
         fitted = self.learn(rest, choices)
-        lists = labelled(study, held.lists([ranker_of(fitted)]))
+        lists = labelled(study, held.lists([fitted]))
         if len(lists) < MIN_USABLE:
             few = few_held(len(lists), follows=f"topics weigh {DEFAULT}")
             return replace(choices, topic_weight=DEFAULT, notes=(said_by(self.name, few),))

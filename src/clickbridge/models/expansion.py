@@ -22,7 +22,7 @@ from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.graph.notes import said_by
 from clickbridge.graph.responses import kept_pairs
 from clickbridge.io.values import stored
-from clickbridge.models.ascent import labelled, ranker_of
+from clickbridge.models.ascent import labelled
 from clickbridge.models.candidates import Query, without_gaps
 from clickbridge.models.change import Change
 from clickbridge.models.fitted import Array, Choices, Fitted
@@ -159,7 +159,7 @@ class Expansion(BM25):
         study.progress(f"{self.name}: choosing the weight of added words on held-back clicks")
         held, rest = study.hold_back(seed=self.settings.seed)
         fitted = self._learn(study, choices, rest.graph)
-        lists = labelled(study, held.lists([ranker_of(fitted)]))
+        lists = labelled(study, held.lists([fitted]))
         if len(lists) < MIN_USABLE:
             return DEFAULT, few_held(len(lists), follows=f"added words count {DEFAULT}")
         # The score is linear in the weight: two weights give it for all.

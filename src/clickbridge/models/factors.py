@@ -18,7 +18,7 @@ from scipy import sparse
 from clickbridge.graph.hold_back import MIN_USABLE, HoldBack, few_held
 from clickbridge.graph.notes import said_by
 from clickbridge.io.values import expect, stored
-from clickbridge.models.ascent import labelled, ranker_of
+from clickbridge.models.ascent import labelled
 from clickbridge.models.candidates import Query
 from clickbridge.models.explain import Contributions, Feature, Part, contributions, merge
 from clickbridge.models.factor_training import Judge, Objective, Training
@@ -197,7 +197,7 @@ class FactorModel(LatentModel):
         trial = FactorChoices(field_weights=weights, groups=tuple(self.groups(rest.whole)), epochs=0)
         known, training = self._begin(rest, trial)
         start = self._finish(rest, trial, known, training)
-        lists = labelled(study, held.lists([ranker_of(start)]))
+        lists = labelled(study, held.lists([start]))
         if len(lists) < MIN_USABLE:
             few = min(FEW_EPOCHS, s.epochs)
             return few, few_held(len(lists), "query", "to stop early", count_of(few, "epoch"))

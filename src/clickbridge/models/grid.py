@@ -19,7 +19,7 @@ from clickbridge.engines.base import Engine
 from clickbridge.errors import InputError, SettingError
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE
-from clickbridge.models.ascent import labelled, ranker_of
+from clickbridge.models.ascent import labelled
 from clickbridge.models.candidates import Labelled
 from clickbridge.models.fitted import Fitted
 from clickbridge.models.specs import build_components, build_model, parse_spec
@@ -135,7 +135,8 @@ class _Search:
             # Without pages the lists hold what the model finds with the given settings: the same ones after a restart.
             pooled = self.held.shown is None and "search" in fitted.abilities
             finder = self._fitted(self.given) if pooled and settings != self.given else fitted
-            self.lists = labelled(self.study, self.held.lists([ranker_of(finder)] if pooled else []))
+            can = pooled or self.held.shown is not None
+            self.lists = labelled(self.study, self.held.lists([finder]) if can else [])
         if len(self.lists) < MIN_USABLE:
             raise InputError(
                 f"--tune needs {MIN_USABLE} held-back lists with a click; this GRAPH gives {len(self.lists)}"

@@ -18,7 +18,7 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.graph.notes import said_by
 from clickbridge.io.values import stored
-from clickbridge.models.ascent import coordinate_ascent, labelled, ranker_of
+from clickbridge.models.ascent import coordinate_ascent, labelled
 from clickbridge.models.candidates import without_gaps
 from clickbridge.models.fitted import Array, Choices, Fitted
 from clickbridge.models.latent import Features, FittedLatent, LatentChoices, Space
@@ -128,7 +128,7 @@ class MPLS(PLS):
         def fitted(chosen: Sequence[Space], weights: Array) -> FittedLatent:
             return self._fitted(rest, closed, known, features, chosen, weights, exact=True)
 
-        lists = labelled(study, held.lists([ranker_of(fitted(spaces, closed_form(spaces)))]))
+        lists = labelled(study, held.lists([fitted(spaces, closed_form(spaces))]))
         if len(lists) < MIN_USABLE:
             few = few_held(len(lists), follows="weights by eq. (5)")
             return MPLSChoices(field_weights=fields, groups=groups, notes=(*said, said_by(self.name, few)))

@@ -19,7 +19,7 @@ from clickbridge.engines.base import Engine
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.graph.notes import said_by
 from clickbridge.io.values import stored
-from clickbridge.models.ascent import labelled, ranker_of
+from clickbridge.models.ascent import labelled
 from clickbridge.models.candidates import Candidates, Labelled, without_gaps
 from clickbridge.models.change import Change
 from clickbridge.models.fitted import Array, Choices, Fitted
@@ -140,7 +140,7 @@ class RMLS(LatentModel):
                 if not fitted.map_density:
                     return
                 if lists is None or rows is None:
-                    lists = labelled(study, held.lists([ranker_of(fitted)]))
+                    lists = labelled(study, held.lists([fitted]))
                     rows = as_matrix([fitted.query_row(q) for q in lists.candidates.queries], fitted.q_views.width)
                 if len(lists) < MIN_USABLE:
                     raise TooFewLists(few_held(len(lists)))

@@ -86,6 +86,7 @@ def build_model(spec: str | Spec, settings: Mapping[str, object] | None = None, 
 
     Examples
     --------
+    >>> from clickbridge import build_model
     >>> build_model("pls", dim=10)
     PLS(dim=10)
     >>> build_model("bm25+pls", {"bm25.k1": 2, "dim": 10})

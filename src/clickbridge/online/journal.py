@@ -51,6 +51,7 @@ class Journal(TakesClicks):
 
     Examples
     --------
+    >>> from clickbridge import Journal
     >>> import tempfile
     >>> from clickbridge import Impression, build_model, example_graph
     >>> model = build_model("online:given").fit(example_graph())

@@ -55,7 +55,7 @@ class Learner(TakesClicks):
 
     Examples
     --------
-    >>> from clickbridge import Impression, build_model, example_graph
+    >>> from clickbridge import build_model, example_graph, Impression, Learner
     >>> learner = Learner(build_model("online:given", blend="0,1,1").fit(example_graph()).fitted)
     >>> for _ in range(20):
     ...     _ = learner.learn(Impression("ny pizza", ["slice", "oven"], ["oven"]))

@@ -109,6 +109,7 @@ class Client:
 
     Examples
     --------
+    >>> from clickbridge import Client
     >>> client = Client("http://localhost:8765")
     >>> found = client.search("ny pizza", k=3)  # doctest: +SKIP
     >>> client.click(found, found.doc_ids[0])  # doctest: +SKIP

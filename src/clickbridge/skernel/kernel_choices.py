@@ -17,7 +17,7 @@ from clickbridge.errors import SettingError
 from clickbridge.graph.hold_back import MIN_USABLE, few_held
 from clickbridge.graph.notes import said_by
 from clickbridge.io.values import stored
-from clickbridge.models.ascent import labelled, ranker_of
+from clickbridge.models.ascent import labelled
 from clickbridge.models.candidates import Labelled, at_most, without_gaps
 from clickbridge.models.fitted import Choices
 from clickbridge.models.jury import Jury
@@ -141,7 +141,7 @@ def chosen(model: KernelModel, study: Study) -> KernelChoices:
         note = f"{model.spec}: too few clicks to hold any back; kernels and constants are the defaults"
         return model.choices(study, first, note)
     trials = Trials(model, rest, model.choices(rest, first))
-    rankers = [ranker_of(part) for part in (*trials.parts, trials.fitted(first))]
+    rankers = [*trials.parts, trials.fitted(first)]
     # A document that no model finds could not be re-ranked in use either.
     lists = labelled(study, at_most(MOST_LISTS, held.lists(rankers, missed=not trials.parts), seed))
     if len(lists) < MIN_USABLE:

@@ -26,6 +26,7 @@ _HUMPS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _POSSESSIVE = re.compile(r"['’][sS]$")
 _CJK_CHARS = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _CJK = re.compile(f"[{_CJK_CHARS}]")
+_HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _SCRIPT_RUNS = re.compile(f"[{_CJK_CHARS}]+|[^{_CJK_CHARS}]+")
 _SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:www\d*\.)?|^www\d*\.")
 _PAGE_SUFFIX = re.compile(r"\.(?:x?html?|php\d?|aspx?|jsp|cgi)(?=$|[?#])", re.IGNORECASE)
@@ -77,10 +78,12 @@ class Analyzer:
         return tuple(term for word in words if (term := self._term(word)))
 
     def _analyse_run(self, run: str) -> tuple[str, ...]:
-        """Analyses a part of a mixed token with one script, so that "iPhone手机" is found by "iphone 手机"."""
+        """Analyses a part of a mixed token with one script, so that "iPhone手机" is found by "iphone 手机". A Han
+        character is often a word, so that 鞋 finds 运动鞋; a syllable of the other scripts is not."""
         if not _CJK.match(run):
             return self._analyse(run)
-        return tuple(run[i : i + 2] for i in range(max(len(run) - 1, 1)))
+        pairs = tuple(run[i : i + 2] for i in range(max(len(run) - 1, 1)))
+        return pairs if len(run) == 1 else (*pairs, *_HAN.findall(run))
 
     def _term(self, word: str) -> str:
         word = word.casefold().replace("’", "'")
@@ -127,6 +130,8 @@ def url_words(url: str) -> str:
 
 @lru_cache(4096)
 def _accent_free(char: str) -> str:
+    if char == "\u0131":
+        return "i"  # the dotless i of Turkish: in capitals, and where people type without it, it is an i
     return "".join(c for c in unicodedata.normalize("NFD", char) if not unicodedata.combining(c))
 
 
