@@ -147,7 +147,8 @@ class Ray:
         """The number of workers, if this machine has all of them; 0 on a cluster. Starts nothing."""
         ray = sys.modules.get("ray")
         if not self.address and ray is not None and ray.is_initialized():
-            return 0 if len(set(self._cluster() and self._nodes)) > 1 else self.workers
+            self._cluster()
+            return len(self._nodes) if len({*self._nodes}) == 1 else 0
         return 0 if self.address else self.threads
 
     def _run(self, work: Callable[..., Any], place: int, *given: Any, returns: int = 1) -> Any:
