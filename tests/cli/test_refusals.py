@@ -50,7 +50,7 @@ MORE_MALFORMED_LOGS = {
     "latin.csv": (b"query,doc_id\n\xff\x81,1\n", f"{THE_ONE} (latin.csv line 2: not UTF-8: give --encoding)"),
     "time.jsonl": (
         b'{"query":"a","clicks":["1"],"time":"yesterday"}\n',
-        "time.jsonl: time 'yesterday' is neither ISO 8601 nor a number: say how times are written, as in "
+        "time.jsonl: time 'yesterday' is neither ISO 8601 nor a number: say how days are written, as in "
         '--time-format "%d.%m.%Y %H:%M"',
     ),
     "wide.tsv": (b"query\tdoc_id\na\t1\t2\t3\n", f"{THE_ONE} (wide.tsv line 2: 4 columns, the header has 2; a tab"),

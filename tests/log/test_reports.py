@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from clickbridge import PairCount, read_docs, read_log
+from clickbridge import ClickGraph, PairCount, read_docs, read_log
 from clickbridge.cli.inputs import guessed_line
 from clickbridge.errors import InputError
+from clickbridge.graph.oddities import oddities
 from clickbridge.log.clean import RecordError, whole_number
 
 TABLE = ["query,doc_id,clicks", "ny pizza,d2,12", "big apple,d1,5"]
@@ -175,3 +176,37 @@ def test_a_blank_in_some_cells_is_part_of_them(tmp_path: Path) -> None:
     path.write_text("query,doc_id\nny pizza,101\nbig apple, 102\n")
     with pytest.raises(InputError, match="doc_id ' 102' is empty or has white space"):
         list(read_log(str(path)))
+
+
+def test_a_quote_in_a_printed_table_is_a_character(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(PRINTED.replace(" ny pizza ", ' "ny pizza'))
+    assert [record.query for record in read_log(str(path))] == ['"ny pizza', "big apple"]  # type: ignore[union-attr]
+
+
+def test_cells_of_marks_alone_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("query, doc_id\n" + "ny, 1\n" * 200 + "-, -\n")
+    assert list(read_log(str(path)))[-1] == PairCount("-", "-")
+
+
+def test_a_table_named_as_a_spreadsheet_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.xlsx"
+    path.write_text("query,doc_id\nny,1\n")
+    assert list(read_log(str(path))) == [PairCount("ny", "1")]
+    path.write_bytes(b"PK\x03\x04" + bytes(30))
+    with pytest.raises(InputError, match=r"log.xlsx is a spreadsheet: save it as CSV"):
+        list(read_log(str(path)))
+
+
+def test_line_ends_of_windows_add_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(b'Report\r\nquery,doc_id,clicks\r\n"ny\rtv",1,3\r\nny,1,2\r\n')
+    assert [record.doc_id for record in read_log(str(path))] == ["1", "1"]  # type: ignore[union-attr]
+
+
+def test_times_in_1970_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("query,doc_id,time\nny,1,45717.25\nny,1,45718.5\n")
+    graph = ClickGraph.build(read_log(str(path)))
+    assert any(line.startswith("all times are in 1970") for line in oddities(graph))

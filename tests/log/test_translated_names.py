@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from clickbridge import Impression, PairCount, read_docs, read_log
+from clickbridge.errors import InputError
 from clickbridge.log.column_names import _DOCUMENT, _LOG, folded, usual_columns
 from clickbridge.log.recognise import FIELDS
 from clickbridge.log.searches import event_kind
@@ -164,3 +165,19 @@ def test_the_number_of_hits_is_no_list_of_results(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("Suchbegriff;Artikelnr;Treffer\nrosa;A1;1 204\nblau;A2;2 310\n", encoding="utf-8")
     assert list(read_log(str(path))) == [PairCount("rosa", "A1"), PairCount("blau", "A2")]
+
+
+@pytest.mark.parametrize("header", ["query,shown,doc_id", "query,shown,clicked", "query,hits,clicked"])
+def test_ids_of_three_digits_are_no_counts(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(f"{header}\nny,101 102 103,102\ntv,104 105 106,106\n")
+    assert list(read_log(str(path))) == [
+        Impression("ny", ["101", "102", "103"], ["102"]), Impression("tv", ["104", "105", "106"], ["106"])
+    ]  # fmt: skip
+
+
+def test_a_code_is_no_document_of_a_log(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("query,reference,clicks\nny,summer,3\ntv,summer,4\n")
+    with pytest.raises(InputError, match="it has query, reference, clicks"):
+        list(read_log(str(path)))

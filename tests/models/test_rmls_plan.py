@@ -15,7 +15,7 @@ from clickbridge.errors import EngineError, NoRoom, NotSupported, SettingError
 from clickbridge.models.lexical import BM25
 from clickbridge.models.rmls import RMLS
 from clickbridge.models.rmls_passes import Problem, _in_ball
-from clickbridge.models.rmls_plan import CARD, PLANS, Plan, Rates, Sizes, choose, plans
+from clickbridge.models.rmls_plan import CARD, PLANS, CardSize, Plan, Rates, Sizes, choose, plans
 from clickbridge.models.study import Study
 from clickbridge.numerics.qr import ROWS
 from oracles.latent import random_clicks
@@ -208,12 +208,12 @@ def test_a_card_works_on_dense_rows_and_waits_for_maps() -> None:
 def test_a_card_that_is_too_small_needs_more_memory_of_this_machine() -> None:
     """By tiles, the sums and the new map wait here beside both maps."""
     printed = sizes()
-    made = [{p.name: p for p in plans(printed, 1e12, "gpu", card=card)} for card in (1e12, 1e8)]
+    made = [{p.name: p for p in plans(printed, 1e12, "gpu", card=CardSize(card))} for card in (1e12, 1e8)]
     large, small = (found["factors"] for found in made)
     assert small.memory - large.memory == 2 * 4.0 * max(printed.n_x, printed.n_y) * printed.dim
     with pytest.raises(NoRoom, match="rmls needs"):
-        choose(printed, large.memory, "factors", home="gpu", card=1e8)
-    assert choose(printed, large.memory, "factors", home="gpu", card=1e12) == large
+        choose(printed, large.memory, "factors", home="gpu", card=CardSize(1e8))
+    assert choose(printed, large.memory, "factors", home="gpu", card=CardSize(1e12)) == large
 
 
 def test_the_processor_decomposes_small_matrices_for_a_card() -> None:

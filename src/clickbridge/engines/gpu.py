@@ -84,14 +84,14 @@ class Card:
         try:
             if not cupy.cuda.runtime.getDeviceCount():
                 raise EngineError(f"the GPU cannot be used: this machine has no CUDA device; {advice}")
-            free, _ = cupy.cuda.runtime.memGetInfo()
+            free, total = cupy.cuda.runtime.memGetInfo()
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise EngineError(f"the GPU cannot be used: {str(error).splitlines()[0]}; {advice}") from error
         self.xp: Any = cupy
         properties = cupy.cuda.runtime.getDeviceProperties(0)
         self.name = properties["name"].decode()
         self.processors = int(properties["multiProcessorCount"])
-        self.memory = int(free * SHARE)
+        self.memory, self.size = int(free * SHARE), int(total * SHARE)
 
     def used(self) -> int:
         """Bytes of the arrays that are on the card now."""

@@ -73,6 +73,16 @@ class OnCard:
         """Bytes of the card that arrays may use. Larger data is processed in tiles."""
         return int(self._card.memory)
 
+    @property
+    def card_size(self) -> int:
+        """The same where nothing else is on the card. Plans go by it: they must not depend on who else works."""
+        return int(getattr(self._card, "size", self._card.memory))
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of a number of a map on the card."""
+        return int(np.dtype(STORES[self.store]).itemsize)
+
     # --- this process ----------------------------------------------------------------------------
 
     def _here(self) -> Any:

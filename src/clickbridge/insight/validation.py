@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from clickbridge.graph.oddities import ONE_YEAR
 from clickbridge.insight.log_counts import EXAMPLES, LogCounts, count_log
 from clickbridge.log.documents import DocumentReader
 from clickbridge.log.readers import LogReader
@@ -87,6 +88,9 @@ def times(c: LogCounts) -> Check:
     span = "" if c.first is None or c.last is None else f", over {(c.last - c.first) / 86_400:,.1f} days"
     verdict = PASS if c.timed == c.records and c.timed else WARN
     costs = "without times a model can neither be tested on later clicks nor forget old ones: --columns time=…"
+    if c.last is not None and c.last < ONE_YEAR:
+        verdict, span = WARN, f"{span}, all of them in 1970"
+        costs = "from the start of the log is fine; days of a spreadsheet, such as 45717.5, are to be written as dates"
     found = f"{count_of(c.timed, 'record', 'have', of=c.records)} a time{span}"
     return Check("times", verdict, found, c.timed, c.records, costs)
 

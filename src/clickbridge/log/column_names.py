@@ -50,7 +50,7 @@ _ADDRESSES = {"log": "url pageurl link", "document": "url link"}
 
 def _all_names(kind: str, table: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """The names of each field, in every language."""
-    of_ids = (KINDS, _ADDRESSES[kind], CODES) if kind == "log" else (_ADDRESSES[kind], KINDS, CODES)
+    of_ids = (KINDS, _ADDRESSES[kind]) if kind == "log" else (_ADDRESSES[kind], KINDS, CODES)
     last = {"doc_id": " ".join(of_ids)}
     words = {ours: f"{names} {NAMES.get(ours, '')} {last.get(ours, '')}".split() for ours, names in table.items()}
     return {ours: tuple(dict.fromkeys(names)) for ours, names in words.items()}

@@ -19,7 +19,18 @@ from clickbridge.io.encodings import check_encoding
 from clickbridge.log.clean import RecordError, is_pointed, time_scale
 from clickbridge.log.column_names import doubt, folded, is_kind_name, nested_value, usual_columns, usual_names
 from clickbridge.log.event_formats import event_format
-from clickbridge.log.page_rows import flag, is_count, is_flag, is_id, is_id_list, is_marked, is_number, mostly, page_row
+from clickbridge.log.page_rows import (
+    flag,
+    id_list,
+    is_count,
+    is_flag,
+    is_id,
+    is_id_list,
+    is_marked,
+    is_number,
+    mostly,
+    page_row,
+)
 from clickbridge.log.query_counts import check_documents, page_column
 from clickbridge.log.searches import event_kind
 from clickbridge.log.source import Source
@@ -28,6 +39,8 @@ from clickbridge.log.time_formats import check_time_format, check_times, guess_f
 
 EVENT_LOGS = ("ubi", "metarank", "algolia", "meilisearch", "typesense")
 """Formats with readers of their own, told by their first records in `event_formats.py`."""
+SOME = 0.5
+"""The share of rows from which on a column of results has the clicked documents."""
 FORMATS = ("auto", "sessions", "triples", "shown", "events", "trec-session", *EVENT_LOGS)
 FIELDS = ("query", "query_id", "doc_id", "user", "session", "time", "results", "clicks", "impressions", "search_id",
           "position", "event")  # fmt: skip
@@ -114,6 +127,7 @@ def _recognised(source: Source, given: Reading) -> Layout:
     _check_named(source, given.columns)
     values = _Values(source, of_log=True)
     found = usual_columns("log", source.names, given.columns, FIELDS, values.can_be)
+    found = _without_numbers_of_hits(found, given, values)
     found = _with_single_clicks(source, given, _with_pages(source, found, values), values)
     kind = given.format if given.format != "auto" else _format(source, found, values)
     if given.format == "auto" and kind == "sessions" and not {"results", "doc_id"} & set(found) and "clicks" in found:
@@ -190,6 +204,12 @@ class _Values:
             return False  # results without ids, which reading the log will say
         return sum(_is_among(value, ids) for (value, _), ids in zip(rows, shown, strict=True)) >= 0.9 * len(rows)
 
+    def shares(self, one: str, many: str) -> float:
+        """The share of rows whose value in a column is in the list that another column has, all as text."""
+        rows = [(self._value(row, one), self._value(row, many)) for row in self._first]
+        known = [(str(value).strip(), others) for value, others in rows if value not in (None, "")]
+        return sum(value in map(str, id_list(others)) for value, others in known) / max(len(known), 1)
+
     def can_be(self, ours: str, theirs: str) -> bool:
         """Whether the values of a column fit a field. A column without values fits any."""
         checks: dict[str, Callable[[Any], bool]] = {
@@ -214,8 +234,6 @@ class _Values:
         if ours == "clicks" and theirs != "clicks" and any(type(value) is str and is_id(value) for value in values):
             # A column `clicked` may name the document; a flag or a count does not.
             return all(is_count(value) or is_flag(value) or is_id_list(value) for value in values)
-        if ours == "results" and values and all(map(is_count, values)):
-            return False  # how many there were, as 1,204
         if ours == "doc_id" and not self._of_log and is_kind_name(theirs) and not self.are_unique(theirs):
             return False
         if (needed := doubt(ours, theirs)) is not None and not mostly(_DOUBTS[needed], values):
@@ -233,6 +251,17 @@ def _with_single_clicks(source: Source, given: Reading, found: dict[str, str], v
         if name != "clicks" and name not in taken and values.are_among(name, found["results"]):
             return {ours: theirs for ours, theirs in found.items() if ours != "clicks"} | {"doc_id": name}
     return found
+
+
+def _without_numbers_of_hits(found: dict[str, str], given: Reading, values: _Values) -> dict[str, str]:
+    """Leaves out a column of results that counts them, as 1,204: the clicked document is not among such results."""
+    name = found.get("results")
+    if name is None or "results" in given.columns or not (counts := values.of(name)) or not all(map(is_count, counts)):
+        return found
+    clicked = [values.shares(found[ours], name) for ours in ("doc_id", "clicks") if ours in found]
+    if not clicked or max(clicked) >= SOME:
+        return found
+    return {ours: theirs for ours, theirs in found.items() if ours != "results"}
 
 
 def _with_pages(source: Source, found: dict[str, str], values: _Values) -> dict[str, str]:

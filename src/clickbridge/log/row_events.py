@@ -3,9 +3,9 @@ them.
 
 If a row does not name its search, rows of the same person, session and query form one page, until a document is
 repeated, a position does not increase or, without positions, the time changes. An event without a query text belongs to
-the latest search with its `query_id`, or to the latest query of its session or user. What people do before they search
-says nothing about a query: it is counted, and no reason to refuse a log. But a search that is earlier than what came
-before it in the log shows that the log is not in the order of time, and is a reject.
+the latest search with its `query_id`, or to the latest search of its session or user, which results shown with a query
+can stand for. What people do before they search says nothing about a query: it is counted, and no reason to refuse a
+log. A log in which time mostly goes backwards within sessions is refused where events depend on their order.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from clickbridge.errors import InputError
 from clickbridge.log.clean import RecordError, clean_id, clean_ids, clean_query, clean_user, event_time, time_scale
 from clickbridge.log.page_rows import flag, page_row
 from clickbridge.log.recognise import Layout
@@ -45,13 +46,14 @@ class RowEvents:
     """Makes searches and actions from rows, in the order of the log. Events that are neither are counted."""
 
     def __init__(self, layout: Layout, lists_as_text: bool) -> None:
-        self._events = layout.format == "events"
+        self._path, self._events = layout.path, layout.format == "events"
         self._scale, self._form = time_scale(layout.time_unit), layout.time_format
         self._lists_as_text = lists_as_text
         self._has_places = "position" in layout.columns
         self._open: OrderedDict[tuple[str, str, str], _Page] = OrderedDict()
         self._last: OrderedDict[str, _Page] = OrderedDict()
         self._by_id: OrderedDict[str, _Page] = OrderedDict()
+        self._by_name: OrderedDict[str, _Page] = OrderedDict()
         self._pages = 0
         self._others: Counter[str] = Counter()
         """Events of kinds that do not concern a result."""
@@ -59,13 +61,22 @@ class RowEvents:
         """Events that name no document."""
         self._early: Counter[str] = Counter()
         """Events of people who have not searched yet."""
-        self._early_times: OrderedDict[str, float] = OrderedDict()
-        """When the last of these was, by session or user."""
         self._clicks = Counter[str]()
         """Clicks that belong to a query, and clicks that came too early."""
+        self._times: OrderedDict[str, float] = OrderedDict()
+        """When the last event of a session or user was."""
+        self._order = Counter[str]()
+        """Events that are later, or earlier, than the one before them in their session; and those that neither name
+        their search nor have a query, so that their order decides."""
 
     def notes(self) -> list[str]:
-        """Lines about the events that were left out."""
+        """Lines about the events that were left out. Refuses a log that begins with the newest events."""
+        if self._order["by order"] and self._order["earlier"] > self._order["later"]:
+            earlier, cases = self._order["earlier"], self._order["earlier"] + self._order["later"]
+            raise InputError(
+                f"{self._path} is not in the order of time: in {earlier:,} of {cases:,} cases an event is earlier than "
+                "the one before it of its session, and a click belongs to the search before it: sort it, oldest first"
+            )
         told = (
             (self._others, "of other kinds", "say", "nothing about a result"),
             (self._bare, "without a document", "say", "nothing about a result"),
@@ -96,8 +107,10 @@ class RowEvents:
         name = str(row.get("event"))[:40]
         kind = event_kind(row.get("event"))
         bare = row.get("doc_id") in (None, "")
-        if kind == "shown" and bare and row.get("query") and tells_of_search(row.get("event")):
+        if kind == "shown" and bare and tells_of_search(row.get("event")) and self._is_new(row):
             kind = "search"  # `view_search_results`, whose results are events of their own
+        if kind is not None and _named(row) is None:
+            self._follow(row, kind)
         if kind is None:
             self._others[name] += 1
         elif kind == "search":
@@ -107,7 +120,6 @@ class RowEvents:
         elif self._is_early(row):
             self._early[name] += 1
             self._clicks["early"] += kind == "click"
-            self._note_time(str(_who(row)), self._time(row))
         else:
             self._clicks["joined"] += kind == "click"
             yield self._action(row, "click" if kind == "click" else "shown")
@@ -119,24 +131,35 @@ class RowEvents:
             return False
         return all(row.get(name) in (None, "") for name in ("query", "query_id"))
 
-    def _note_time(self, who: str, time: float | None) -> None:
-        if time is not None:
-            self._early_times[who] = max(time, self._early_times.get(who, time))
-            _bound(self._early_times)
+    def _is_new(self, row: dict[str, Any]) -> bool:
+        """Whether a row has a query that its session or user is not searching for already."""
+        if not row.get("query") or (named := _named(row)) in self._by_name:
+            return False
+        last = self._last.get(_who(row) or "")
+        return named is not None or last is None or last.query != _query(row)
+
+    def _follow(self, row: dict[str, Any], kind: str) -> None:
+        """Counts how times go on in a session."""
+        who, time = _who(row), self._time(row)
+        if kind != "search" and all(row.get(name) in (None, "") for name in ("query", "query_id")):
+            self._order["by order"] += 1
+        if who is None or time is None:
+            return
+        before = self._times.get(who, time)
+        self._order["later"] += time > before
+        self._order["earlier"] += time < before
+        self._times[who] = time
+        _bound(self._times)
 
     def _search(self, row: dict[str, Any]) -> Search:
         query, user, time = _query(row), clean_user(row), self._time(row)
-        before = self._early_times.pop(_who(row) or "", None)
-        if before is not None and time is not None and time < before:
-            raise RecordError(
-                "a search is earlier than what its session did before it in the log: sort the log by time"
-            )
         results = page_row(row, self._lists_as_text).get("results")
         page = self._new_page(query, time)
         page.searched = True
         named = _named(row)
         if named:
             page.key = named
+            self._by_name[named] = page
         if row.get("query") and (query_id := clean_query(row)[1]) is not None:
             self._by_id[query_id] = page
         if who := _who(row):
@@ -173,7 +196,7 @@ class RowEvents:
             page = self._open[name] = self._new_page(query, time)
             self._forget()
         self._open.move_to_end(name)
-        if who and self._events:
+        if who and self._events and (last is None or not last.searched):
             self._last[who] = page
             _bound(self._last)
         if kind == "shown":
@@ -192,7 +215,7 @@ class RowEvents:
         return _Page(f"\x1f{self._pages}", query, time)
 
     def _forget(self) -> None:
-        for pages in (self._open, self._last, self._by_id):
+        for pages in (self._open, self._last, self._by_id, self._by_name):
             _bound(pages)
 
     def _time(self, row: dict[str, Any]) -> float | None:

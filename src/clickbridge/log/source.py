@@ -41,7 +41,7 @@ ROWS_AT_ONCE = 300
 ZIP = b"PK\x03\x04"
 _SUFFIXES = {
     ".jsonl": "json", ".ndjson": "json", ".json": "json", ".csv": "table", ".tsv": "table", ".xml": "xml",
-    ".parquet": "parquet", ".pq": "parquet", ".xlsx": "spreadsheet", ".ods": "spreadsheet",
+    ".parquet": "parquet", ".pq": "parquet",
 }  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def open_source(
     if head.startswith(PARQUET):
         return _parquet(path, io.BytesIO(rest.read()) if path == "-" else rest)
     if head.startswith(ZIP):
-        spreadsheet = suffix == "spreadsheet" or b"[Content_Types].xml" in head
+        spreadsheet = file_stem_suffix(path) in (".xlsx", ".ods") or b"[Content_Types].xml" in head
         kind, remedy = ("a spreadsheet", "save it as CSV") if spreadsheet else ("a zip archive", "unpack it")
         raise InputError(f"{path} is {kind}: {remedy}")
     if suffix == "parquet":

@@ -17,7 +17,7 @@ from clickbridge.log.column_names import is_likely_name, is_usual_name
 LOOKED_AT = 60
 """Lines that are looked at: what stands above a header is shorter."""
 Row = list[str]
-_COUNTED = re.compile(r"\(\d+ rows?\)")
+_TOTAL = re.compile(r"\(\d+ rows?\)")
 
 
 def lines_above(rows: Sequence[str], mark: str, known: Sequence[str] = ()) -> int:
@@ -81,11 +81,14 @@ def is_padded(rows: Sequence[str], mark: str) -> bool:
 
 
 def is_ruler(cells: Row | str) -> bool:
-    """Whether a line of a printed table is its ruler, or counts its rows."""
-    if isinstance(cells, str):
-        return False
-    text = "".join(cells).strip()
-    return not text.strip("-+|=: ") or (len(cells) == 1 and _COUNTED.fullmatch(text) is not None)
+    """Whether a line of a printed table is the ruler below its header."""
+    text = "" if isinstance(cells, str) else "".join(cells).strip()
+    return "--" in text and not text.strip("-+|=: ")
+
+
+def is_total(cells: Row | str) -> bool:
+    """Whether a line of a printed table says how many rows it has."""
+    return not isinstance(cells, str) and len(cells) == 1 and _TOTAL.fullmatch(cells[0].strip()) is not None
 
 
 def _is_numeric(cell: str) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from clickbridge.errors import InputError, SettingError
 from clickbridge.io.streams import MAX_LINE, lines
 from clickbridge.log.rejects import RejectLog
-from clickbridge.log.table_head import LOOKED_AT, is_padded, is_ruler, lines_above
+from clickbridge.log.table_head import LOOKED_AT, is_padded, is_ruler, is_total, lines_above
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +53,7 @@ def find_dialect(head: str, delimiter: str | None, known: Sequence[str] = ()) ->
     """The dialect of a table, guessed from its first lines: the delimiter that gives the most columns in the header,
     and equally many in the other lines. `known` are column names that the user gave: a delimiter that gives them is
     preferred."""
-    rows = _LINE_ENDS.split(head.removesuffix("\n"))
+    rows = _LINE_ENDS.split(head.removesuffix("\n").removesuffix("\r"))
     delimiter = delimiter or next((row[4] for row in takewhile(_before_header, rows) if _is_sep(row)), None)
     skip = sum(1 for _ in takewhile(_before_header, rows))
     marks = [delimiter] if delimiter else list(DELIMITERS.values())
@@ -64,6 +64,8 @@ def find_dialect(head: str, delimiter: str | None, known: Sequence[str] = ()) ->
     mark = max(reversed(marks), key=lambda mark: _merit(tables[mark], mark, known))
     padded = mark != "\t" and is_padded(tables[mark], mark)
     found = Dialect(mark, skip=starts[mark], above=_told(rows[: starts[mark]]), padded=padded)
+    if padded and is_ruler("".join(tables[mark][1:2]).split(mark)):
+        return replace(found, quote=None)  # a printed table, in which a quote is a character
     return _with_quotes(found, tables[mark])
 
 
@@ -151,9 +153,10 @@ def text_rows(
     """Rows as dicts with the names of the header."""
     rows = cells_of(stream, path, dialect)
     names = header_of(rows, path)
-    width = len(names)
+    width, first = len(names), True
     for number, cells in rows:
-        if cells == [""] or cells == [] or (dialect.padded and is_ruler(cells)):
+        ruled, first = first and dialect.padded and is_ruler(cells), False
+        if cells == [""] or cells == [] or ruled or (dialect.padded and is_total(cells)):
             continue
         rejects.lines += 1
         if isinstance(cells, str):

@@ -16,8 +16,6 @@ _DATES = (
 )  # fmt: skip
 _CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%H:%M:%S,%f", "%I:%M %p", "%I:%M:%S %p", "%H%M%S", "%H.%M", "%Hh%M")
 _ZONES = ("", "%z", " %z", " UTC", " GMT", "Z", " GMT%z")
-_SERIAL = 25_000, 75_000
-"""Days that spreadsheets count from the end of 1899: from 1968 to 2105. As seconds they are hours of 1970."""
 
 
 def check_time_format(text: str) -> str:
@@ -87,20 +85,13 @@ def guess_format(values: Sequence[object], path: str) -> str | None:
 
 
 def check_times(values: Sequence[object], path: str) -> None:
-    """Refuses times most of which cannot be read without being told how, before every line of them is a reject; and
-    those that are days of a spreadsheet, which would all be in 1970."""
+    """Refuses times most of which cannot be read without being told how, before every line of them is a reject."""
     some = [value for value in values if value is not None and str(value).strip()]
     strange = [value for value in some if not _is_readable(value)]
     if 2 * len(strange) > len(some):
         raise InputError(
-            f"{path}: time {shown(strange[0])} is neither ISO 8601 nor a number: say how times are written, as in "
-            '--time-format "%d.%m.%Y %H:%M"'
-        )
-    days = [value for value in some if (number := _number(value)) is not None and _SERIAL[0] < number < _SERIAL[1]]
-    if 2 * len(days) > len(some):
-        raise InputError(
-            f"{path}: time {shown(days[0])} looks like the number of a day in a spreadsheet: write dates, or give "
-            "--time-unit s"
+            f"{path}: time {shown(strange[0])} is neither ISO 8601 nor a number: say how days are written, as in "
+            '--time-format "%d.%m.%Y %H:%M", or name another column with --columns time=...'
         )
 
 

@@ -31,7 +31,7 @@ DOC_ID = """
 KINDS = "artikel produkt dokument produit producto articulo documento prodotto articolo produto artigo"
 """In a log the document itself. A file of documents may have their kinds or names there."""
 CODES = "reference referencia codigo codice"
-"""Of a document, or of a campaign, a country, a voucher."""
+"""Of a document; in a log they may be those of a campaign, a country, a voucher."""
 CLICKS = """
     klicks klick geklickt angeklickt wurdegeklickt anzahlklicks anzahlderklicks klickanzahl klickzahl
     clics clic clique estclique nombredeclics nbclics nbclic

@@ -21,7 +21,7 @@ from clickbridge.io.checkpoint import Checkpoint, Checkpoints
 from clickbridge.models.fitted import Array
 from clickbridge.models.latent import Features, Space, of_columns
 from clickbridge.models.pls import LatentSettings, fitting_plan, weighted_responses, worked_by
-from clickbridge.models.rmls_plan import FLOAT, Plan, Sizes, choose, sizes_of
+from clickbridge.models.rmls_plan import FLOAT, CardSize, Plan, Sizes, choose, sizes_of
 from clickbridge.models.svd_plan import Factors, svd_plan
 from clickbridge.numerics.qr import ROWS
 from clickbridge.numerics.rmls import (
@@ -326,7 +326,8 @@ def passes(
 
 def limits_of(engine: Engine) -> dict[str, Any]:
     """What a plan of RMLS has to keep to."""
-    return {"budget": engine.memory, "home": engine.name, "card": getattr(engine, "card_memory", inf)}
+    card = CardSize(getattr(engine, "card_size", inf), getattr(engine, "stored_bytes", FLOAT))
+    return {"budget": engine.memory, "home": engine.name, "card": card}
 
 
 def _done(now: Pass, iterations: int, tolerance: float) -> bool:

@@ -82,6 +82,17 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class CardSize:
+    """The memory of a card in bytes, and the bytes of a number of a map on it."""
+
+    memory: float = inf
+    stored: int = FLOAT
+
+
+NO_LIMIT = CardSize()
+
+
+@dataclass(frozen=True)
 class Rates:
     """Bytes and float32 operations per second, and rows that are fetched from anywhere in memory. For a card also the
     bytes per second between its memory and this machine's, the operations per second on small square matrices, which
@@ -128,9 +139,11 @@ def sizes_of(
     )  # fmt: skip
 
 
-def plans(sizes: Sizes, budget: float, home: str = "local", rates: Rates = NOMINAL, card: float = inf) -> list[Plan]:
+def plans(
+    sizes: Sizes, budget: float, home: str = "local", rates: Rates = NOMINAL, card: CardSize = NO_LIMIT
+) -> list[Plan]:
     """All plans with their cost, cheapest first; those over the memory budget, in bytes, come last. `home` is the name
-    of the engine, `card` the bytes of its card, and `rates` are those of a processor.
+    of the engine, `card` says what its card holds, and `rates` are those of a processor.
 
     The printed algorithm has the same bits on every engine. So a plan that only this machine has is its last choice."""
     if home == "gpu":
@@ -148,7 +161,12 @@ def plans(sizes: Sizes, budget: float, home: str = "local", rates: Rates = NOMIN
 
 
 def choose(
-    sizes: Sizes, budget: float, wanted: str = "auto", home: str = "local", rates: Rates = NOMINAL, card: float = inf
+    sizes: Sizes,
+    budget: float,
+    wanted: str = "auto",
+    home: str = "local",
+    rates: Rates = NOMINAL,
+    card: CardSize = NO_LIMIT,
 ) -> Plan:
     """The cheapest plan that fits, or the one that is wanted. Refused where it does not fit."""
     made = plans(sizes, budget, home, rates, card)
@@ -218,7 +236,7 @@ def _factors(s: Sizes, rates: Rates, budget: float) -> Plan:
     return Plan("factors", operations, moved, max(memory, s.first), rates.seconds(operations, moved), tile)
 
 
-def _on_a_card(s: Sizes, name: str, rates: Rates, card: float) -> Plan:
+def _on_a_card(s: Sizes, name: str, rates: Rates, card: CardSize) -> Plan:
     """W is formed by the processor. The memory is this machine's. A card of any size will do; where it is too small,
     what is not in use waits here: beside both maps the new one, before and after the thresholds."""
     rows, nnz = s.n_x + s.n_y, s.nnz_x + s.nnz_r + s.nnz_y
@@ -228,8 +246,8 @@ def _on_a_card(s: Sizes, name: str, rates: Rates, card: float) -> Plan:
     operations = s.iterations * (2 * 2.0 * numbers * s.dim + SCAN * rows * s.dim + turning)
     moved = s.iterations * 2.0 * (numbers + between + rows) * s.dim * FLOAT
     maps, larger = float(rows * s.dim * FLOAT), max(s.n_x, s.n_y) * s.dim * FLOAT
-    there = maps + between * s.dim * FLOAT + numbers * (FLOAT + INDEX) + (larger if s.decorrelate else 0)
-    memory = 2 * numbers * (FLOAT + INDEX) + maps + s.first_map + (2 * larger if there > card else 0)
+    there = (rows + between) * s.dim * card.stored + numbers * (FLOAT + INDEX) + (larger if s.decorrelate else 0)
+    memory = 2 * numbers * (FLOAT + INDEX) + maps + s.first_map + (2 * larger if there > card.memory else 0)
     seconds = CARD.seconds(operations, moved, small=s.iterations * cubes, host=maps + s.first_map)
     operations += s.iterations * cubes + forming
     return Plan(name, operations, moved, max(memory, s.first), seconds + rates.seconds(forming, 0.0), s.dim)
