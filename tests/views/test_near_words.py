@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pytest
 
 from clickbridge import BM25, ClickGraph
 from clickbridge.types import Document, PairCount
-from clickbridge.views.near_words import NearWords
+from clickbridge.views.near_words import LEAST_ALIKE, MOST_NEAR, NearWords, grams
 from clickbridge.views.text import Analyzer
 from clickbridge.views.word import Vocabulary
 
@@ -39,6 +40,18 @@ def test_a_whole_word_counts_more_than_one_like_it(near: NearWords) -> None:
     assert near.columns("guitarhero") == {3: 1.0, 4: 1.0}
     (weight,) = near.columns("batlefield").values()
     assert 0.5 <= weight < 1
+
+
+def test_like_words_are_those_of_dice_s_coefficient() -> None:
+    rng = np.random.default_rng(5)
+    words = list(dict.fromkeys("".join(rng.choice(list("abc"), size)) for size in rng.integers(2, 9, 300)))
+    near = NearWords(Analyzer("none", "keep"), Vocabulary(words))
+    for typed in ("".join(rng.choice(list("abcd"), size)) for size in rng.integers(4, 9, 100)):
+        own = grams(typed)
+        dice = {n: 2 * len(own & grams(w)) / (len(own) + len(grams(w))) for n, w in enumerate(words)}
+        best = sorted((n for n in dice if dice[n] >= LEAST_ALIKE), key=lambda n: (-dice[n], n))[:MOST_NEAR]
+        assert near._alike(typed) == {n: dice[n] for n in best}
+    assert NearWords(Analyzer("none", "keep"), Vocabulary()).columns("abcd") == {}
 
 
 def test_a_copy_finds_the_same(near: NearWords) -> None:

@@ -7,8 +7,11 @@ are found by joining and splitting.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from array import array
+from collections import defaultdict
 from typing import Any
+
+import numpy as np
 
 from clickbridge.views.text import Analyzer, Memo, tokens_of
 from clickbridge.views.word import Vocabulary
@@ -21,6 +24,8 @@ SHORTEST = 3
 LONGEST = 64
 """Only this many characters of longer words are compared."""
 KEPT = 1 << 10
+
+NONE = np.empty(0, dtype=np.intp)
 
 Weighted = dict[int, float]
 """Columns of the vocabulary, and the weight of each: 1 for a word that was found exactly."""
@@ -36,14 +41,14 @@ class NearWords:
 
     def __init__(self, analyzer: Analyzer, vocabulary: Vocabulary) -> None:
         self.analyzer, self.vocabulary = analyzer, vocabulary
-        self.terms = vocabulary.terms
-        self.sizes: list[int] = []
-        self.having: dict[str, list[int]] = defaultdict(list)
-        for number, term in enumerate(self.terms):
+        having: dict[str, array[int]] = defaultdict(lambda: array("q"))
+        self.sizes = np.zeros(len(vocabulary), dtype=np.intp)
+        for term, number in vocabulary.items():
             own = grams(term)
-            self.sizes.append(len(own))
+            self.sizes[number] = len(own)
             for gram in own:
-                self.having[gram].append(number)
+                having[gram].append(number)
+        self.having = {gram: np.frombuffer(numbers, dtype=np.int64) for gram, numbers in having.items()}
         self._near: Memo[tuple[int, float]] = Memo(self._look_up, KEPT)
 
     def __reduce__(self) -> Any:
@@ -82,7 +87,9 @@ class NearWords:
         if len(token) < SHORTEST:
             return {}
         own = grams(next(iter(self.analyzer.all_terms[token]), token))
-        shared = Counter(number for gram in own for number in self.having.get(gram, ()))
-        alike = {number: 2 * n / (len(own) + self.sizes[number]) for number, n in shared.items()}
-        best = sorted(alike.items(), key=lambda item: (-item[1], item[0]))[:MOST_NEAR]
-        return {number: value for number, value in best if value >= LEAST_ALIKE}
+        lists = [self.having[gram] for gram in own if gram in self.having]
+        shared = np.bincount(np.concatenate([NONE, *lists]), minlength=len(self.sizes))
+        values = 2 * shared / (len(own) + self.sizes)
+        near = np.nonzero(values >= LEAST_ALIKE)[0]
+        best = near[np.argsort(-values[near], kind="stable")[:MOST_NEAR]]
+        return dict(zip(best.tolist(), values[best].tolist(), strict=True))
