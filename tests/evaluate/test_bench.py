@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from clickbridge import BM25, RMLS, ClickGraph
+from clickbridge.evaluate.reproduction import paper11m, paper13
 from clickbridge.evaluate.reproduction.bench import OVER_LISTS, Data, built, key_of
+from clickbridge.evaluate.reproduction.lab import Lab
 from clickbridge.evaluate.reproduction.paper11m import OF_QUERIES
 from clickbridge.evaluate.reproduction.printed_sums import PrintedSum
-from clickbridge.evaluate.reproduction.relevance_rows import EIGHT_TO_TWO
+from clickbridge.evaluate.reproduction.relevance_rows import EIGHT_TO_TWO, Line, variant
 from clickbridge.models.algebra import Sum
 from clickbridge.models.candidates import without_gaps
+from clickbridge.models.composite import Composite
 from clickbridge.models.fitted import Array
 from clickbridge.models.model import Model
 from clickbridge.models.specs import parse_spec
@@ -77,3 +81,20 @@ def test_printed_sums_with_bm25_add_up_standardised_scores(data: Data) -> None:
 def _scores(model: Model, query: str, docs: Sequence[str]) -> Array:
     found = {hit.doc_id: hit.score for hit in model.rerank(query, docs)}
     return np.array([found[doc] for doc in docs])
+
+
+@pytest.mark.parametrize("line", [*paper13.ONE_WEEK, *paper13.HALF_YEAR, *paper11m.WEB], ids=lambda line: line.spec)
+def test_no_row_as_printed_learns_weights_of_fields(line: Line) -> None:
+    printed = variant([line], line.label, ours=False)
+    model = built(parse_spec(line.spec), printed.settings)
+    for part in model.parts if isinstance(model, Composite) else (model,):
+        assert getattr(part.settings, "fields", "equal") == "equal"
+
+
+def test_trees_as_printed_have_parts_as_printed(tmp_path: Path) -> None:
+    (line, *_) = paper13.mart_lines(Lab(tmp_path, 0.01, 20), "13-4")
+    model = built(parse_spec(line.spec), line.settings)
+    assert isinstance(model, Composite)
+    found = {part.spec: getattr(part.settings, "fields", "equal") for part in model.parts}
+    assert found["bltm"] == "equal"
+    assert {*found.values()} == {"equal"}

@@ -4,6 +4,9 @@ On simulated pages, the model learns from clicks at ranks 1 to 5, as in 09. On a
 and re-ranks later ones. The rank of each clicked result before and after re-ranking is counted by groups of the rank
 before. The groups select on rank, so even a random order looks good for low ranks. Its expected figures are therefore
 printed as well.
+
+09 uses a click only if the clicked page is one of those that it selected, on more than ten lists. So f as printed
+learns from such clicks alone, and is measured on them. All other orders are measured on all clicks.
 """
 
 from __future__ import annotations
@@ -11,7 +14,10 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
+
+import numpy as np
 
 from clickbridge.evaluate.reproduction.bench import Data
 from clickbridge.evaluate.reproduction.lab import LONG_PAGE, Lab, clicks_up_to
@@ -21,6 +27,10 @@ from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.models.candidates import asked
 from clickbridge.models.catalogue import KnownQueries
 from clickbridge.models.model import Model
+from clickbridge.numerics.ragged import Ragged
+from clickbridge.online.choices import OnlineSettings
+from clickbridge.online.eigen import Lists
+from clickbridge.online.events import NOTHING, query_lists
 from clickbridge.online.groups import GROUPS, GroupRow, Move, moves, rank_groups
 from clickbridge.types import Impression, ResultList
 
@@ -34,7 +44,12 @@ PUBLISHED = {
 COLUMNS = ("avr. imprv.", "% better", "% worse", "clicks")
 PRINTED, COUNTS, RANDOM = "online, as printed", "click counts", "random order"
 ONLINE = "online"
-F_ALONE = "f alone: one decomposition of all pages on more than ten lists, a list for each query, no incoming rank"
+F_ALONE = (
+    "f alone: one decomposition of all pages on more than ten lists, a list for each query, no incoming rank; clicks "
+    "on other pages neither teach nor count, as in 09"
+)
+NONE_SELECTED = "no page is on more than ten lists"
+ON_LISTS = int(OnlineSettings.printed["min_lists"])
 BLEND = "the default: what was learned is added to the incoming rank, as far as held-back clicks trust it"
 MOST_PAGES = 20_000
 Reranker = Callable[[Sequence[ResultList]], list[list[str]]]
@@ -74,6 +89,22 @@ def clara2(lab: Lab) -> Condition | None:
         return None
     note = "earlier pages teach, so all ranks are the test; lists of 10"
     return Condition(*lab.clara2, (PRINTED, "online", "walk", COUNTS, RANDOM), ((1, 5), (6, 10)), note)
+
+
+def of_selected(setting: Condition, on_lists: int = ON_LISTS) -> Condition | None:
+    """The same with the clicks that 09 uses (Section 4): those on pages that are on at least so many lists. What was
+    shown stays. None if there is no such page."""
+    data, graph = setting.data, setting.data.graph
+    shown = graph.impressions
+    lists = query_lists(shown, Lists(Ragged(np.zeros(1, dtype=np.int64)), NOTHING, graph.n_docs), LONG_PAGE)
+    often = np.bincount(lists.pages, minlength=graph.n_docs) >= on_lists
+    if shown is None or not often.any():
+        return None
+    taught = graph.with_events(replace(shown, clicked=shown.clicked * often[shown.doc]), None)
+    names = {graph.doc_ids[i] for i in np.flatnonzero(often).tolist()}
+    pages = [replace(page, clicks=[c for c in page.clicks if c in names]) for page in setting.pages]
+    own = Data(f"{data.name}-selected", data.about, taught, {}, settings=data.settings)
+    return setting._replace(data=own, pages=[page for page in pages if page.clicks])
 
 
 def moved(pages: Sequence[Impression], rerank: Reranker) -> list[Move]:
@@ -120,11 +151,12 @@ def rank_tables(setting: Condition) -> Iterator[Table]:
 def _rows(setting: Condition, order: str) -> list[TableRow]:
     """One row for each group with clicks, and one for all clicks; or the reason why there is none."""
     found = order_moves(setting, order)
+    paper = PUBLISHED if order == PRINTED else {}
     if isinstance(found, str):
-        return [TableRow(f"{low}~{high}", missing(found, COLUMNS)) for low, high in setting.groups]
+        ranks = [f"{low}-{high}" for low, high in setting.groups]
+        return [TableRow(own.replace("-", "~"), missing(found, COLUMNS), paper.get(own, ())) for own in ranks]
     cells = _of_random if order == RANDOM else _of_order
     everything, *groups = rank_groups(found, setting.groups)
-    paper = PUBLISHED if order == PRINTED else {}
     return [TableRow(g.group.replace("-", "~"), cells(g), paper.get(g.group, ())) for g in (*groups, everything)]
 
 
@@ -134,6 +166,11 @@ def order_moves(setting: Condition, order: str) -> list[Move] | str:
 
 
 def _order_moves(setting: Condition, order: str) -> list[Move] | str:
+    if order == PRINTED:
+        own = of_selected(setting)
+        if own is None:
+            return NONE_SELECTED
+        setting = own
     rerank: Reranker = as_shown
     if order == COUNTS:
         rerank = by_counts(setting.data.graph)
