@@ -39,7 +39,7 @@ def measure(condition: paper09.Condition) -> None:
     print(f"{condition.data.about}\nas shown: MRR {reciprocal_rank(condition.pages, paper09.as_shown(lists)):.4f}")
     for limit in LIMITS:
         own = paper09.of_selected(condition, limit)
-        model = None if own is None else own.data.fit("online", {**AS_PRINTED, "min_lists": limit}).model
+        model = None if own is None else condition.data.fit("online", {**AS_PRINTED, "min_lists": limit}).model
         if own is None or model is None:
             print(f"  {limit:2} lists: no page")
             continue

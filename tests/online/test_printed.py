@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,13 @@ def pages() -> list[Impression]:
     return out
 
 
-def printed(pages: list[Impression], **more: Any) -> Any:
+def fresh(pages: list[Impression], **more: Any) -> Any:
     settings = {"as_printed": True, "min_lists": 4, "dim": 6, "clusters": 3, **more}
-    return build_model("online:given", settings).fit(ClickGraph.build(pages)).fitted
+    return build_model("online:given", settings).fit(ClickGraph.build(pages))
+
+
+def printed(pages: list[Impression], **more: Any) -> Any:
+    return fresh(pages, **more).fitted
 
 
 def test_f_alone_is_equations_5_to_26(pages: list[Impression]) -> None:
@@ -62,7 +67,7 @@ def test_f_alone_is_equations_5_to_26(pages: list[Impression]) -> None:
     assert all(lists)
     for page, p in zip(pages, shares, strict=True):
         results = page.results or []
-        for a in page.clicks:
+        for a in (d for d in page.clicks if d in number):
             for b in results:
                 pair = [z[number[x]] if x in number else np.zeros(6) for x in (a, b)]
                 weights += np.outer(p, u_matrix @ (pair[0] - pair[1])) if b not in page.clicks else 0.0
@@ -71,6 +76,21 @@ def test_f_alone_is_equations_5_to_26(pages: list[Impression]) -> None:
         f = [float(p @ weights @ z[number[x]]) if x in number else 0.0 for x in results]
         found = fitted.score_items(Query(page.query), fitted.items(results), None)
         np.testing.assert_allclose(found, f, rtol=1e-2, atol=1e-5)
+
+
+def test_clicks_on_pages_that_were_not_selected_teach_nothing(pages: list[Impression]) -> None:
+    """09, Section 4. They are on few lists; what they were clicked over does not fall for it."""
+    rare = [Impression(f"r{n}", ["rare", *(pages[n].results or [])[:3]], ["rare"]) for n in range(3)]
+    taught, unclicked = printed([*pages, *rare]), printed([*pages, *(replace(page, clicks=[]) for page in rare)])
+    assert np.any(taught.state.weights)
+    np.testing.assert_array_equal(taught.state.weights, unclicked.state.weights)
+    assert not np.array_equal(printed([*pages, *rare], teaching="all").state.weights, taught.state.weights)
+    later = fresh([*pages, *rare])
+    later.learn(rare[0])
+    later.learn(Impression("r0", ["new", *(pages[0].results or [])], ["new"]))
+    np.testing.assert_array_equal(later.fitted.state.weights, taught.state.weights)
+    later.learn(pages[0])
+    assert not np.array_equal(later.fitted.state.weights, taught.state.weights)
 
 
 def test_one_space_for_all_components(pages: list[Impression]) -> None:

@@ -43,8 +43,8 @@ CAUTIOUS = Blend(0.0, 0.2, 4.0)
 @settings
 class OnlineSettings(Printed, Seeded):
     printed: ClassVar[Mapping[str, Any]] = {
-        "min_lists": 11, "lists": "queries", "spaces": "one", "clustering": "absolute", "hardness": 1000.0,
-        "closed_form": "printed", "pairs": "all", "blend": ALONE,
+        "min_lists": 11, "teaching": "selected", "lists": "queries", "spaces": "one", "clustering": "absolute",
+        "hardness": 1000.0, "closed_form": "printed", "pairs": "all", "blend": ALONE,
     }  # fmt: skip
 
     dim: int = setting(200, "dimensions of the latent space; at most the rank of the data is used", 1, 100_000)
@@ -54,6 +54,12 @@ class OnlineSettings(Printed, Seeded):
     list_length: int = setting(20, "how many results of a list count: the paper's T", 1, 1000, group=ADVANCED)
     min_lists: int = setting(
         1, "documents on fewer lists keep the incoming order; the paper has 11", 1, 1e9, group="09"
+    )
+    teaching: str = setting(
+        "all",
+        "clicks to learn from: all, or those on documents on at least `min_lists` lists (selected, the paper)",
+        choices=("all", "selected"),
+        group="09",
     )
     lists: str = setting(
         "distinct",
@@ -143,7 +149,8 @@ class Lessons:
         self._how = how
 
     def rules(self, pairs: str) -> Rules:
-        return Rules(self.projection, self.rates, pairs, self._how.list_length, self._how.kappa)
+        how = self._how
+        return Rules(self.projection, self.rates, pairs, how.list_length, how.kappa, how.teaching == "selected")
 
     def state(self, pairs: str) -> State:
         """The state after learning all clicks of the GRAPH."""

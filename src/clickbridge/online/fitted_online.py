@@ -122,7 +122,8 @@ class FittedOnline(FittedWrapper):
 
     @property
     def rules(self) -> Rules:
-        return Rules(self.projection, self.rates, self.pairs, self.settings.list_length, self.settings.kappa)
+        how = self.settings
+        return Rules(self.projection, self.rates, self.pairs, how.list_length, how.kappa, how.teaching == "selected")
 
     @property
     def abilities(self) -> frozenset[str]:

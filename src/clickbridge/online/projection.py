@@ -73,6 +73,12 @@ class Projection:
             digest.update(np.ascontiguousarray(values).data)
         return digest.hexdigest()
 
+    def has_place(self, pages: Array) -> Array:
+        """Which of these pages are in the latent space. Later pages are not, though a list may fold them in."""
+        known = (pages >= 0) & (pages < self.n_pages)
+        known[known] = self.layout.component[pages[known]] >= 0
+        return known
+
     def matrix(self, component: int) -> Array:
         """U of a component."""
         here = slice(*self._ends[component : component + 2])

@@ -29,14 +29,18 @@ class Rules(NamedTuple):
     pairs: str
     list_length: int
     kappa: float
+    selected: bool = False
+    """Only clicks on pages of the projection teach."""
 
     @property
     def n_known(self) -> int:
         """The number of pages that the projection knows. Later pages have higher numbers."""
         return self.projection.n_pages
 
-    def labels_of_lists(self, indptr: Array, clicked: Array) -> Array:
-        """The label of each result of many pages: the pairs it wins minus the pairs it loses."""
+    def labels_of_lists(self, indptr: Array, pages: Array, clicked: Array) -> Array:
+        """The label of each result of many lists: the pairs it wins minus the pairs it loses."""
+        if self.selected:
+            clicked = clicked * self.projection.has_place(pages)
         out = np.empty(len(clicked))
         labels_of_lists(indptr, clicked, PREFERENCES[self.pairs], self.rates, out)
         return out
@@ -90,7 +94,7 @@ class Steps:
         clicked = np.array([doc_id in chosen for doc_id in entry.results], dtype=np.float64)
         # If nothing was clicked, or everything, the page says nothing about order, but it counts as an event.
         orders = 0 < len(chosen) < len(clicked)
-        labels = rules.labels_of_lists(np.array([0, len(clicked)]), clicked) if orders else NOTHING
+        labels = rules.labels_of_lists(np.array([0, len(clicked)]), pages, clicked) if orders else NOTHING
         since = number if entry.since is None else entry.since
         worth = entry.amount * rules.kappa ** (number - since) * (-1.0 if entry.kind == UNDO else 1.0)
         first = self.working.n_pages + len(self._new)

@@ -101,7 +101,7 @@ class WorkingState:
         some = events.with_clicks()
         ages = len(events) - 1 - np.flatnonzero(events.ordering)
         worth = some.amounts * self.rules.kappa**ages
-        labels = self.rules.labels_of_lists(some.indptr, some.clicked)
+        labels = self.rules.labels_of_lists(some.indptr, some.docs, some.clicked)
         who = some.user if users else np.zeros(len(some), dtype=np.uint64)
         self._sum(some.indptr, some.docs, labels, worth, queries[some.query], who)
         self.events = len(events)

@@ -92,19 +92,14 @@ def clara2(lab: Lab) -> Condition | None:
 
 
 def of_selected(setting: Condition, on_lists: int = ON_LISTS) -> Condition | None:
-    """The same with the clicks that 09 uses (Section 4): those on pages that are on at least so many lists. What was
-    shown stays. None if there is no such page."""
-    data, graph = setting.data, setting.data.graph
-    shown = graph.impressions
-    lists = query_lists(shown, Lists(Ragged(np.zeros(1, dtype=np.int64)), NOTHING, graph.n_docs), LONG_PAGE)
+    """The same, measured on the clicks that 09 uses (Section 4): those on pages that are on at least so many lists.
+    None if there is no such page."""
+    graph = setting.data.graph
+    lists = query_lists(graph.impressions, Lists(Ragged(np.zeros(1, dtype=np.int64)), NOTHING, graph.n_docs), LONG_PAGE)
     often = np.bincount(lists.pages, minlength=graph.n_docs) >= on_lists
-    if shown is None or not often.any():
-        return None
-    taught = graph.with_events(replace(shown, clicked=shown.clicked * often[shown.doc]), None)
     names = {graph.doc_ids[i] for i in np.flatnonzero(often).tolist()}
     pages = [replace(page, clicks=[c for c in page.clicks if c in names]) for page in setting.pages]
-    own = Data(f"{data.name}-selected", data.about, taught, {}, settings=data.settings)
-    return setting._replace(data=own, pages=[page for page in pages if page.clicks])
+    return setting._replace(pages=[page for page in pages if page.clicks]) if names else None
 
 
 def moved(pages: Sequence[Impression], rerank: Reranker) -> list[Move]:
