@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -227,6 +228,19 @@ def test_an_engine_without_a_cluster_says_so_each_time(
         with pytest.raises(EngineError, match=r"^no Ray cluster at ray://10\.0\.0\.5:10001 \(timed out\): check"):
             engine.hold(np.ones((3, 2)))
     assert not recwarn.list
+
+
+def test_a_cluster_that_goes_away_is_one_line() -> None:
+    class Gone:
+        exceptions = SimpleNamespace(RayError=KeyError, RayTaskError=IndexError)
+
+        def get(self, refs: Any) -> Any:
+            raise ConnectionError("Client is shutting down.")
+
+    engine = Ray(address="ray://10.0.0.5:10001")
+    engine._ray = Gone()
+    with pytest.raises(EngineError, match=r"^Ray gave up \(Client is shutting down\): see to its nodes"):
+        engine._get([])
 
 
 def test_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:

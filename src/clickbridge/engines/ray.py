@@ -147,8 +147,8 @@ class Ray:
         except Exception as error:  # any network error
             where = self.address or "this machine"
             raise EngineError(
-                f"no Ray cluster at {where} ({_first_line(error)}): check the address and that it runs, "
-                "or use --engine local"
+                f"no Ray cluster at {where} ({_first_line(error)}): check the address, that it runs, and RAY_AUTH_MODE "
+                "where it asks for a token, or use --engine local"
             ) from error
 
     @property
@@ -185,13 +185,13 @@ class Ray:
         ray = self._cluster()
         try:
             return ray.get(refs)
-        except ray.exceptions.RayError as error:
+        except (ray.exceptions.RayError, ConnectionError) as error:
             cause: BaseException = error
             while isinstance(cause, ray.exceptions.RayTaskError):
                 cause = cause.cause
-            if isinstance(cause, ClickbridgeError | OSError | MemoryError):
+            if isinstance(cause, ClickbridgeError | OSError | MemoryError) and cause is not error:
                 raise cause from None
-            if not isinstance(cause, ray.exceptions.RayError):
+            if not isinstance(cause, ray.exceptions.RayError | ConnectionError):
                 raise
             why = _first_line(cause).rstrip(".")
             raise EngineError(f"Ray gave up ({why}): see to its nodes and their memory") from error
