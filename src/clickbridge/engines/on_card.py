@@ -25,7 +25,7 @@ from clickbridge.numerics.rows import Maps, SparseRows, Survey, sparse_rows
 
 STORES = {"float32": np.float32, "bfloat16": np.uint16}
 CHUNK_BYTES = 1 << 30
-QUERIES = 4096
+QUERIES = 1 << 14
 """The most queries that are searched for together: many more would leave no room for images beside their scores."""
 SMALLEST = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-7}
 """If the smallest diagonal entry of the triangular factor, divided by the largest, is below this, Cholesky QR in double
