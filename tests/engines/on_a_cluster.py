@@ -1,4 +1,4 @@
-"""Learns on a Ray cluster of several nodes on loopback, loses one of them on the way, and prints what came of it.
+"""Learns on a Ray cluster of several nodes on loopback, loses nodes on the way, and prints what came of it.
 
 A process of its own, for Ray has one cluster a process: `python on_a_cluster.py NODES [kill] [client] [ingest]
 [adding-up] [memory] [at-once]`. With `ingest` it reads a log instead of learning; with `memory` it learns by RMLS
@@ -111,9 +111,24 @@ def passes(engine: Any, kill: Any = None) -> list[bytes]:
     return out
 
 
-def svd(engine: Any) -> Any:
+class Losing(ProductOperator):
+    """Loses a node between two steps."""
+
+    kill: Any = None
+    calls = 0
+
+    def forward(self, v: Any) -> Any:
+        self.calls += 1
+        if self.kill is not None and self.calls == 4:
+            self.kill()
+        return super().forward(v)
+
+
+def svd(engine: Any, kill: Any = None) -> Any:
     a, middle, b = factors()
-    return randomised_svd(ProductOperator(a, middle, b, np.float32, engine), 30, power_steps=8)
+    operator = Losing(a, middle, b, np.float32, engine)
+    operator.kill = kill
+    return randomised_svd(operator, 30, power_steps=8)
 
 
 def learned(engine: Any) -> dict[str, np.ndarray[Any, Any]]:
@@ -203,7 +218,7 @@ def main() -> None:
     killed = []
 
     def lose_one() -> None:
-        cluster.remove_node(nodes[0], allow_graceful=False)
+        cluster.remove_node(nodes.pop(0), allow_graceful=False)
         killed.append(True)
 
     address = f"ray://127.0.0.1:{CLIENT_PORT}" if client else ""
@@ -223,14 +238,14 @@ def main() -> None:
         report = {
             "workers": workers,
             "workers here": engine.workers_here,
-            "killed": bool(killed),
             "rmls to the bit": found == passes(local),
             "rmls seconds": round(seconds, 2),
             "rmls bytes on loopback": moved,
             "largest to the driver": engine.largest,
             "smallest map": 11_000 * DIM * 4,
         }
-        one, two = svd(engine), svd(local)
+        one, two = svd(engine, lose_one if kill else None), svd(local)
+        report["killed"] = len(killed)
         report["svd values"] = float(np.abs(one.s - two.s).max() / two.s[0])
         report["svd maps"] = float(np.abs(one.u * one.s @ one.v[:50].T - two.u * two.s @ two.v[:50].T).max() / two.s[0])
         ours, theirs = learned(engine), learned(local)

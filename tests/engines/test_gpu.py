@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -134,6 +135,31 @@ def test_a_decomposition_takes_no_more_than_the_card_has(memory: int, dtype: Any
     expected = randomised_svd(MatrixOperator(a, dtype, Local(1)), 4, oversample=6, dtype=dtype)
     np.testing.assert_allclose(found.s, expected.s, rtol=1e-4)
     np.testing.assert_allclose(found.v, expected.v, atol=1e-2)
+
+
+@pytest.mark.parametrize("k", [5, 40])
+def test_many_queries_take_no_more_than_the_card_has(k: int) -> None:
+    """The queries alone have 640,000 bytes."""
+    queries, images = normal(0, 20_000, 8), normal(1, 500, 8)
+    card = StrictCard(500_000, bounded=True)
+    items, scores = Gpu(1, card=card).top_k(queries, images, k)
+    with Local(1) as here:
+        expected = here.top_k(queries, images, k)
+    np.testing.assert_allclose(scores, expected[1], rtol=1e-4, atol=1e-5)
+    assert (items == expected[0]).mean() > 0.999
+    assert items.dtype == np.int32
+    assert card.most <= card.memory
+
+
+def test_memory_that_this_process_keeps_for_later_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CuPy keeps what was freed: a second engine of a process has as much of the card as the first one."""
+    cupy = MagicMock()
+    cupy.cuda.runtime.CUDARuntimeError = RuntimeError
+    cupy.cuda.runtime.memGetInfo.return_value = (20_000, 100_000)
+    cupy.get_default_memory_pool.return_value.total_bytes.return_value = 70_000
+    cupy.get_default_memory_pool.return_value.used_bytes.return_value = 0
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    assert Gpu().card_memory == 81_000
 
 
 def test_blocks_together_take_no_more_than_the_card_has() -> None:

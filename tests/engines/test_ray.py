@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,7 @@ from scipy import sparse
 
 from clickbridge.engines import shards
 from clickbridge.engines.ray import Ray
-from clickbridge.errors import EngineError
+from clickbridge.errors import EngineError, NotSupported
 from clickbridge.numerics.rows import sparse_rows
 from clickbridge.numerics.svd import POWER_STEPS, MatrixOperator, randomised_svd
 
@@ -39,11 +42,11 @@ def on_a_cluster(*words: str) -> dict[str, Any]:
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("words", [("3", "kill"), ("2", "client")], ids=["a node is lost", "joined by address"])
+@pytest.mark.parametrize("words", [("3", "kill"), ("2", "client")], ids=["nodes are lost", "joined by address"])
 def test_a_cluster_gives_what_one_machine_gives(words: tuple[str, ...]) -> None:
     found = on_a_cluster(*words)
     assert found["workers"] == int(words[0])
-    assert found["killed"] == ("kill" in words)
+    assert found["killed"] == (2 if "kill" in words else 0), "one during RMLS, one during a decomposition"
     assert found["workers here"] == 0, "nodes have memory of their own"
     assert found["rmls to the bit"]
     assert found["walk to the bit"]
@@ -163,6 +166,81 @@ def test_parts_make_the_whole(as_sparse: bool) -> None:
     np.testing.assert_array_equal(back.dense() if as_sparse else back, dense)  # type: ignore[union-attr]
     matrix = sparse.csr_array(dense)
     np.testing.assert_array_equal(shards.rows_between(matrix, 2, 7).toarray(), dense[2:7])
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_here")
+def test_an_error_of_a_worker_is_the_same_error_here() -> None:
+    def refused(engine: Any, start: int, stop: int) -> None:
+        raise NotSupported("it cannot search")
+
+    def crashed(engine: Any, start: int, stop: int) -> None:
+        os._exit(1)
+
+    with Ray(threads=2) as engine:
+        with pytest.raises(NotSupported, match=r"^it cannot search$"):
+            engine.by_rows(refused, 4)
+        with pytest.raises(EngineError, match=r"^Ray gave up \(.+\): see to its nodes and their memory") as given_up:
+            engine.by_rows(crashed, 4)
+    assert "\n" not in str(given_up.value)
+
+
+@pytest.mark.ray
+def test_logs_that_workers_refuse_are_one_line(tmp_path: Path) -> None:
+    if os.environ.get("REQUIRE_ALL") != "1":
+        pytest.importorskip("ray")
+    logs = [tmp_path / name for name in ("a.jsonl", "b.jsonl", "c.jsonl")]
+    for log in logs:
+        log.write_text('{"nonsense": 1}\n')
+    line = [sys.executable, "-m", "clickbridge", "ingest", *logs, "--out", tmp_path / "graph"]
+    done = subprocess.run([*line, "--engine", "ray", "--threads", "2"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"clickbridge: \S+\.jsonl needs keys query and clicks.*\n", done.stderr)
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_here")
+def test_a_process_works_on_one_cluster() -> None:
+    for _ in range(2):
+        with pytest.raises(EngineError, match=r"another Ray cluster than ray://10\.0\.0\.5:10001"):
+            Ray(address="ray://10.0.0.5:10001").hold(np.ones((3, 2)))
+
+
+class Unreachable:
+    """Ray where there is no cluster at an address."""
+
+    @staticmethod
+    def is_initialized() -> bool:
+        return False
+
+    @staticmethod
+    def init(*_: object, **__: object) -> None:
+        warnings.warn("timed out", UserWarning, stacklevel=2)
+        raise ConnectionError("timed out\nsecond line")
+
+
+def test_an_engine_without_a_cluster_says_so_each_time(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    monkeypatch.setattr("clickbridge.engines.ray._imported", Unreachable)
+    engine = Ray(address="ray://10.0.0.5:10001")
+    for _ in range(2):
+        with pytest.raises(EngineError, match=r"^no Ray cluster at ray://10\.0\.0\.5:10001 \(timed out\): check"):
+            engine.hold(np.ones((3, 2)))
+    assert not recwarn.list
+
+
+def test_a_cluster_that_goes_away_is_one_line() -> None:
+    class Gone:
+        exceptions = SimpleNamespace(RayError=KeyError, RayTaskError=IndexError)
+
+        def get(self, refs: Any) -> Any:
+            raise ConnectionError("Client is shutting down.")
+
+    engine = Ray(address="ray://10.0.0.5:10001")
+    engine._ray = Gone()
+    with pytest.raises(EngineError, match=r"^Ray gave up \(Client is shutting down\): see to its nodes"):
+        engine._get([])
 
 
 def test_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from clickbridge import ClickGraph
 from clickbridge.engines.emulation import Emulation
 from clickbridge.engines.local import Local
 from clickbridge.engines.on_card import OnCard
-from clickbridge.errors import EngineError
+from clickbridge.errors import ArtifactError, EngineError
 from clickbridge.io.checkpoint import Checkpoints
 from clickbridge.models.specs import build_model
 from oracles.latent import random_clicks
@@ -90,6 +90,15 @@ def test_what_is_kept_serves_the_same_work_alone(tmp_path: Path) -> None:
     assert fit(1, graph) == 2, "another seed is other work"
     assert fit(0, random_clicks(4)) == 2, "another log is other work"
     assert fit(0, graph) == 1
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "state.1.1.npy"])
+def test_one_that_is_damaged_says_what_to_do(name: str, tmp_path: Path) -> None:
+    checkpoint = Checkpoints(tmp_path / "kept").of("work")
+    checkpoint.write((1, np.arange(9)))
+    (checkpoint.path / name).write_bytes(b"{")
+    with pytest.raises(ArtifactError, match=r"^the checkpoint .* cannot be read: remove it, and learning starts"):
+        checkpoint.read()
 
 
 def test_other_files_in_the_folder_stay(tmp_path: Path) -> None:

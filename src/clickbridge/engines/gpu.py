@@ -91,7 +91,9 @@ class Card:
         properties = cupy.cuda.runtime.getDeviceProperties(0)
         self.name = properties["name"].decode()
         self.processors = int(properties["multiProcessorCount"])
-        self.memory, self.size = int(free * SHARE), int(total * SHARE)
+        # What this process holds or keeps for later is counted by `used`, or can be given out again.
+        mine = cupy.get_default_memory_pool().total_bytes()
+        self.memory, self.size = int((free + mine) * SHARE), int(total * SHARE)
 
     def used(self) -> int:
         """Bytes of the arrays that are on the card now."""

@@ -25,6 +25,8 @@ from clickbridge.numerics.rows import Maps, SparseRows, Survey, sparse_rows
 
 STORES = {"float32": np.float32, "bfloat16": np.uint16}
 CHUNK_BYTES = 1 << 30
+QUERIES = 1 << 14
+"""The most queries that are searched for together: many more would leave no room for images beside their scores."""
 SMALLEST = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-7}
 """If the smallest diagonal entry of the triangular factor, divided by the largest, is below this, Cholesky QR in double
 precision is not accurate enough."""
@@ -406,18 +408,22 @@ class OnCard:
         if not len(queries) or not k:
             return np.full((len(queries), k), -1, np.int32), np.full((len(queries), k), -np.inf)
         dtype = np.result_type(queries.dtype, images.dtype)
-        asked = self._card.put(queries).astype(dtype, copy=False)
         shadow = None if hidden is None else self._card.put(hidden)
         room = max(min(2 * CHUNK_BYTES, self._card.memory // 4), 1)
-        step = max(room // max((len(queries) + images.shape[1]) * dtype.itemsize, 1), k)
-        found: list[tuple[Any, Any]] = []
+        rows = min(len(queries), max(min(QUERIES, room // (16 * max(images.shape[1], k, 1))), 1))
+        step = max(room // max((rows + images.shape[1]) * dtype.itemsize, 1), k)
+        items, scores = np.empty((len(queries), k), np.int32), np.empty((len(queries), k))
         for first in range(0, len(images), step):
             part = self._card.put(images[first : first + step]).astype(dtype, copy=False)
-            found.append(self._card.top(asked @ part.T, first, shadow, min(k, len(part))))
-        best, values = found[0]
-        if len(found) > 1:
-            best, values = self._card.merge([items for items, _ in found], [scores for _, scores in found], k)
-        return self._card.get(best).astype(np.int32), self._card.get(values).astype(np.float64)
+            for start in range(0, len(queries), rows):
+                own = slice(start, start + rows)
+                asked = self._card.put(queries[own]).astype(dtype, copy=False)
+                best, values = self._card.top(asked @ part.T, first, shadow, min(k, len(part)))
+                if first:
+                    before = self._card.put(items[own].astype(np.int64)), self._card.put(scores[own].astype(dtype))
+                    best, values = self._card.merge([before[0], best], [before[1], values], k)
+                items[own], scores[own] = self._card.get(best), self._card.get(values)
+        return items, scores
 
 
 def _tiles(width: int, columns: int) -> list[slice]:

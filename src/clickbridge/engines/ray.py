@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from operator import add
-from typing import Any
+from typing import Any, ClassVar
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from scipy import sparse
@@ -81,6 +82,8 @@ class Ray:
 
     name = "ray"
     narrow = True
+    _joined: ClassVar[str] = ""
+    """The address that this process joined last. Ray has one cluster in a process."""
 
     def __init__(self, threads: int = 0, memory: int = 0, address: str = "") -> None:
         found = ADDRESS.fullmatch(address)
@@ -106,35 +109,46 @@ class Ray:
     def _cluster(self) -> Any:
         """Ray, started or joined when it is first needed."""
         if self._ray is None:
-            self._ray = _imported()
-            self._own = not self._ray.is_initialized()
+            ray = _imported()
+            self._own = not ray.is_initialized()
             if self._own:
-                self._start(self._ray)
-            alive = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
+                self._start(ray)
+            elif self.address not in ("", Ray._joined):
+                raise EngineError(
+                    f"this process works on another Ray cluster than {self.address}, and can work on one at a time: "
+                    "close the engine of the other first"
+                )
+            alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
             if not alive:
+                if self._own:
+                    ray.shutdown()
                 raise EngineError(f"the cluster at {self.address or 'this machine'} has no node with a free CPU")
             cores = [int(node["Resources"]["CPU"]) for node in alive]
             names = [str(node["NodeID"]) for node in alive]
             # On one machine there is a worker for each thread; on a cluster one for each node, with all of its cores.
             self._nodes = names if self.address or len(names) > 1 else names * self.threads
             self._cores = min(cores) if len(set(self._nodes)) > 1 else max(cores[0] // len(self._nodes), 1)
+            self._ray = ray  # last: what failed is tried again
         return self._ray
 
     def _start(self, ray: Any) -> None:
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        Ray._joined = self.address
         try:
             if self.address:
-                ray.init(self.address, **quiet)
+                with catch_warnings():
+                    simplefilter("ignore")  # of a time-out; the error says it too
+                    ray.init(self.address, **quiet)
                 return
             store = max(int(self.memory * STORE_SHARE), LEAST_STORE)
             # "local" starts a new cluster, even if another one runs on this machine.
             own = {"num_cpus": self.threads, "object_store_memory": store, "include_dashboard": False}
             ray.init("local", **own, **quiet)
         except Exception as error:  # any network error
-            first = (str(error).strip() or type(error).__name__).splitlines()[0]
+            where = self.address or "this machine"
             raise EngineError(
-                f"no Ray cluster at {self.address or 'this machine'} ({first}): check the address and that it runs, "
-                "or use --engine local"
+                f"no Ray cluster at {where} ({_first_line(error)}): check the address, that it runs, and RAY_AUTH_MODE "
+                "where it asks for a token, or use --engine local"
             ) from error
 
     @property
@@ -166,7 +180,21 @@ class Ray:
         return [self._run(work, i, part, *given) for i, part in enumerate(held.parts)]
 
     def _get(self, refs: Any) -> Any:
-        return self._cluster().get(refs)
+        """The results of tasks. An error of clickbridge, of a disk or of memory in a worker is raised here as the same
+        error; a loss that Ray cannot make good is an error of one line."""
+        ray = self._cluster()
+        try:
+            return ray.get(refs)
+        except (ray.exceptions.RayError, ConnectionError) as error:
+            cause: BaseException = error
+            while isinstance(cause, ray.exceptions.RayTaskError):
+                cause = cause.cause
+            if isinstance(cause, ClickbridgeError | OSError | MemoryError) and cause is not error:
+                raise cause from None
+            if not isinstance(cause, ray.exceptions.RayError | ConnectionError):
+                raise
+            why = _first_line(cause).rstrip(".")
+            raise EngineError(f"Ray gave up ({why}): see to its nodes and their memory") from error
 
     def close(self) -> None:
         """Leaves the cluster. If it was started here, it ends."""
@@ -399,22 +427,18 @@ class Ray:
             self._run(shards.merged, number, merge, number, *shared, *(one[1 + number] for one in made))
             for number in range(n)
         ]
-        return self._results([one[0] for one in made]), self._results(merged)
+        return self._get([one[0] for one in made]), self._get(merged)
 
-    def _results(self, refs: list[Any]) -> list[Any]:
-        """The results of tasks. An error of clickbridge, or of a disk, in a worker is raised here as the same error."""
-        try:
-            found: list[Any] = self._get(refs)
-        except self._cluster().exceptions.RayTaskError as error:
-            if isinstance(error.cause, ClickbridgeError | OSError):
-                raise error.cause from None
-            raise
-        return found
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _imported() -> Any:
-    # Ray sends usage statistics by default, and warns about a future change in signal handling.
+    # Ray sends usage statistics by default, prints errors of tasks whose results nobody waits for any more, and warns
+    # about a future change in signal handling.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 import orjson
 from scipy import sparse
 
+from clickbridge.errors import ArtifactError
 from clickbridge.io.artifact import ArtifactWriter, open_artifact
 from clickbridge.io.manifest import MANIFEST
 from clickbridge.io.values import read_value, write_value
@@ -57,7 +59,7 @@ class Checkpoints:
                 shutil.rmtree(path)
             else:
                 path.unlink()
-        if not any(self.folder.iterdir()):
+        with suppress(OSError):  # it is not empty
             self.folder.rmdir()
 
 
@@ -70,8 +72,12 @@ class Checkpoint:
         replaced or removed."""
         if not (self.path / MANIFEST).is_file():
             return None
-        artifact = open_artifact(self.path, KIND)
-        return read_value(artifact, artifact.manifest["state"])
+        try:
+            artifact = open_artifact(self.path, KIND)
+            return read_value(artifact, artifact.manifest["state"])
+        except ArtifactError as error:
+            again = f"the checkpoint {self.path} cannot be read: remove it, and learning starts from the beginning"
+            raise ArtifactError(again) from error
 
     def write(self, state: Any) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)  # another fit that is done may have removed it, empty

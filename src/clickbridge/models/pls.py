@@ -315,7 +315,7 @@ def fitting_plan(
     on this machine included; a cluster has memory of its own, and a GPU of any size takes them by tiles. `instead` is
     what to do then."""
     workers = getattr(engine, "workers_here", 0)
-    room = engine.memory if engine.name == "local" or workers else getattr(engine, "card_memory", inf)
+    room = engine.memory if engine.name == "local" or workers else getattr(engine, "card_size", inf)
     rates = CARD if engine.name == "gpu" else NOMINAL
     plan = svd_plan(sizes, np.dtype(precision).itemsize, room, rates, basis=cold and engine.narrow, workers=workers)
     if workers:
