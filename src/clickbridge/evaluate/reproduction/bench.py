@@ -34,6 +34,8 @@ NOT_HERE = "not in this version"
 NO_SCORE = "no score"
 NDCG = ("nDCG@1", "nDCG@3", "nDCG@5")
 KEPT_FITS = 3
+LARGE = 100_000
+"""Documents from which on a single fit is kept: with 1000 dimensions it takes several gigabytes."""
 OVER_LISTS = {"over": "lists"}
 """Beside the settings of a sum: its parts are added as printed, whatever they are."""
 
@@ -116,7 +118,8 @@ class Data:
         wanted = self._wanted(settings)
         key = key_of(spec, wanted)
         found = self._fits.pop(key, None)
-        while found is None and len(self._fits) >= KEPT_FITS:
+        most = KEPT_FITS if self.graph.n_docs < LARGE else 1
+        while found is None and len(self._fits) >= most:
             del self._fits[next(iter(self._fits))]  # the one not asked for the longest
         self._fits[key] = self._fit(spec, wanted) if found is None else found
         return self._fits[key]
