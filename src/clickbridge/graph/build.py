@@ -95,6 +95,8 @@ def warn_of(graph: ClickGraph, log: Iterable[LogRecord], docs: Iterable[Document
         LOGGER.warning(html_removed(docs.with_html))
     if isinstance(docs, DocumentReader) and docs.ignored:
         LOGGER.info(f"fields of documents that are not text were left out: {', '.join(sorted(docs.ignored))}")
+    for line in log.notes if isinstance(log, LogReader) else ():
+        LOGGER.info(line)
     for line in oddities(graph):
         LOGGER.warning(line)
 

@@ -19,9 +19,11 @@ _LOG = {
     "doc_id": """docid documentid doc document docno sku skuid productid productsku productcode product itemid itemsku
         item articleid articlenumber article asin ean gtin upc variantid offerid listingid contentid objectid resultid
         targetid clickeddocid clickeddocumentid clickedid clickedsku clickeditem clickedproduct clickeddoc
-        clickeddocument clickedurl movieid entityid artikelnummer""",
+        clickeddocument clickedarticle openedarticle openeddocument selectedproduct selecteditem clickedurl movieid
+        entityid artikelnummer""",
     "results": """results result resultids shownids shown shownresults displayed displayedids hits hitids resultlist
-        ranking docids documents docs productids products itemids items skus serp shownproducts showndocs
+        ranking docids documents docs productids products itemids items skus serp shownproducts returned returnedids
+        returnedskus returnedproducts returneditems returneddocs returneddocuments returnedresults showndocs
         showndocuments shownitems shownskus displayedproducts displayeditems displayeddocuments""",
     "clicks": """clicks clicked clickcount clickcounts nclicks numclicks clickscount totalclicks isclicked isclick
         wasclicked hasclick clickflag click clickedids clickeddocs clickeddocids clickeditems clickedproducts
@@ -32,7 +34,8 @@ _LOG = {
         resultpageid searcheventid responseid""",
     "position": "position pos rank ordinal slot place resultposition resultrank clickposition",
     "user": """user userid visitor visitorid customer customerid client clientid uid anonid anonymousid cookie cookieid
-        usertoken deviceid person personid shopper shopperid member memberid kunde besucher""",
+        usertoken deviceid person personid shopper shopperid member memberid custid userpseudoid fullvisitorid
+        distinctid kunde besucher""",
     "session": "session sessionid sid visitid visit sess sessionuuid",
     "time": """time timestamp ts datetime clicktime clickedat eventtime eventtimestamp createdat created occurredat
         loggedat date day searchtime querytime searchedat localtime zeit zeitpunkt zeitstempel datum uhrzeit""",

@@ -158,13 +158,14 @@ class LogReader:
         cleaner = RecordCleaner(layout, lists_as_text=source.container == "table")
         if not by_block or not cleaner.takes_blocks:
             yield from self._cleaned(source.path, source.records(self.rejects), cleaner)
-            return
-        for numbers, rows in source.pieces(self.rejects):
-            for part in cleaner.blocks(numbers, rows):
-                if isinstance(part, Block):
-                    yield part
-                else:
-                    yield from self._cleaned(source.path, part, cleaner)
+        else:
+            for numbers, rows in source.pieces(self.rejects):
+                for part in cleaner.blocks(numbers, rows):
+                    if isinstance(part, Block):
+                        yield part
+                    else:
+                        yield from self._cleaned(source.path, part, cleaner)
+        self.notes += cleaner.notes
 
     def _cleaned(
         self, path: str, rows: Iterable[tuple[int, Any]], clean: Callable[[Any], LogRecord]

@@ -320,6 +320,7 @@ def _needed(source: Source, found: Mapping[str, str], kind: str, values: _Values
         + (option if source.container != "frame" else f'columns={{"query": ..., "{second}": ...}}')
         + (_headless(source) if not found else "")
         + (f"; {bare} differs in every record, so it may be the record's own" if bare is not None else "")
+        + _within_lists(source, values)
     )
 
 
@@ -399,6 +400,15 @@ def _headless(source: Source) -> str:
     return (
         "; is there a header line?" if len(source.names) > 1 else "; the header line is the first: remove what is above"
     )
+
+
+def _within_lists(source: Source, values: _Values) -> str:
+    """What to do where the keys that are missing may be those of records within a record."""
+    inner = [name for name in source.names if any(is_marked(value) for value in values.of(name))]
+    said = (
+        f"; keys within the lists of {shown_names(inner)} cannot be named: write what they hold as records or as keys"
+    )
+    return said if inner else ""
 
 
 def _pointed(columns: Mapping[str, str], values: _Values) -> tuple[str, ...]:
