@@ -182,3 +182,25 @@ def test_records_within_records_are_refused_with_what_to_do(tmp_path: Path) -> N
     path.write_text('[{"session_id": "s1", "searches": [{"query": "a", "clicks": ["d1"]}], "tags": ["x"]}]')
     with pytest.raises(InputError, match="; keys within the lists of searches cannot be named: write what they hold"):
         list(read_log(path))
+
+
+@pytest.mark.parametrize(("yes", "no"), [("x", ""), ("1", ""), ("✓", "-"), ("Yes", ""), ("x", "-")])
+def test_shown_results_that_are_marked_as_clicked(tmp_path: Path, yes: str, no: str) -> None:
+    rows = [f"a,d{place},{place},{yes if place == 2 else no}" for place in (1, 2, 3)]
+    path = written(tmp_path / "log.csv", "query,sku,rank,clicked", *rows)
+    assert list(read_log(path)) == [Impression("a", ["d1", "d2", "d3"], ["d2"])]
+
+
+@pytest.mark.parametrize("mark", ["good", "2024-01-01T10:00", "d1"])
+def test_marks_that_are_unknown_are_refused_before_each_row_counts_as_a_click(tmp_path: Path, mark: str) -> None:
+    path = written(tmp_path / "log.csv", "query,sku,clicked", f"a,d1,{mark}", "a,d2,")
+    with pytest.raises(InputError, match=f"clicked may say what was clicked, but '{mark}' is no number, yes or no"):
+        list(read_log(path))
+    assert len(list(read_log(path, format="triples"))) == 2
+
+
+def test_headers_of_tables_written_one_below_the_other(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.csv", "query,doc_id", "a,1", "query,doc_id", "b,2")
+    log = read_log(path)
+    assert list(log) == [PairCount("a", "1"), PairCount("b", "2")]
+    assert (log.rejects.lines, log.rejects.count) == (2, 0)

@@ -134,6 +134,8 @@ def _recognised(source: Source, given: Reading) -> Layout:
         option = "--columns doc_id=..." if source.container != "frame" else 'columns={"doc_id": ...}'
         check_documents(source.path, option, found["clicks"], values.of(found["clicks"]), source.names)
     columns = _needed(source, found, kind, values)
+    if kind == "triples" and given.format == "auto":
+        _check_marks(source, columns, values)
     _check_twins(source, columns, given.columns)
     pointed = _pointed(columns, values) if kind == "triples" and source.container == "table" else ()
     layout = Layout(source.path, kind, columns, given.time_unit or "s", given.time_format, pointed=pointed)
@@ -183,6 +185,10 @@ class _Values:
         """The values that are not missing."""
         found = [self._value(row, name) for row in self._first]
         return [value for value in found if value is not None and value != ""]
+
+    def has_gaps(self, name: str) -> bool:
+        """Whether some rows have no value: where the others are marked, it means no."""
+        return len(self.of(name)) < len(self._first)
 
     def are_unique(self, name: str) -> bool:
         """Whether no value of a column is repeated."""
@@ -283,7 +289,7 @@ def _format(source: Source, found: Mapping[str, str], values: _Values) -> str:
     clicks = values.of(found["clicks"]) if "clicks" in found else []
     if clicks and any(type(value) is list for value in clicks):
         return "sessions"
-    flags = all(is_flag(value) for value in clicks) and any(not flag(value) for value in clicks)
+    flags = all(map(is_flag, clicks)) and (values.has_gaps(found.get("clicks", "")) or not all(map(flag, clicks)))
     tells = found["clicks"] != "clicks" or "position" in found or "search_id" in found if clicks else False
     return "shown" if flags and tells and "impressions" not in found and not _are_means(found, values) else "triples"
 
@@ -332,6 +338,18 @@ def _check_named(source: Source, columns: Mapping[str, str]) -> None:
         if theirs not in source.names:
             has = shown_names(list(source.names))
             raise InputError(f"{source.path} has no {word} {theirs!r} for {ours}; it has {has}")
+
+
+def _check_marks(source: Source, columns: Mapping[str, str], values: _Values) -> None:
+    """Refuses a column that seems to say what was clicked, in words unknown here: each row would count as a click."""
+    for name in usual_names("clicks", source.names) if "clicks" not in columns else ():
+        marks = [value for value in values.of(name) if not isinstance(value, dict | list)]
+        if "cli" in folded(name) and name not in columns.values() and marks:
+            option = "--format triples" if source.container != "frame" else 'format="triples"'
+            raise InputError(
+                f"{source.path}: {name} may say what was clicked, but {marks[0]!r:.40} is no number, yes or no: "
+                f"write 1 and 0, or give {option} if each row is a click"
+            )
 
 
 def _check_twins(source: Source, columns: Mapping[str, str], given: Mapping[str, str]) -> None:

@@ -160,6 +160,8 @@ def text_rows(
         ruled, first = first and dialect.padded and is_ruler(cells), False
         if cells == [""] or cells == [] or ruled or (dialect.padded and is_total(cells)):
             continue
+        if cells == names:
+            continue  # the header of another table, written below the first
         rejects.lines += 1
         if isinstance(cells, str):
             rejects.add(path, number, cells)
