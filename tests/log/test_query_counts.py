@@ -204,3 +204,13 @@ def test_headers_of_tables_written_one_below_the_other(tmp_path: Path) -> None:
     log = read_log(path)
     assert list(log) == [PairCount("a", "1"), PairCount("b", "2")]
     assert (log.rejects.lines, log.rejects.count) == (2, 0)
+
+
+def test_a_column_of_users_that_is_empty_gives_way_to_one_that_is_not(tmp_path: Path) -> None:
+    rows = ("Search,,a1,ny pizza,", "Click Result,,a1,,d2", "Search,,a2,tv,", "Click Result,,a2,,d1")
+    path = written(tmp_path / "log.csv", "event_type,user_id,device_id,search_term,item_id", *rows)
+    found = [(page.query, page.clicks, page.user) for page in read_log(path)]  # type: ignore[union-attr]
+    assert found == [("ny pizza", ["d2"], "a1"), ("tv", ["d1"], "a2")]
+    bare = read_log(written(tmp_path / "bare.csv", "query,doc_id,user_id", "a,1,"))
+    assert len(list(bare)) == 1
+    assert next(iter(bare.layouts.values())).columns["user"] == "user_id"

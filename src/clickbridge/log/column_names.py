@@ -120,13 +120,15 @@ def usual_columns(
     given: Mapping[str, str],
     wanted: Iterable[str],
     fits: Callable[[str, str], bool],
+    filled: Callable[[str], bool] = lambda name: True,
 ) -> dict[str, str]:
     """The file's name for each of our fields that it seems to have. Those in `given` are certain.
 
     `kind` is log, document, or result for an object that stands for a document. A column with our own name is that
     field, unless its values are objects that have the value inside. Other columns must have a usual name, or a name
-    that ends like one, and their values must fit, according to `fits(ours, theirs)`. A nested value such as
-    `search.term` is found by its whole name, by its last two parts or, if that says enough, by the last part.
+    that ends like one, and their values must fit, according to `fits(ours, theirs)`; of several, one that is `filled`
+    goes first: `user_id` may be empty where `device_id` is not. A nested value such as `search.term` is found by its
+    whole name, by its last two parts or, if that says enough, by the last part.
     """
     out = dict(given)
     whole, nested = _by_name(names)
@@ -136,13 +138,15 @@ def usual_columns(
     for ours in fields:
         if ours in out:
             continue
-        for name in _candidates(kind, ours, whole, nested, out):
-            if name not in out.values() and fits(ours, name):
-                out[ours] = name
-                break
-        else:
-            if ours in own and ours != "event":  # objects here make no log of events
-                out[ours] = ours
+        fitting = [
+            name
+            for name in _candidates(kind, ours, whole, nested, out)
+            if name not in out.values() and fits(ours, name)
+        ]
+        if fitting:
+            out[ours] = next(filter(filled, fitting), fitting[0])
+        elif ours in own and ours != "event":  # objects here make no log of events
+            out[ours] = ours
     return out
 
 

@@ -126,7 +126,7 @@ def _recognised(source: Source, given: Reading) -> Layout:
         return Layout(source.path, given.format if given.format != "auto" else str(own), {})
     _check_named(source, given.columns)
     values = _Values(source, of_log=True)
-    found = usual_columns("log", source.names, given.columns, FIELDS, values.can_be)
+    found = usual_columns("log", source.names, given.columns, FIELDS, values.can_be, values.are_some)
     found = _without_numbers_of_hits(found, given, values)
     found = _with_single_clicks(source, given, _with_pages(source, found, values), values)
     kind = given.format if given.format != "auto" else _format(source, found, values)
@@ -151,7 +151,7 @@ def recognise_documents(source: Source, given: Reading, id_name: str | None = No
     if "doc_id" not in columns and "doc_id" not in source.names and id_name in source.names:
         columns["doc_id"] = str(id_name)
     values = _Values(source)
-    columns = usual_columns("document", source.names, columns, ("doc_id", "title"), values.can_be)
+    columns = usual_columns("document", source.names, columns, ("doc_id", "title"), values.can_be, values.are_some)
     _check_twins(source, columns, given.columns)
     if "doc_id" not in columns and (source.names or source.container != "json"):
         word = "column" if source.container != "json" else "key"
@@ -185,6 +185,9 @@ class _Values:
         """The values that are not missing."""
         found = [self._value(row, name) for row in self._first]
         return [value for value in found if value is not None and value != ""]
+
+    def are_some(self, name: str) -> bool:
+        return bool(self.of(name))
 
     def has_gaps(self, name: str) -> bool:
         """Whether some rows have no value: where the others are marked, it means no."""
