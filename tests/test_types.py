@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from clickbridge import BM25, ClickGraph, Document, Hit, Impression, PairCount, Ranking, ResultList, compare, evaluate
+from clickbridge import (
+    BM25,
+    ClickGraph,
+    Document,
+    Hit,
+    Impression,
+    PairCount,
+    Ranking,
+    ResultList,
+    compare,
+    evaluate,
+    read_docs,
+    read_log,
+)
 from clickbridge.errors import InputError, SettingError
 
 
@@ -117,3 +131,11 @@ def test_a_ranking_as_a_frame() -> None:
         "rank": [1, 2], "doc_id": ["d2", "d1"], "score": [3.5, 1.25], "title": ["Pizza", ""]
     }  # fmt: skip
     assert pd.DataFrame(ranking).to_dict("list") == {"doc_id": ["d2", "d1"], "score": [3.5, 1.25]}
+
+
+@pytest.mark.parametrize("read", [read_log, read_docs])
+def test_a_list_of_files_is_refused_with_what_to_write(read: Callable[..., object]) -> None:
+    with pytest.raises(InputError, match=r"files are given by their paths, one by one, .*: write \(\*files\)"):
+        read(["a.csv", "b.csv"])
+    with pytest.raises(InputError, match="files are given by their paths, one by one, or as one data frame; got None"):
+        read(None)

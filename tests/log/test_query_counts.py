@@ -197,6 +197,8 @@ def test_marks_that_are_unknown_are_refused_before_each_row_counts_as_a_click(tm
     with pytest.raises(InputError, match=f"clicked may say what was clicked, but '{mark}' is no number, yes or no"):
         list(read_log(path))
     assert len(list(read_log(path, format="triples"))) == 2
+    with pytest.raises(InputError, match=r'or give read_log\(frame, format="triples"\) if each row is a click'):
+        ClickGraph.from_frame(csv.read_csv(path))
 
 
 def test_headers_of_tables_written_one_below_the_other(tmp_path: Path) -> None:

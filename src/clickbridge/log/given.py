@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 
 from clickbridge.errors import InputError, shown
 from clickbridge.frames import is_frame
 from clickbridge.types import Document, LogRecord
+
+
+def paths_given(paths: Sequence[object]) -> tuple[str, ...]:
+    """The paths of files as text; refuses what is none, such as a list of them."""
+    for path in paths:
+        if not isinstance(path, str | PathLike):
+            remedy = ": write (*files)" if isinstance(path, list | tuple) else ""
+            raise InputError(
+                f"files are given by their paths, one by one, or as one data frame; got {shown(path)}{remedy}"
+            )
+    return tuple(map(str, paths))
 
 
 def check_records(log: object, docs: object) -> None:

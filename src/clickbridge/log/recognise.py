@@ -348,7 +348,7 @@ def _check_marks(source: Source, columns: Mapping[str, str], values: _Values) ->
     for name in usual_names("clicks", source.names) if "clicks" not in columns else ():
         marks = [value for value in values.of(name) if not isinstance(value, dict | list)]
         if "cli" in folded(name) and name not in columns.values() and marks:
-            option = "--format triples" if source.container != "frame" else 'format="triples"'
+            option = "--format triples" if source.container != "frame" else 'read_log(frame, format="triples")'
             raise InputError(
                 f"{source.path}: {name} may say what was clicked, but {marks[0]!r:.40} is no number, yes or no: "
                 f"write 1 and 0, or give {option} if each row is a click"
