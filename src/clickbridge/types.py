@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from os import PathLike
+from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
 
 from clickbridge.errors import InputError, shown
-from clickbridge.frames import Table, Value, html_table, is_frame, make_frame
+from clickbridge.frames import Table, Value, html_table, make_frame
 
 Id = TypeVar("Id", str, str | None)
 
 
 def as_id(value: Id) -> Id:
-    """An id as text. An integer becomes its digits."""
-    return str(value) if type(value) is int else value
+    """An id as text. A whole number, such as NumPy's, becomes its digits."""
+    if value is None or type(value) is str:
+        return value
+    if isinstance(value, str | Integral) and not isinstance(value, bool):
+        return str(value)
+    raise InputError(f"an id is text, or a whole number; got {shown(value)}")
 
 
-def as_ids(values: list[str]) -> list[str]:
-    """Ids as text; the same list if the first one is text already."""
-    return values if not values or type(values[0]) is str else [as_id(value) for value in values]
+def as_ids(values: Sequence[str]) -> list[str]:
+    """Ids as text; the same list if it holds only text already."""
+    if type(values) is list and {*map(type, values)} <= {str}:
+        return values
+    return [as_id(value) for value in values]
 
 
 def check_ids(what: str, ids: object) -> None:
@@ -66,12 +72,8 @@ class Impression:
         results, clicks = self.results, self.clicks
         for name, ids in () if type(clicks) is list is type(results) else (("results", results), ("clicks", clicks)):
             check_ids(f"{name} of a page", ids)
-        if results and type(results[0]) is not str:
-            self.results = as_ids(results)
-        if clicks and type(clicks[0]) is not str:
-            self.clicks = as_ids(clicks)
-        if self.query_id is not None:
-            self.query_id = as_id(self.query_id)
+        self.results = None if results is None else as_ids(results)
+        self.clicks, self.query_id = as_ids(clicks), as_id(self.query_id)
 
 
 @dataclass(slots=True)
@@ -369,6 +371,10 @@ class Explanation:
         return html_table(self.rows())
 
 
+def _numbers(values: list[float] | None) -> list[float] | None:
+    return values if values is None or type(values) is list else [float(value) for value in values]
+
+
 @dataclass(slots=True)
 class ResultList:
     """A query with the results to re-rank: one line of a LISTS file.
@@ -403,27 +409,11 @@ class ResultList:
     def __post_init__(self) -> None:
         check_ids("results of a list", self.results)
         self.query_id, self.results = as_id(self.query_id), as_ids(self.results)
+        self.labels, self.scores = _numbers(self.labels), _numbers(self.scores)
 
 
 LogRecord = Impression | PairCount | Document
 """What a log is read into."""
-
-
-def check_records(log: object, docs: object) -> None:
-    """Refuses the path of a file where records are needed."""
-    for name, given in (("log", log), ("docs", docs)):
-        if isinstance(given, str | PathLike):
-            raise InputError(f"{name} must be records, not a path: give read_{name}({str(given)!r})")
-        if is_frame(given):
-            build = "; ClickGraph.from_frame builds a GRAPH from frames"
-            raise InputError(f"{name} must be records, not a {type(given).__name__}: give read_{name}(frame){build}")
-
-
-def check_record(record: object) -> None:
-    """Refuses what is not a record of a log."""
-    if not isinstance(record, LogRecord):
-        remedy = ": make one of each, as PairCount(**row)" if isinstance(record, Mapping) else ""
-        raise InputError(f"a log holds Impression, PairCount and Document objects; got {shown(record)}{remedy}")
 
 
 OPAQUE = "\x1f"

@@ -61,6 +61,9 @@ def test_limits_come_from_the_machine_not_from_its_mood() -> None:
     for wrong in ({"threads": -1}, {"memory": -1}):
         with pytest.raises(SettingError, match="0 or more"):
             Local(**wrong)
+    for text in ({"threads": "2"}, {"memory": "2GB"}):
+        with pytest.raises(SettingError, match="threads and memory, in bytes, are whole numbers, not"):
+            Local(**text)  # type: ignore[arg-type]
 
 
 def test_threads_start_with_work_and_end_with_close() -> None:

@@ -55,3 +55,14 @@ def test_judgments_of_other_queries_are_refused(model: BM25) -> None:
         clickbridge.evaluate(model, LISTS, qrels={"q1": {"ny": 1.0}})
     with pytest.raises(InputError, match="no list has a relevant document for nDCG@1"):
         clickbridge.evaluate(model, LISTS, qrels={"1": {"ny": 0.0}})
+
+
+def test_ids_of_judgments_may_be_whole_numbers_and_other_things_are_refused(model: BM25) -> None:
+    pages = [ResultList("1", "ny pizza", ["2", "3"])]
+    found = clickbridge.evaluate(model, pages, "RR", qrels={1: {3: 1.0}})  # type: ignore[dict-item]
+    assert found["RR"] == 0.5
+    for wrong in (["q1"], {"q1": ["d2"]}):
+        with pytest.raises(InputError, match="qrels are a file, or grades such as"):
+            clickbridge.evaluate(model, pages, qrels=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="lists are ResultList objects, a LISTS file or a frame; got 5"):
+        clickbridge.evaluate(model, 5)  # type: ignore[arg-type]

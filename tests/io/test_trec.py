@@ -140,3 +140,9 @@ def test_empty_files(tmp_path: Path) -> None:
         read_run(tmp_path / "empty")
     with pytest.raises(InputError, match="is empty; expected lines of query_id 0 doc_id grade"):
         read_qrels(tmp_path / "empty")
+
+
+def test_rankings_by_query_are_written_like_pairs(tmp_path: Path) -> None:
+    rankings = {"1": Ranking((Hit("a", 1.5), Hit("b", 1.0))), "2": Ranking((Hit("b", 2.0),))}
+    write_run(tmp_path / "run", rankings, "vsm")
+    assert read_run(tmp_path / "run") == {"1": ["a", "b"], "2": ["b"]}

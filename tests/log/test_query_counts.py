@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyarrow import csv
 
 from clickbridge import ClickGraph, Impression, PairCount, read_log
 from clickbridge.errors import InputError
+from clickbridge.log.rejects import RejectLog
 
 ADDRESS = "https://x.org/a"
 
@@ -122,3 +124,95 @@ def test_the_page_where_people_search_is_no_document(tmp_path: Path) -> None:
     path = written(tmp_path / "log.csv", "search_term,page_path,clicks", "ny,/search,3", "tv,/search,4")
     with pytest.raises(InputError, match="no column says on which documents"):
         list(read_log(path))
+
+
+def test_rows_that_name_a_query_alone_are_searches_without_a_click(tmp_path: Path) -> None:
+    rows = [f"query {i % 7},{f'd{i % 3}' if i % 2 else ''},{i}" for i in range(100)]
+    path = written(tmp_path / "log.csv", "Search Query,Clicked SKU,Device", *rows)
+    log = read_log(path)
+    records = list(log)
+    assert records[:2] == [Impression("query 0", None, []), PairCount("query 1", "d1")]
+    assert (len(records), log.rejects.count) == (100, 0)
+    assert log.notes == ["50 records name no document: searches without a click"]
+    graph = ClickGraph.build(log)
+    assert (graph.summary["clicks"], graph.summary["pair_rows"], graph.summary["impressions"]) == (50, 50, 0)
+    table = csv.read_csv(path, convert_options=csv.ConvertOptions(strings_can_be_null=True))
+    frame = read_log(table)
+    assert list(frame) == records
+    assert frame.notes == log.notes
+
+
+def test_clicks_without_a_document_are_no_search(tmp_path: Path) -> None:
+    log = read_log(
+        written(tmp_path / "log.csv", "query,doc_id,clicks", "a,1,2", "a,,3", "b,,0"), rejects=RejectLog(1.0)
+    )
+    assert list(log) == [PairCount("a", "1", 2), Impression("b", None, [])]
+    assert log.rejects.first[0].reason == "doc_id '' is empty or has white space"
+
+
+def test_shown_results_of_a_search_that_found_nothing(tmp_path: Path) -> None:
+    header = "search_id,query,product_id,position,clicked"
+    log = read_log(
+        written(tmp_path / "log.csv", header, "1,a,d1,1,0", "1,a,d2,2,1", "2,b,,,0", "3,c,,,1"), rejects=RejectLog(1.0)
+    )
+    assert list(log) == [Impression("a", ["d1", "d2"], ["d2"])]
+    assert "1 event without a document says nothing about a result: shown 1" in log.notes
+    assert log.rejects.count == 1
+
+
+def test_the_null_of_databases_is_no_value(tmp_path: Path) -> None:
+    rows = ("a\td1\t\\N\t\\N", "b\t\\N\tu2\t2024-01-01", "c\td2\tu1\t2024-01-02")
+    log = read_log(written(tmp_path / "log.tsv", "SEARCH_TEXT\tPRODUCT_CODE\tCUST_ID\tCREATED_AT", *rows))
+    records = [*log]
+    assert [getattr(record, "user", "") for record in records] == [None, "u2", "u1"]
+    assert records[:2] == [PairCount("a", "d1"), Impression("b", None, [], user="u2", time=1704067200.0)]
+
+
+@pytest.mark.parametrize("name", ["user_pseudo_id", "CUST_ID", "fullVisitorId", "distinct_id"])
+def test_names_of_users_in_exports(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path / "log.csv", f"query,returned_skus,clicked_sku,{name}", "a,d1|d2,d2,u1", "b,d3|d4,,u2")
+    assert list(read_log(path)) == [
+        Impression("a", ["d1", "d2"], ["d2"], user="u1"),
+        Impression("b", ["d3", "d4"], [], user="u2"),
+    ]
+
+
+def test_records_within_records_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_text('[{"session_id": "s1", "searches": [{"query": "a", "clicks": ["d1"]}], "tags": ["x"]}]')
+    with pytest.raises(InputError, match="; keys within the lists of searches cannot be named: write what they hold"):
+        list(read_log(path))
+
+
+@pytest.mark.parametrize(("yes", "no"), [("x", ""), ("1", ""), ("✓", "-"), ("Yes", ""), ("x", "-")])
+def test_shown_results_that_are_marked_as_clicked(tmp_path: Path, yes: str, no: str) -> None:
+    rows = [f"a,d{place},{place},{yes if place == 2 else no}" for place in (1, 2, 3)]
+    path = written(tmp_path / "log.csv", "query,sku,rank,clicked", *rows)
+    assert list(read_log(path)) == [Impression("a", ["d1", "d2", "d3"], ["d2"])]
+
+
+@pytest.mark.parametrize("mark", ["good", "2024-01-01T10:00", "d1"])
+def test_marks_that_are_unknown_are_refused_before_each_row_counts_as_a_click(tmp_path: Path, mark: str) -> None:
+    path = written(tmp_path / "log.csv", "query,sku,clicked", f"a,d1,{mark}", "a,d2,")
+    with pytest.raises(InputError, match=f"clicked may say what was clicked, but '{mark}' is no number, yes or no"):
+        list(read_log(path))
+    assert len(list(read_log(path, format="triples"))) == 2
+    with pytest.raises(InputError, match=r'or give read_log\(frame, format="triples"\) if each row is a click'):
+        ClickGraph.from_frame(csv.read_csv(path))
+
+
+def test_headers_of_tables_written_one_below_the_other(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.csv", "query,doc_id", "a,1", "query,doc_id", "b,2")
+    log = read_log(path)
+    assert list(log) == [PairCount("a", "1"), PairCount("b", "2")]
+    assert (log.rejects.lines, log.rejects.count) == (2, 0)
+
+
+def test_a_column_of_users_that_is_empty_gives_way_to_one_that_is_not(tmp_path: Path) -> None:
+    rows = ("Search,,a1,ny pizza,", "Click Result,,a1,,d2", "Search,,a2,tv,", "Click Result,,a2,,d1")
+    path = written(tmp_path / "log.csv", "event_type,user_id,device_id,search_term,item_id", *rows)
+    found = [(page.query, page.clicks, page.user) for page in read_log(path)]  # type: ignore[union-attr]
+    assert found == [("ny pizza", ["d2"], "a1"), ("tv", ["d1"], "a2")]
+    bare = read_log(written(tmp_path / "bare.csv", "query,doc_id,user_id", "a,1,"))
+    assert len(list(bare)) == 1
+    assert next(iter(bare.layouts.values())).columns["user"] == "user_id"

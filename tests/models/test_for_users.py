@@ -97,6 +97,15 @@ def test_fit_says_that_it_needs_a_graph(wrong: object) -> None:
         PLS().fit(wrong)  # type: ignore[arg-type]
 
 
+def test_fit_says_what_an_engine_and_progress_are(small_graph: ClickGraph) -> None:
+    with pytest.raises(
+        SettingError, match=r"engine is an object, such as Local\(threads=2\) or Ray\(\); got the text 'ray'"
+    ):
+        VSM().fit(small_graph, engine="ray")  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="progress is a function of one line of text, such as print; got True"):
+        VSM().fit(small_graph, progress=True)  # type: ignore[arg-type]
+
+
 def test_titles_come_with_rankings(small_graph: ClickGraph) -> None:
     model = PLS(dim=2).fit(small_graph)
     assert model.rank("pizza", 1).titles == ["Pizza"]

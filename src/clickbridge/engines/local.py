@@ -64,6 +64,8 @@ class Local:
     narrow = True
 
     def __init__(self, threads: int = 0, memory: int = 0) -> None:
+        if not isinstance(threads, int) or not isinstance(memory, int):
+            raise SettingError(f"threads and memory, in bytes, are whole numbers, not {threads!r} and {memory!r}")
         if threads < 0 or memory < 0:
             raise SettingError(f"threads and memory must be 0 or more, not {threads} and {memory}")
         self.threads = threads or len(os.sched_getaffinity(0))

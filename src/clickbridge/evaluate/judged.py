@@ -9,7 +9,7 @@ from pathlib import Path
 from clickbridge.errors import InputError
 from clickbridge.io.topics import labelled_by
 from clickbridge.io.trec import read_qrels
-from clickbridge.types import ResultList
+from clickbridge.types import ResultList, as_id
 from clickbridge.wording import count_of
 
 Grades = Mapping[str, Mapping[str, float]]
@@ -28,12 +28,19 @@ class Judged:
 def judged_lists(lists: list[ResultList], who: str, qrels: Qrels | None = None) -> Judged:
     """Lists with grades from judgments or, without these, from their labels."""
     if qrels is not None:
-        return _by_judgments(lists, read_qrels(qrels) if isinstance(qrels, str | Path) else qrels)
+        return _by_judgments(lists, read_qrels(qrels) if isinstance(qrels, str | Path) else _named(qrels))
     labelled = [result for result in lists if result.labels is not None]
     if not any(max(result.labels or [0.0]) > 0 for result in labelled):
         raise InputError(f"no list has a label above 0: {who} needs judged lists, with `labels`")
     grades = {r.query_id: dict(zip(r.results, r.labels or (), strict=True)) for r in labelled}
     return Judged(labelled, grades, _left_out(len(lists) - len(labelled), "labels"))
+
+
+def _named(qrels: Grades) -> Grades:
+    """Judgments whose ids are text. Whole numbers become their digits, as everywhere."""
+    if not isinstance(qrels, Mapping) or not all(isinstance(own, Mapping) for own in qrels.values()):
+        raise InputError(f"qrels are a file, or grades such as {{'q1': {{'d2': 1}}}}; got a {type(qrels).__name__}")
+    return {as_id(query_id): {as_id(doc): grade for doc, grade in own.items()} for query_id, own in qrels.items()}
 
 
 def _by_judgments(lists: list[ResultList], judgments: Grades) -> Judged:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from clickbridge.errors import InputError
+from clickbridge.errors import InputError, shown
 from clickbridge.evaluate.judged import Judged, Qrels, judged_lists
 from clickbridge.evaluate.own import OwnModel, Score, Scorer, is_own, not_a_model
 from clickbridge.evaluate.slices import Cell, cell
@@ -186,6 +186,8 @@ def as_lists(lists: Any) -> list[ResultList]:
     """Lists from a file, a frame or objects."""
     if isinstance(lists, str | Path) or is_frame(lists):
         return read_lists(lists)
+    if not isinstance(lists, Iterable) or isinstance(lists, Mapping):
+        raise InputError(f"lists are ResultList objects, a LISTS file or a frame; got {shown(lists)}")
     found = list(lists)
     wrong = next((result for result in found if not isinstance(result, ResultList)), None)
     if wrong is not None:

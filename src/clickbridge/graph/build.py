@@ -21,11 +21,12 @@ from clickbridge.log.aggregate import LogAggregator
 from clickbridge.log.blocks import in_blocks, without_names
 from clickbridge.log.clean import normalise_query
 from clickbridge.log.documents import DocumentReader
+from clickbridge.log.given import check_record, check_records, checked_document
 from clickbridge.log.pair_sums import database_errors
 from clickbridge.log.personal import REDACT
 from clickbridge.log.readers import LogReader
 from clickbridge.progress import Progress
-from clickbridge.types import Document, LogRecord, check_record, check_records
+from clickbridge.types import Document, LogRecord
 from clickbridge.wording import count_of
 
 if TYPE_CHECKING:
@@ -94,13 +95,15 @@ def warn_of(graph: ClickGraph, log: Iterable[LogRecord], docs: Iterable[Document
         LOGGER.warning(html_removed(docs.with_html))
     if isinstance(docs, DocumentReader) and docs.ignored:
         LOGGER.info(f"fields of documents that are not text were left out: {', '.join(sorted(docs.ignored))}")
+    for line in log.notes if isinstance(log, LogReader) else ():
+        LOGGER.info(line)
     for line in oddities(graph):
         LOGGER.warning(line)
 
 
 def _add_documents(aggregator: LogAggregator, docs: Iterable[Document], progress: Progress) -> None:
     for count, document in enumerate(docs, 1):
-        aggregator.add_document(document)
+        aggregator.add_document(checked_document(document))
         if count % 10_000 == 0:
             progress(f"documents {count:,}")
 

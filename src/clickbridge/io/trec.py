@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from clickbridge.errors import InputError
@@ -19,7 +19,7 @@ LARGEST = 1e37
 """Scores beyond are cut off, so that float32 holds them and what comes below them."""
 
 
-def write_run(path: str | Path, rankings: Iterable[tuple[str, Ranking]], spec: str) -> None:
+def write_run(path: str | Path, rankings: Mapping[str, Ranking] | Iterable[tuple[str, Ranking]], spec: str) -> None:
     """Writes rankings as a TREC run: lines of `query_id Q0 doc_id rank score spec`.
 
     Scores are made strictly decreasing, also as float32, so that other tools keep the order.
@@ -28,8 +28,8 @@ def write_run(path: str | Path, rankings: Iterable[tuple[str, Ranking]], spec: s
     ----------
     path : str or Path
         The file to write. If writing fails, no incomplete file is left.
-    rankings : iterable of (str, Ranking)
-        Pairs of a query's id and its ranking.
+    rankings : mapping of str to Ranking, or iterable of (str, Ranking)
+        The ranking of each query by the query's id, or pairs of both.
     spec : str
         The name of the run.
 
@@ -44,7 +44,7 @@ def write_run(path: str | Path, rankings: Iterable[tuple[str, Ranking]], spec: s
     {'q1': ['d2', 'd1']}
     """
     with written_aside(path) as out:
-        for query_id, ranking in rankings:
+        for query_id, ranking in rankings.items() if isinstance(rankings, Mapping) else rankings:
             scores = falling([hit.score for hit in ranking])
             for rank, (hit, score) in enumerate(zip(ranking, scores, strict=True), 1):
                 out.write(f"{query_id} Q0 {hit.doc_id} {rank} {score:.9g} {spec}\n".encode())

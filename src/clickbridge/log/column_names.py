@@ -19,9 +19,11 @@ _LOG = {
     "doc_id": """docid documentid doc document docno sku skuid productid productsku productcode product itemid itemsku
         item articleid articlenumber article asin ean gtin upc variantid offerid listingid contentid objectid resultid
         targetid clickeddocid clickeddocumentid clickedid clickedsku clickeditem clickedproduct clickeddoc
-        clickeddocument clickedurl movieid entityid artikelnummer""",
+        clickeddocument clickedarticle openedarticle openeddocument selectedproduct selecteditem clickedurl movieid
+        entityid artikelnummer""",
     "results": """results result resultids shownids shown shownresults displayed displayedids hits hitids resultlist
-        ranking docids documents docs productids products itemids items skus serp shownproducts showndocs
+        ranking docids documents docs productids products itemids items skus serp shownproducts returned returnedids
+        returnedskus returnedproducts returneditems returneddocs returneddocuments returnedresults showndocs
         showndocuments shownitems shownskus displayedproducts displayeditems displayeddocuments""",
     "clicks": """clicks clicked clickcount clickcounts nclicks numclicks clickscount totalclicks isclicked isclick
         wasclicked hasclick clickflag click clickedids clickeddocs clickeddocids clickeditems clickedproducts
@@ -32,7 +34,8 @@ _LOG = {
         resultpageid searcheventid responseid""",
     "position": "position pos rank ordinal slot place resultposition resultrank clickposition",
     "user": """user userid visitor visitorid customer customerid client clientid uid anonid anonymousid cookie cookieid
-        usertoken deviceid person personid shopper shopperid member memberid kunde besucher""",
+        usertoken deviceid person personid shopper shopperid member memberid custid userpseudoid fullvisitorid
+        distinctid kunde besucher""",
     "session": "session sessionid sid visitid visit sess sessionuuid",
     "time": """time timestamp ts datetime clicktime clickedat eventtime eventtimestamp createdat created occurredat
         loggedat date day searchtime querytime searchedat localtime zeit zeitpunkt zeitstempel datum uhrzeit""",
@@ -117,13 +120,15 @@ def usual_columns(
     given: Mapping[str, str],
     wanted: Iterable[str],
     fits: Callable[[str, str], bool],
+    filled: Callable[[str], bool] = lambda name: True,
 ) -> dict[str, str]:
     """The file's name for each of our fields that it seems to have. Those in `given` are certain.
 
     `kind` is log, document, or result for an object that stands for a document. A column with our own name is that
     field, unless its values are objects that have the value inside. Other columns must have a usual name, or a name
-    that ends like one, and their values must fit, according to `fits(ours, theirs)`. A nested value such as
-    `search.term` is found by its whole name, by its last two parts or, if that says enough, by the last part.
+    that ends like one, and their values must fit, according to `fits(ours, theirs)`; of several, one that is `filled`
+    goes first: `user_id` may be empty where `device_id` is not. A nested value such as `search.term` is found by its
+    whole name, by its last two parts or, if that says enough, by the last part.
     """
     out = dict(given)
     whole, nested = _by_name(names)
@@ -133,13 +138,15 @@ def usual_columns(
     for ours in fields:
         if ours in out:
             continue
-        for name in _candidates(kind, ours, whole, nested, out):
-            if name not in out.values() and fits(ours, name):
-                out[ours] = name
-                break
-        else:
-            if ours in own and ours != "event":  # objects here make no log of events
-                out[ours] = ours
+        fitting = [
+            name
+            for name in _candidates(kind, ours, whole, nested, out)
+            if name not in out.values() and fits(ours, name)
+        ]
+        if fitting:
+            out[ours] = next(filter(filled, fitting), fitting[0])
+        elif ours in own and ours != "event":  # objects here make no log of events
+            out[ours] = ours
     return out
 
 

@@ -12,6 +12,7 @@ from clickbridge.io.streams import open_stream
 from clickbridge.log.clean import RecordError, clean_id
 from clickbridge.log.column_names import nested_value
 from clickbridge.log.described import described
+from clickbridge.log.given import paths_given
 from clickbridge.log.guesses import guessed_arguments
 from clickbridge.log.plain_text import BREAK, field_text, without_html
 from clickbridge.log.recognise import Layout, Reading, recognise_documents
@@ -139,4 +140,4 @@ def read_docs(
         from clickbridge.log.frames import DocumentFrame
 
         return DocumentFrame(paths[0], reading, rejects, id_name)
-    return DocumentReader(tuple(str(p) for p in paths), reading, rejects, id_name)
+    return DocumentReader(paths_given(paths), reading, rejects, id_name)

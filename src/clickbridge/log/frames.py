@@ -41,11 +41,12 @@ class LogFrame(LogReader):
 
     def __iter__(self) -> Iterator[LogRecord]:
         rows = frame_rows(self.table, _ids(self.layout.columns))
+        self.notes = []
         if not is_joined(self.layout):
             clean = RecordCleaner(self.layout, lists_as_text=False)
             yield from self._unrepeated(_cleaned(rows, clean, self.rejects, "the log"))
+            self.notes += clean.notes
             return
-        self.notes = []
         with event_join(self.rejects) as join:
             yield from self._join(join, enumerate(rows, 1), self.layout, False)
             yield from self._joined(join)

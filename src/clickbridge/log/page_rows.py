@@ -16,8 +16,8 @@ from clickbridge.log.clean import RecordError, ungrouped, without_points
 from clickbridge.log.column_names import dotted_names, nested_value, usual_columns, without_accents
 from clickbridge.log.translated_names import NO, YES
 
-_YES = frozenset(("1", "1.0", "true", "t", "yes", "y", *YES))
-_NO = frozenset(("0", "0.0", "false", "f", "no", "n", "", *NO))
+_YES = frozenset(("1", "1.0", "true", "t", "yes", "y", "x", "✓", "✔", *YES))
+_NO = frozenset(("0", "0.0", "false", "f", "no", "n", "", "-", *NO))
 
 
 def mostly(check: Callable[[Any], bool], values: Sequence[Any]) -> bool:

@@ -23,6 +23,7 @@ from clickbridge.log.blocks import Block, in_blocks, repeats
 from clickbridge.log.clean import RecordError
 from clickbridge.log.described import described
 from clickbridge.log.event_formats import READ, Event
+from clickbridge.log.given import paths_given
 from clickbridge.log.guesses import guessed_arguments
 from clickbridge.log.page_rows import has_pages
 from clickbridge.log.recognise import EVENT_LOGS, FIELDS, Layout, Reading, recognise_log
@@ -158,13 +159,14 @@ class LogReader:
         cleaner = RecordCleaner(layout, lists_as_text=source.container == "table")
         if not by_block or not cleaner.takes_blocks:
             yield from self._cleaned(source.path, source.records(self.rejects), cleaner)
-            return
-        for numbers, rows in source.pieces(self.rejects):
-            for part in cleaner.blocks(numbers, rows):
-                if isinstance(part, Block):
-                    yield part
-                else:
-                    yield from self._cleaned(source.path, part, cleaner)
+        else:
+            for numbers, rows in source.pieces(self.rejects):
+                for part in cleaner.blocks(numbers, rows):
+                    if isinstance(part, Block):
+                        yield part
+                    else:
+                        yield from self._cleaned(source.path, part, cleaner)
+        self.notes += cleaner.notes
 
     def _cleaned(
         self, path: str, rows: Iterable[tuple[int, Any]], clean: Callable[[Any], LogRecord]
@@ -279,4 +281,4 @@ def read_log(
         from clickbridge.log.frames import LogFrame
 
         return LogFrame(paths[0], reading, rejects)
-    return LogReader(tuple(str(p) for p in paths), reading, rejects)
+    return LogReader(paths_given(paths), reading, rejects)

@@ -126,7 +126,7 @@ def _recognised(source: Source, given: Reading) -> Layout:
         return Layout(source.path, given.format if given.format != "auto" else str(own), {})
     _check_named(source, given.columns)
     values = _Values(source, of_log=True)
-    found = usual_columns("log", source.names, given.columns, FIELDS, values.can_be)
+    found = usual_columns("log", source.names, given.columns, FIELDS, values.can_be, values.are_some)
     found = _without_numbers_of_hits(found, given, values)
     found = _with_single_clicks(source, given, _with_pages(source, found, values), values)
     kind = given.format if given.format != "auto" else _format(source, found, values)
@@ -134,6 +134,8 @@ def _recognised(source: Source, given: Reading) -> Layout:
         option = "--columns doc_id=..." if source.container != "frame" else 'columns={"doc_id": ...}'
         check_documents(source.path, option, found["clicks"], values.of(found["clicks"]), source.names)
     columns = _needed(source, found, kind, values)
+    if kind == "triples" and given.format == "auto":
+        _check_marks(source, columns, values)
     _check_twins(source, columns, given.columns)
     pointed = _pointed(columns, values) if kind == "triples" and source.container == "table" else ()
     layout = Layout(source.path, kind, columns, given.time_unit or "s", given.time_format, pointed=pointed)
@@ -149,7 +151,7 @@ def recognise_documents(source: Source, given: Reading, id_name: str | None = No
     if "doc_id" not in columns and "doc_id" not in source.names and id_name in source.names:
         columns["doc_id"] = str(id_name)
     values = _Values(source)
-    columns = usual_columns("document", source.names, columns, ("doc_id", "title"), values.can_be)
+    columns = usual_columns("document", source.names, columns, ("doc_id", "title"), values.can_be, values.are_some)
     _check_twins(source, columns, given.columns)
     if "doc_id" not in columns and (source.names or source.container != "json"):
         word = "column" if source.container != "json" else "key"
@@ -183,6 +185,13 @@ class _Values:
         """The values that are not missing."""
         found = [self._value(row, name) for row in self._first]
         return [value for value in found if value is not None and value != ""]
+
+    def are_some(self, name: str) -> bool:
+        return bool(self.of(name))
+
+    def has_gaps(self, name: str) -> bool:
+        """Whether some rows have no value: where the others are marked, it means no."""
+        return len(self.of(name)) < len(self._first)
 
     def are_unique(self, name: str) -> bool:
         """Whether no value of a column is repeated."""
@@ -283,7 +292,7 @@ def _format(source: Source, found: Mapping[str, str], values: _Values) -> str:
     clicks = values.of(found["clicks"]) if "clicks" in found else []
     if clicks and any(type(value) is list for value in clicks):
         return "sessions"
-    flags = all(is_flag(value) for value in clicks) and any(not flag(value) for value in clicks)
+    flags = all(map(is_flag, clicks)) and (values.has_gaps(found.get("clicks", "")) or not all(map(flag, clicks)))
     tells = found["clicks"] != "clicks" or "position" in found or "search_id" in found if clicks else False
     return "shown" if flags and tells and "impressions" not in found and not _are_means(found, values) else "triples"
 
@@ -320,6 +329,7 @@ def _needed(source: Source, found: Mapping[str, str], kind: str, values: _Values
         + (option if source.container != "frame" else f'columns={{"query": ..., "{second}": ...}}')
         + (_headless(source) if not found else "")
         + (f"; {bare} differs in every record, so it may be the record's own" if bare is not None else "")
+        + _within_lists(source, values)
     )
 
 
@@ -331,6 +341,18 @@ def _check_named(source: Source, columns: Mapping[str, str]) -> None:
         if theirs not in source.names:
             has = shown_names(list(source.names))
             raise InputError(f"{source.path} has no {word} {theirs!r} for {ours}; it has {has}")
+
+
+def _check_marks(source: Source, columns: Mapping[str, str], values: _Values) -> None:
+    """Refuses a column that seems to say what was clicked, in words unknown here: each row would count as a click."""
+    for name in usual_names("clicks", source.names) if "clicks" not in columns else ():
+        marks = [value for value in values.of(name) if not isinstance(value, dict | list)]
+        if "cli" in folded(name) and name not in columns.values() and marks:
+            option = "--format triples" if source.container != "frame" else 'read_log(frame, format="triples")'
+            raise InputError(
+                f"{source.path}: {name} may say what was clicked, but {marks[0]!r:.40} is no number, yes or no: "
+                f"write 1 and 0, or give {option} if each row is a click"
+            )
 
 
 def _check_twins(source: Source, columns: Mapping[str, str], given: Mapping[str, str]) -> None:
@@ -399,6 +421,15 @@ def _headless(source: Source) -> str:
     return (
         "; is there a header line?" if len(source.names) > 1 else "; the header line is the first: remove what is above"
     )
+
+
+def _within_lists(source: Source, values: _Values) -> str:
+    """What to do where the keys that are missing may be those of records within a record."""
+    inner = [name for name in source.names if any(is_marked(value) for value in values.of(name))]
+    said = (
+        f"; keys within the lists of {shown_names(inner)} cannot be named: write what they hold as records or as keys"
+    )
+    return said if inner else ""
 
 
 def _pointed(columns: Mapping[str, str], values: _Values) -> tuple[str, ...]:

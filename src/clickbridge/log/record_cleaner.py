@@ -6,12 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from clickbridge.log.blocks import Block, pages_in, pairs_in
-from clickbridge.log.clean import RecordError, clean_session, clean_triple, kind_of, time_scale, without_points
+from clickbridge.log.clean import (
+    RecordError,
+    clean_session,
+    clean_triple,
+    kind_of,
+    time_scale,
+    whole_number,
+    without_points,
+)
 from clickbridge.log.column_names import nested_value
 from clickbridge.log.page_rows import flag, is_marked, page_row
 from clickbridge.log.recognise import Layout
 from clickbridge.log.time_formats import read_time
 from clickbridge.types import Impression, PairCount
+from clickbridge.wording import count_of
 
 BY_THEMSELVES = 20
 """So few records are cleaned one by one where a block of them cannot be cleaned at once."""
@@ -28,6 +37,8 @@ class RecordCleaner:
         self.pages, self.shown = layout.format == "sessions", layout.format == "shown"
         self.pointed = layout.pointed
         self.lists = self.pages and (lists_as_text or layout.columns.get("doc_id") is not None)
+        self.unclicked = 0
+        """Rows of a table of clicks that name a query alone: searches after which nothing was clicked."""
 
     def __call__(self, row: Any) -> Impression | PairCount:
         row = self.named(checked_row(row))
@@ -37,12 +48,22 @@ class RecordCleaner:
             row = row | {"time": read_time(row["time"], self.form)}
         if self.pointed:
             row = row | {name: without_points(row.get(name)) for name in self.pointed}
+        if not self.pages and row.get("doc_id") in (None, "") and not whole_number(row.get("clicks"), "clicks", 0):
+            search = clean_session(row | {"results": None, "clicks": []}, self.scale)
+            self.unclicked += 1
+            return search
         if not self.pages:
             return clean_triple(row, self.scale)
         clicks = row.get("clicks")
         if self.lists or is_marked(row.get("results")) or type(clicks) is dict or is_marked(clicks):
             row = page_row(row, self.lists_as_text)
         return clean_session(row, self.scale)
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines for the user about what was read."""
+        said = f"{count_of(self.unclicked, 'record', 'name')} no document: searches without a click"
+        return [said] if self.unclicked else []
 
     def named(self, row: Any) -> Any:
         """A record with our names. A record that is not an object is returned as it is."""

@@ -98,6 +98,10 @@ class RowEvents:
 
     def read(self, row: dict[str, Any]) -> Iterator[Search | Action]:
         """The events of a row: none, one, or a shown result and a click on it."""
+        bare = row.get("doc_id") in (None, "")
+        if not self._events and bare and not flag(row.get("clicks")):
+            self._bare["shown"] += 1  # of a search without results
+            return
         if not self._events:
             action = self._action(row, "shown")
             yield action
@@ -106,7 +110,6 @@ class RowEvents:
             return
         name = str(row.get("event"))[:40]
         kind = event_kind(row.get("event"))
-        bare = row.get("doc_id") in (None, "")
         if kind == "shown" and bare and tells_of_search(row.get("event")) and self._is_new(row):
             kind = "search"  # `view_search_results`, whose results are events of their own
         if kind is not None and _named(row) is None:

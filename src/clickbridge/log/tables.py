@@ -22,6 +22,8 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "pipe": "|", "tab": "\t"}
 _LINE_ENDS = re.compile(r"\r\n?|\n")
 Cells = list[str] | str
 """The cells of a line or, as text, why it could not be read."""
+NULL = "\\N"
+"""What MySQL, PostgreSQL and Hive write where there is no value."""
 NOT_UTF8 = "not UTF-8: give --encoding"
 OPEN_QUOTE = "not CSV: a quote is not closed, or not doubled within a text"
 
@@ -158,6 +160,8 @@ def text_rows(
         ruled, first = first and dialect.padded and is_ruler(cells), False
         if cells == [""] or cells == [] or ruled or (dialect.padded and is_total(cells)):
             continue
+        if cells == names:
+            continue  # the header of another table, written below the first
         rejects.lines += 1
         if isinstance(cells, str):
             rejects.add(path, number, cells)
@@ -170,6 +174,8 @@ def text_rows(
             hint = f"; {_separated(dialect)}" if len(cells) > width else ""
             rejects.add(path, number, f"{len(cells)} columns, the header has {width}{hint}")
         else:
+            if NULL in cells:
+                cells = ["" if cell == NULL else cell for cell in cells]
             yield number, dict(zip(names, cells, strict=True))
 
 

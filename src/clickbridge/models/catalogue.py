@@ -53,7 +53,7 @@ class Catalogue:
         return found
 
     def title(self, doc_id: str) -> str:
-        number = self.numbers.get(doc_id)
+        number = self.numbers.get(as_id(doc_id))
         return "" if number is None else self.titles[number]
 
     def named(self, number: int) -> str:

@@ -11,18 +11,9 @@ from typing import Any
 import numpy as np
 
 from clickbridge.errors import InputError
+from clickbridge.log.given import check_record, check_records, checked_document
 from clickbridge.models.catalogue import Catalogue, KnownQueries
-from clickbridge.types import (
-    Document,
-    Impression,
-    LogRecord,
-    PairCount,
-    as_id,
-    check_ids,
-    check_record,
-    check_records,
-    query_key,
-)
+from clickbridge.types import Document, Impression, LogRecord, PairCount, as_id, check_ids, query_key
 
 Array = np.ndarray[Any, Any]
 
@@ -55,7 +46,7 @@ class Change:
         check_ids("remove", remove)
         gone = {as_id(doc_id) for doc_id in remove}
         records = [normalised(record, known) for record in log]
-        given = [*(r for r in records if isinstance(r, Document)), *docs]
+        given = [*(r for r in records if isinstance(r, Document)), *map(checked_document, docs)]
         documents = {d.doc_id: d for d in given if d.doc_id not in gone}
         clicks = Counter({p: n for p, n in count_clicks(records).items() if p[1] not in gone})
         kept = np.array([doc_id not in gone for doc_id in before.doc_ids], dtype=bool)

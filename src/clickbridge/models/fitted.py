@@ -24,7 +24,7 @@ from clickbridge.models.explain import Contributions
 from clickbridge.models.kept_log import KeptLog
 from clickbridge.search.index import Found
 from clickbridge.settings import Settings
-from clickbridge.types import Document, Explanation, Hit, Ranking, ResultList, check_ids
+from clickbridge.types import Document, Explanation, Hit, Ranking, ResultList, as_id, check_ids
 from clickbridge.wording import count_of
 
 if TYPE_CHECKING:
@@ -352,16 +352,12 @@ def _scored(engine: Engine, start: int, stop: int, fitted: Fitted, lists: Sequen
 def as_ids(doc_ids: Sequence[Any]) -> list[str]:
     """Ids as text. Integers become their digits."""
     check_ids("doc_ids", doc_ids)
-    return [doc_id if isinstance(doc_id, str) else _as_id(doc_id) for doc_id in doc_ids]
+    return [as_id(doc_id) for doc_id in doc_ids]
 
 
-def _as_id(value: Any) -> str:
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return str(int(value))
-    raise InputError(f"a document id is text, or a whole number; got {value!r}")
-
-
-def check_k(k: int) -> None:
+def check_k(k: object) -> None:
+    if not isinstance(k, int | np.integer):
+        raise SettingError(f"k must be a whole number; got {k!r}")
     if k < 1:
         raise SettingError(f"k must be at least 1; got {k}")
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from clickbridge.engines.base import Engine, default_engine
-from clickbridge.errors import InputError, NotFitted, NotSupported, shown
+from clickbridge.errors import InputError, NotFitted, NotSupported, SettingError, shown
 from clickbridge.frames import is_frame
 from clickbridge.graph.clickgraph import ClickGraph
 from clickbridge.io.checkpoint import Checkpoints
@@ -128,6 +128,10 @@ class Model(Asking, Parameters):
         """
         if not isinstance(graph, ClickGraph):
             raise InputError(f"fit needs a ClickGraph, such as ClickGraph.open('folder'); got {_named(graph)}")
+        if isinstance(engine, str):
+            raise SettingError(f"engine is an object, such as Local(threads=2) or Ray(); got the text {engine!r}")
+        if not callable(progress):
+            raise SettingError(f"progress is a function of one line of text, such as print; got {progress!r}")
         sizes = f"{count_of(graph.n_queries, 'query')} and {count_of(graph.n_docs, 'document')}"
         progress(f"fitting {self.spec} on {sizes}")
         return self.fit_on(Study(graph, engine, progress, checkpoints=_checkpoints(checkpoint)))
