@@ -194,6 +194,7 @@ class BLTM(Model):
     fitted_type: ClassVar[type[Fitted]] = FittedBLTM
 
     def unigram(self) -> LMIR:
+        """The language model that is mixed with the topics, not fitted."""
         s: BLTMSettings = self.settings
         return LMIR(mu=s.mu, fields=s.fields, language=s.language, stop_words=s.stop_words, seed=s.seed)
 

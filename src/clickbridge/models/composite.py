@@ -135,9 +135,11 @@ class Composite(Model):
         return out
 
     def choose_parts(self, study: Study) -> tuple[Choices, ...]:
+        """What the parts choose on held-back clicks."""
         return tuple(choose_once(part, study) for part in self.parts)
 
     def learn_parts(self, study: Study, choices: Sequence[Choices]) -> tuple[Fitted, ...]:
+        """The parts, fitted with what they chose."""
         return tuple(learn_once(part, study, own) for part, own in zip(self.parts, choices, strict=True))
 
     def composed(

@@ -173,6 +173,7 @@ class FactorModel(LatentModel):
     fitted_type: ClassVar[type[Fitted]] = FittedFactors
 
     def objective(self) -> Objective:
+        """The loss, and which pairs it is taken over."""
         raise NotImplementedError
 
     # --- choosing --------------------------------------------------------------------------------

@@ -163,6 +163,7 @@ class LexicalModel(Model):
     fitted_type: ClassVar[type[Fitted]] = FittedLexical
 
     def formula(self) -> Formula:
+        """How counts of words become the numbers of the two maps."""
         raise NotImplementedError
 
     def choose(self, study: Study) -> LexicalChoices:
@@ -175,6 +176,7 @@ class LexicalModel(Model):
         return LexicalChoices(field_weights=weights, notes=(said_by(self.name, note),))
 
     def learn_weights(self, study: Study) -> tuple[dict[str, float], str]:
+        """The weight of each field, chosen on held-back clicks, and one line about them."""
         s: LexicalSettings = self.settings
         return learn_field_weights(self.formula(), s.language, s.stop_words, s.seed, study)
 

@@ -198,6 +198,7 @@ class LatentModel(Model):
     def learn_features(
         self, study: Study, groups: Sequence[str], choices: LatentChoices
     ) -> tuple[Known, Features, list[tuple[Array, Array]]]:
+        """The known queries, how texts and clicks become features, and these features of both sides."""
         s = self.settings
         known = study.clicked(s)
         features, columns = learn_features(

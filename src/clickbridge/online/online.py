@@ -115,6 +115,7 @@ class Online(Wrapper, TakesClicks):
 
     @property
     def fitted_(self) -> Fitted:
+        """The fitted value as it is now, with all events."""
         return self.fitted
 
     @fitted_.setter

@@ -261,6 +261,7 @@ class KernelModel(Model):
         return ("words", "titles") if study.graph.field_names else ("click",)
 
     def document_rows(self, study: Study, name: str) -> sparse.csr_array | None:
+        """The features that this kernel compares documents by, one row each."""
         return document_rows(study, name, self.settings.language)
 
     # --- choosing --------------------------------------------------------------------------------
@@ -291,11 +292,13 @@ class KernelModel(Model):
         return ()
 
     def material(self, study: Study, choice: Choice, parts: tuple[Fitted, ...]) -> KernelData:
+        """The preferences and features that the choice learns from."""
         s: KernelSettings = self.settings
         base = parts[0] if parts else None
         return gather(study, self.taught_parts(choice), s.preference, s.language, s.seed, base, s.min_clicks)
 
     def query_kernel_of(self, study: Study, choice: Choice, parts: tuple[Fitted, ...]) -> QueryKernel:
+        """How similar two queries are, as chosen."""
         features = self.material(study, choice, parts).features
         return QueryKernel(features, choice.query_weights, self.settings.click_kernel)
 
