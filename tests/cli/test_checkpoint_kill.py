@@ -62,8 +62,15 @@ def test_the_folder_is_refused_in_one_line(tmp_path: Path, call: Any) -> None:
     random_clicks(5).save(tmp_path / "graph")
     (tmp_path / "file").write_text("x")
     fit = ("fit", tmp_path / "graph", "--model", "pls", "--out", tmp_path / "model", "--checkpoint")
-    for wrong, said in (("file", "is a folder"), ("graph", "of its own"), ("model", "of its own")):
+    below = f"needs a folder that can be written; got {tmp_path}/file/kept/here, and {tmp_path}/file is a file: choose"
+    for wrong, said in (
+        ("file", "is a folder"),
+        ("graph", "of its own"),
+        ("model", "of its own"),
+        ("file/kept/here", below),
+        ("/proc/kept", "cannot be written ("),  # not by root either
+    ):
         refused = call(*fit, tmp_path / wrong)
         assert refused.code == 2
         assert said in refused.err
-        assert refused.err.count("\n") == 1
+        assert refused.err.count("\n") == 1, "refused before anything else is said"

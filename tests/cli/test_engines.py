@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -282,3 +283,6 @@ def test_a_plan_for_a_card_that_is_not_there(call: Run, tiny: Path, monkeypatch:
     refused = call(*line, "--out", tiny / "new")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err.startswith("clickbridge: the GPU cannot be used")
+    refused = call("fit", tiny / "graph", "--model", "walk", "--engine", "gpu", "--plan")
+    assert (refused.code, refused.out) == (1, "")
+    assert re.fullmatch(r"clickbridge: walk costs little: .*\n", refused.err)

@@ -27,7 +27,8 @@ from node_memory import NodeMemory
 from ray.cluster_utils import Cluster
 from scipy import sparse
 
-from clickbridge import MPLS, PLS, RMLS, ClickGraph, Walk, example_graph, read_docs, read_log
+from clickbridge import MPLS, PLS, RMLS, ClickGraph, Document, Walk, example_graph, read_docs, read_log
+from clickbridge.engines import shards
 from clickbridge.engines.local import Local
 from clickbridge.engines.ray import Ray
 from clickbridge.io.secret import Secret
@@ -41,12 +42,56 @@ ENOUGH = 400 << 20
 CLIENT_PORT = 25_101
 
 
+class AtWork:
+    """Loses a node in the middle of a task. What the task makes cannot be there already, for on that node it begins and
+    never ends; and what was made on the node before is lost too, if it has more bytes than Ray sends with a task."""
+
+    def __init__(self, work: Any, skip: int, node: str, lose: Callable[[], None], sign: Path) -> None:
+        self.work, self.skip, self.node, self.lose_node, self.sign = work, skip, node, lose, sign
+        self.armed = False
+        self.given: int | None = None
+        """Bytes that the task had when its node was lost; None if the node was not lost."""
+
+    def holding(self, work: Any) -> Any:
+        """The work of a task, which does not end on the node that is to be lost. The first `skip` tasks do end."""
+        if work is not self.work:
+            return work
+        self.skip -= 1
+        if self.skip >= 0 or self.given is not None:
+            return work
+        self.armed, node, sign = True, self.node, self.sign
+
+        def begun(*given: Any) -> Any:
+            if ray.get_runtime_context().get_node_id() == node:
+                sign.write_text(str(sum(map(size_of, given))))
+                time.sleep(600)
+            return work(*given)
+
+        return begun
+
+    def lose(self) -> None:
+        if self.armed and self.given is None:
+            end = time.monotonic() + 120
+            while not self.sign.is_file() or not self.sign.read_text():
+                assert time.monotonic() < end, "no task began on the node that is to be lost"
+                time.sleep(0.01)
+            self.lose_node()
+            self.given = int(self.sign.read_text())
+
+
 class Watched(Ray):
     """Notes the largest thing that came to the driver before a result was asked for."""
 
     largest = 0
+    losing: AtWork | None = None
+
+    def _run(self, work: Any, place: int, *given: Any, returns: int = 1) -> Any:
+        held = self.losing.holding(work) if self.losing else work
+        return super()._run(held, place, *given, returns=returns)
 
     def _get(self, refs: Any) -> Any:
+        if self.losing:
+            self.losing.lose()
         found = super()._get(refs)
         if not self.fetching:
             self.largest = max(self.largest, size_of(found))
@@ -200,12 +245,68 @@ def ingested(engine: Any, folder: Path, lose_one: Callable[[], None]) -> dict[st
     return {"files": len(one), "graph to the bit": one == two}
 
 
+def small_log(folder: Path) -> ClickGraph:
+    """A log, and its documents five times: more images than one worker takes at a time."""
+    write_log("one-week", folder, fraction=0.02)
+    docs = list(read_docs(str(folder / "docs.jsonl.gz")))
+    more = [Document(f"{doc.doc_id}-{copy}", doc.fields) for copy in range(4) for doc in docs]
+    return ClickGraph.build(read_log(str(folder / "log.parquet")), [*docs, *more], folder / "graph")
+
+
+def lost_at_work(cluster: Cluster, folder: Path) -> dict[str, Any]:
+    """A node is lost while M-PLS is learned, one while its images are searched, and one while queries walk."""
+    nodes = [cluster.add_node(num_cpus=1, object_store_memory=STORE) for _ in range(3)]
+    cluster.wait_for_nodes()
+    tasks = []
+
+    def losing(work: Any, skip: int = 0) -> Watched:
+        engine, node = Watched(threads=1, memory=1 << 30), nodes.pop()
+        assert engine.workers == len(nodes) + 2
+        engine._nodes.sort(key=lambda one: one != node.node_id)  # the first worker has what is too small to divide
+        engine.losing = AtWork(
+            work, skip, node.node_id, lambda: cluster.remove_node(node, allow_graceful=False), folder / node.node_id
+        )
+        tasks.append(engine.losing)
+        return engine
+
+    graph, local = small_log(folder / "log"), Local(1)
+    queries = graph.query_keys[:300]
+    settings = {"dim": 12, "response": "clicks", "combine": "closed", "views": "word,click", "fields": "title:1"}
+    # A block is made orthonormal: what the node had made of it is nowhere else.
+    with losing(shards.combined, skip=5) as engine:
+        ours, theirs = (MPLS(**settings).fit(graph, engine=e) for e in (engine, local))
+    one, two = (model.fitted.spaces[0].singular_values for model in (ours, theirs))
+    scores = [np.array([model.score(query, graph.doc_ids) for query in queries[:9]]) for model in (ours, theirs)]
+    # Here the node has copies of what the driver sent; what is lost is the best of its share.
+    with losing(shards.top_k) as engine:
+        images = [ours.rank_many(queries, k=20, engine=e) for e in (engine, local)]
+    walk = Walk().fit(graph)
+    with losing(shards.rows_done) as engine:
+        walks = [walk.rank_many(queries, k=20, engine=e) for e in (engine, local)]
+    return {
+        "bytes given": [task.given for task in tasks],
+        "mpls values": float(np.abs(one - two).max() / two[0]),
+        "mpls scores": float(np.abs(scores[0] - scores[1]).max() / np.abs(scores[1]).max()),
+        "images to the bit": all(images[0]) and images[0] == images[1],
+        "walk to the bit": all(walks[0]) and walks[0] == walks[1],
+    }
+
+
+def ended(cluster: Cluster, report: dict[str, Any]) -> None:
+    """Prints the report last: at the end of a cluster Ray prints what a lost node had to say."""
+    ray.shutdown()
+    cluster.shutdown()
+    print(json.dumps(report))
+
+
 def main() -> None:
     n_nodes, kill, client = int(sys.argv[1]), "kill" in sys.argv, "client" in sys.argv
     store = ENOUGH if "memory" in sys.argv else STORE
     given: dict[str, Any] = {"num_cpus": 1, "object_store_memory": store, "include_dashboard": False}
     if "at-once" in sys.argv:
         given["_system_config"] = {"free_objects_period_milliseconds": 10}
+    elif kill:  # Ray takes a node for lost after five checks without an answer, which are 3 s apart otherwise
+        given["_system_config"] = {"health_check_period_ms": 300}
     cluster = Cluster(
         initialize_head=True, head_node_args=given | ({"ray_client_server_port": CLIENT_PORT} if client else {})
     )
@@ -227,10 +328,10 @@ def main() -> None:
         if "ingest" in sys.argv:
             with tempfile.TemporaryDirectory() as folder:
                 made = ingested(engine, Path(folder), lose_one if kill else lambda: None)
-            print(json.dumps({"workers": workers, "killed": bool(killed), **made}))
+            ended(cluster, {"workers": workers, "killed": bool(killed), **made})
             return
         if "memory" in sys.argv:
-            print(json.dumps({"workers": workers, **held(cluster, engine)}))
+            ended(cluster, {"workers": workers, **held(cluster, engine)})
             return
         before, started = received(), time.perf_counter()
         found = passes(engine, lose_one if kill else None)
@@ -257,9 +358,12 @@ def main() -> None:
         queries, images = (rng.standard_normal((n, 16), dtype=np.float32) for n in (300, 30_000))
         tops = [e.top_k(queries, images, 7, None) for e in (engine, local)]
         report["top-k to the bit"] = all(x.tobytes() == y.tobytes() for x, y in zip(*tops, strict=True))
-    ray.shutdown()
-    cluster.shutdown()
-    print(json.dumps(report))
+    if kill:
+        started = time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            report["lost at work"] = lost_at_work(cluster, Path(folder))
+        report["lost at work"]["seconds"] = round(time.perf_counter() - started, 2)
+    ended(cluster, report)
 
 
 if __name__ == "__main__":

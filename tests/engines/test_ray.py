@@ -23,6 +23,8 @@ from clickbridge.numerics.rows import sparse_rows
 from clickbridge.numerics.svd import POWER_STEPS, MatrixOperator, randomised_svd
 
 SCRIPT = Path(__file__).with_name("on_a_cluster.py")
+SENT_WITH_A_TASK = 100 << 10
+"""Bytes up to which Ray keeps a result with the driver, not in the store of the node that made it."""
 
 
 def on_a_cluster(*words: str) -> dict[str, Any]:
@@ -57,6 +59,18 @@ def test_a_cluster_gives_what_one_machine_gives(words: tuple[str, ...]) -> None:
     assert max(found["models"].values()) < 1e-4
     # Of what comes to the driver before a result is asked for, nothing grows with the rows.
     assert found["largest to the driver"] < found["smallest map"] / 20
+    if "kill" in words:
+        one_lost_at_work(found["lost at work"])
+
+
+def one_lost_at_work(found: dict[str, Any]) -> None:
+    """A node of each: M-PLS, images and walks."""
+    assert None not in found["bytes given"], "every node was lost while a task ran on it"
+    assert found["bytes given"][0] > SENT_WITH_A_TASK, "what the node had made was in its own store"
+    assert found["mpls values"] < 1e-5
+    assert found["mpls scores"] < 1e-4
+    assert found["images to the bit"]
+    assert found["walk to the bit"]
 
 
 @pytest.mark.ray

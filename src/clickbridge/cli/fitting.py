@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from clickbridge.cli.console import say
 from clickbridge.errors import EngineError, SettingError
 from clickbridge.settings import Counting, declared_in, parse_assignments
 from clickbridge.settings import Fields as FieldSettings
@@ -49,18 +48,19 @@ class WhereToWork:
     def start(self) -> Any:
         return engine_of(self.engine, self.threads, self.memory)
 
-    def for_plan(self) -> Any:
-        """The same for a plan, which is arithmetic: without a card it is one for a card with so much memory."""
+    def for_plan(self) -> tuple[Any, str]:
+        """The same for a plan, which is arithmetic: without a card it is one for a card with so much memory, and a note
+        to go with the plan says so."""
         from clickbridge.engines.gpu import Gpu, SizeOfCard
 
         try:
-            return self.start()
+            return self.start(), ""
         except EngineError as error:
             if self.engine != "gpu":
                 raise
             engine = Gpu(self.threads, bytes_of(self.memory), card=SizeOfCard(0))
-            say(f"{error}; this plan is for a card with {engine.memory / UNITS['GIB']:.3g} GiB, as --memory says")
-            return Gpu(self.threads, engine.memory, card=SizeOfCard(engine.memory))
+            note = f"{error}; this plan is for a card with {engine.memory / UNITS['GIB']:.3g} GiB, as --memory says"
+            return Gpu(self.threads, engine.memory, card=SizeOfCard(engine.memory)), note
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,7 +95,7 @@ def fit(
     from clickbridge.models.display import check_fields
     from clickbridge.models.specs import build_components, build_model, parse_spec
 
-    runs_on = where.for_plan() if plan else where.start()
+    runs_on, about_plan = where.for_plan() if plan else (where.start(), "")
     settings, counted = settings_of(set, counting, fields=fields, dim=dim, budget=budget)
     known = {setting for part in build_components(parse_spec(model)) for setting in part.setting_names()}
     if seed and "seed" in known:
@@ -113,7 +113,10 @@ def fit(
     for note in said:
         say(note)
     if plan:
-        print_plans(built.plans(opened, runs_on, checkpoints), json)
+        plans = built.plans(opened, runs_on, checkpoints)
+        if about_plan:
+            say(about_plan)
+        print_plans(plans, json)
         return
     assert out is not None
     trials = None
@@ -185,12 +188,11 @@ def checked_folder(checkpoint: Path, artifacts: list[Path | None]) -> Checkpoint
     """A folder for checkpoints. Those of this fit are removed once the MODEL is written."""
     from clickbridge.io.checkpoint import Checkpoints
 
-    if checkpoint.exists() and not checkpoint.is_dir():
-        raise SettingError(f"--checkpoint is a folder; {checkpoint} is a file")
+    checkpoints = Checkpoints(checkpoint)
     taken = [path for path in artifacts if path is not None and checkpoint.resolve() == path.resolve()]
     if taken:
         raise SettingError(f"--checkpoint needs a folder of its own; {taken[0]} is the GRAPH or the MODEL")
-    return Checkpoints(checkpoint)
+    return checkpoints
 
 
 def print_plans(plans: list[dict[str, Any]], json: bool) -> None:

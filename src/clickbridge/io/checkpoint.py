@@ -9,18 +9,20 @@ does not touch it.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
 import orjson
 from scipy import sparse
 
-from clickbridge.errors import ArtifactError
+from clickbridge.errors import ArtifactError, SettingError
 from clickbridge.io.artifact import ArtifactWriter, open_artifact
 from clickbridge.io.manifest import MANIFEST
 from clickbridge.io.values import read_value, write_value
@@ -33,11 +35,15 @@ ALGORITHMS = 2
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """A folder of checkpoints. A model with several parts has one for each of its computations."""
+    """A folder of checkpoints. A model with several parts has one for each of its computations. A folder that cannot be
+    written is refused at once, not after the first step."""
 
     folder: Path
     _own: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
     """Names of those that were asked for. Others in the folder are those of other fits, which may be running."""
+
+    def __post_init__(self) -> None:
+        _check_writable(self.folder)
 
     def of(self, *work: Any) -> Checkpoint:
         """The checkpoint of a computation, given everything that it depends on: arrays, sparse matrices and plain
@@ -83,6 +89,21 @@ class Checkpoint:
         self.path.parent.mkdir(parents=True, exist_ok=True)  # another fit that is done may have removed it, empty
         with ArtifactWriter(self.path, KIND) as writer:
             writer.commit(state=write_value(writer, "state", state))
+
+
+def _check_writable(folder: Path) -> None:
+    """Leaves nothing behind: the folder itself, and those above it, are made when there is something to keep."""
+    there = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
+    if there == folder and not os.path.isdir(there):
+        raise SettingError(f"--checkpoint is a folder; {folder} is not one: choose another folder")
+    try:
+        with TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        why = "is a file" if os.path.isfile(there) else f"cannot be written ({error.strerror or error})"
+        raise SettingError(
+            f"--checkpoint needs a folder that can be written; got {folder}, and {there} {why}: choose another folder"
+        ) from None
 
 
 def _digest(work: tuple[Any, ...]) -> str:
