@@ -37,6 +37,8 @@ DECOMPOSED = ("pls", "mpls", "rmls", "lsi-qd", "lsi-dt")
 """The models whose dimension is set. The others keep their smaller default, which already takes long."""
 LIMITED = {"ssi.epochs": 8, "svdfeature.epochs": 8}
 """The most passes of our rows, which take longest. 13 tuned the number, so rows as printed choose it freely."""
+WIDE, NARROWED = 200_000, {"mpls.dim": 300}
+"""Documents from which on our M-PLS has fewer dimensions: it has six spaces, and 1000 in each need more than 24 GB."""
 SHORTENED = {
     "ssi.dim": 20, "ssi.epochs": 4, "svdfeature.dim": 20, "svdfeature.epochs": 4, "bltm.dim": 20, "bltm.iterations": 8,
     "mart.folds": 2, "mart.trees": 40, "mart.max_lists": 200,
@@ -91,7 +93,8 @@ class Lab:
         )
         sizes = self.sizes | {"min_clicks": MIN_CLICKS}
         alike = read_judgments(str(out / "intents.jsonl"))
-        return Data(scale, about, graph, lists, alike, 3, sizes, self.shelf, self.limits)
+        limits = self.limits | (NARROWED if graph.n_docs >= WIDE and self.dim > NARROWED["mpls.dim"] else {})
+        return Data(scale, about, graph, lists, alike, 3, sizes, self.shelf, limits)
 
     @property
     def sizes(self) -> dict[str, Any]:
