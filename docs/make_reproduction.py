@@ -30,7 +30,7 @@ PAPERS = {
     "09": "09, re-ranking by clicks",
 }
 WORDS = ("holds", "fails", "not significant")
-RUNS = ("week", "tenth", "tenth-11", "small", "quick")
+RUNS = ("week", "week-11", "msrd", "tenth", "tenth-11", "small", "quick")
 """Folders of docs/reproduction, the largest data first: the first that has a claim on a kind of data counts."""
 
 
